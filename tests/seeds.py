@@ -19,8 +19,8 @@ CLERICS_AC_6 = "attack-matrix-clerics-ac-6"
 FIGHTERS_AC_3, FIGHTERS_AC_9 = "attack-matrix-fighters-ac-3", "attack-matrix-fighters-ac-9"
 CLERICS_AC_3, CLERICS_AC_9 = "attack-matrix-clerics-ac-3", "attack-matrix-clerics-ac-9"
 TABLE = "strength-table-2"
-# Each attacker's matrix against the other's armor class. The source names the druid's against AC 9
-# and the fighter's against AC 3 in one place, the other two in another: all four stay.
+# Each attacker's matrix for the other's armor class. The source names the druid's for AC 9 and the
+# fighter's for AC 3 in one place, the other two in another: all four stay.
 EXPECTED = {
     "cleric-ac6": {CLERICS_AC_6},
     "cleric-ac6-strength": {CLERICS_AC_6, TABLE},

@@ -1,4 +1,5 @@
-"""Answers: citations, prices, what a failure leaves, and the extractive way without a model."""
+"""Answers: citations, prices, what remains after a failure, and extractive answers without a
+model."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ TEXTS = ("Trolls fear fire.", "Giants throw stones [9].")
 
 
 class Chat:
-    """Plays pieces back: texts, a usage, or an error to raise."""
+    """Replays pieces: texts, a usage, or an error to raise."""
 
     name = "scripted"
 
@@ -42,7 +43,7 @@ class Chat:
 
 
 class Letters:
-    """Counts letters: enough of an embedder to tell sentences apart."""
+    """Counts letters, which is enough of an embedder to tell sentences apart."""
 
     name = "letters"
 
@@ -158,7 +159,7 @@ def test_without_a_model_the_answer_is_quoted() -> None:
     assert found.text.startswith("Trolls fear fire. [1]")
     assert found.extractive
     assert (found.model, found.prompt, found.cost, found.error) == ("extractive", (), None, "")
-    # "[9]" stands in the chunk; it is no citation of ours.
+    # "[9]" is in the chunk, so it is not a citation of ours.
     assert found.unknown_citations == ()
     assert set(found.citations) <= {1, 2}
 
@@ -183,6 +184,6 @@ def test_streaming_gives_the_pieces_and_the_answer_so_far() -> None:
     assert (stream.answer.text, stream.answer.error) == ("a ", UNFINISHED)
     assert list(pieces) == ["[1]"]
     assert (stream.answer.text, stream.answer.error) == ("a [1]", "")
-    # Read twice, it is asked once.
+    # Read twice, but asked once.
     assert list(stream) == []
     assert stream.answer.citations == (1,)

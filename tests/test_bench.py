@@ -1,4 +1,4 @@
-"""The bench: what it opens, what it settles on opening, and that it closes cleanly."""
+"""The workbench: what it opens, what it settles on opening, and that it closes cleanly."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
     with open_workbench(deployment) as bench:
         assert [entry.state for entry in bench.journal.history("small")] == ["rolled_back"]
         assert bench.collection("small").rule("x") is None
-        # What cannot be settled stays, and does not keep the bench from opening.
+        # What cannot be settled stays, and does not prevent opening.
         assert [entry.collection for entry in bench.journal.unfinished()] == ["gone"]
 
 

@@ -1,6 +1,6 @@
 """`ragfilter compare` and `ragfilter experiment`, with a real LLM endpoint and without one.
 
-The collection and the embedding stand in at their ports, so that no model is loaded.
+The collection and the embedder are fakes, so that no model is loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TEXTS = {"first": "0", "second": "10", "unlabelled": "20"}
 
 
 class Line:
-    """Chunks on a line: the vector of query "n" is n, chunk m lies |n − m| / 100 from it."""
+    """Chunks on a line: the vector of query "n" is n, and chunk m is |n − m| / 100 away from it."""
 
     name = "line"
     space: Space = "l2"
@@ -88,7 +88,7 @@ def files(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Makes the commands open a bench with this LLM, of the workspace `tmp_path`."""
+    """Makes the commands open a workbench with this LLM in the workspace `tmp_path`."""
     monkeypatch.setenv("RAGFILTER_DATA_DIR", str(tmp_path))
 
     def with_chat(chat: ChatModel | None, line: Line | None = None) -> None:
@@ -103,7 +103,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 @pytest.fixture(autouse=True)
 def _logging() -> Iterator[None]:
-    """What a command does to the logging is undone."""
+    """Undo what a command does to logging."""
     root, ours = logging.getLogger(), logging.getLogger("ragfilter")
     before = root.handlers[:], root.level, ours.level
     yield
@@ -111,7 +111,8 @@ def _logging() -> Iterator[None]:
 
 
 def labelled(handler: Handler, body: dict[str, Any]) -> None:
-    """Keeps what the labels hold; asked strictly, the first of it; asked tersely, it fails."""
+    """Keeps the labelled chunks; with the strict prompt only the first of them; with the terse
+    prompt it fails."""
     system, user = (message["content"] for message in body["messages"])
     query = re.findall(r"^Query: (.*)$", user, re.MULTILINE)[0]
     relevant = LABELS[next(i for i, text in TEXTS.items() if text == query)]
@@ -206,7 +207,7 @@ def test_a_prompt_of_ones_own_is_measured(
     assert asked["body"]["messages"][0]["content"].startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5")
     assert "in my words" in asked["body"]["messages"][0]["content"]
     assert err.count(f"{folder / 'bad.toml'}: version must be text.") == 1
-    # Without --variants it is one of all.
+    # Without --variants, all of them are used.
     assert main(command) == 0
     assert [side["side"] for side in printed(capsys)["sides"]] == [
         "no judge", "default", "strict", "terse", "mine",
@@ -308,7 +309,7 @@ def test_labels_that_name_unknown_chunks_are_told(
     Path(files[5]).write_text(rows, encoding="utf-8")
     assert main([command, *files, "-p", "adaptive-gap", "--json"]) == code
     out, err = capsys.readouterr()
-    # Both say as well that one query is not much.
+    # Both also say that one query is not much.
     assert (
         "".join(line for line in err.splitlines(True) if "too few for reliable" not in line) == said
     )
@@ -330,7 +331,7 @@ def store_lost() -> None:
 
 
 class Stopping:
-    """An LLM during whose third call `end` ends the run."""
+    """An LLM during whose third call `end` stops the run."""
 
     name = "stopping"
 

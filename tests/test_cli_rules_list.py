@@ -1,4 +1,4 @@
-"""`ragfilter rules list`: all chunks with their rules, what needs attention most first."""
+"""`ragfilter rules list`: all chunks with their rules, most urgent first."""
 
 from __future__ import annotations
 

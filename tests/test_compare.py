@@ -1,4 +1,4 @@
-"""Two answers side by side: what only one of the contexts holds, and what the other saves."""
+"""Two answers side by side: what only one of the contexts has, and what the other saves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WIDE, NARROW = context("weather", "cleric", "thief"), context("cleric")
         ("It is 10 [2]. It rains [1]. Often [1, 3].",
          [("It is 10 [2].", False), ("It rains [1]. Often [1, 3].", True)]),
         ("Ten.\n\nFourteen [2][3].", [("Ten.", False), ("Fourteen [2][3].", True)]),
-        # A number that no chunk has says nothing; a list is not cut into pieces.
+        # A number that no chunk has means nothing, and a list is not split.
         ("Ten [7].", [("Ten [7].", False)]),
         ("- Ten [2].\n- Rain [1]. Wet.", [("- Ten [2].\n- Rain [1]. Wet.", True)]),
         ("```\nTen. Rain [1].\n\nx\n```", [("```\nTen. Rain [1].\n\nx\n```", True)]),

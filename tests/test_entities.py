@@ -182,7 +182,7 @@ def test_law_names_are_short_distinct_parts_of_the_query(query: str) -> None:
 
 
 def _pieces(query: str) -> set[str]:
-    """Every run of characters within a word: what a name may be made of, were it cut anywhere."""
+    """Every run of characters within a word, as if names could be cut anywhere."""
     return {
         word[i:j]
         for word in query.split()

@@ -108,7 +108,7 @@ def test_a_cross_encoder_that_fails_is_a_visible_fallback(
 
 
 class Hanging:
-    """A reranker whose scores do not come."""
+    """A reranker whose scores never come."""
 
     name = "hanging"
 
@@ -123,7 +123,7 @@ class Hanging:
 
 
 class Odd:
-    """A reranker of the user's own that does not keep to the protocol."""
+    """A custom reranker that does not follow the protocol."""
 
     name = "odd"
 
@@ -179,5 +179,5 @@ def test_a_failed_reranker_leaves_no_scores_of_another_behind(store: ChromaStore
     needs = replay(first.pool, CROSS).needs
     failed = complete(first.pool, needs, CROSS, failing)
     assert [hit.rerank_score for hit in failed.hits] == [None] * 10
-    # Back at the first reranker, its failure is not that of the other: it is asked again.
+    # Back at the first reranker, the other's failure does not count: it is asked again.
     assert [need.kind for need in replay(failed, RERANK).needs] == ["rerank"]

@@ -1,7 +1,7 @@
-"""What a user may not see changes nothing that is made as that user: chunks that are hidden are
-added, moved and removed, and every export stays the same to the last character, but for times.
+"""What a user may not see changes nothing that is made as that user: hidden chunks are added, moved
+and removed, and every export stays exactly the same, apart from times.
 
-Only where the user may see nothing at all are they told so, and which level it takes.
+Only if the user may see nothing at all are they told so, and which level it takes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""
 
 
 class Steady(Ports):
-    """The ports, with models whose word on a text never changes."""
+    """Fakes whose models always say the same about a text."""
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         return [crc32(text.encode()) % 1000 / 1000 for text in texts]
@@ -75,7 +75,7 @@ def made_as_the_user(result: Result) -> str:
 
 
 def asked(query: str, settings: Settings, ports: Ports, user: User, *, push_down: bool) -> str:
-    """All that a user gets to see of a question, a refusal too."""
+    """Everything a user sees of a question, including a refusal."""
     try:
         result = run(query, settings, ports.backends(), user, push_down=push_down)
     except InputError as error:
@@ -144,7 +144,7 @@ def test_a_real_store_tells_a_user_nothing_of_what_is_hidden(
     hidden = [i for i in range(700) if rng.random() < share]
     rows = chunks_near(vectors, hidden, ruled=True)
     seen = [row for row in rows if row.chunk.clearance == 0]
-    # Moved: what is hidden stands around the question.
+    # Moved: hidden chunks surround the question.
     around = nearest + 0.3 * unit(rng, 700)
     around /= np.linalg.norm(around, axis=1, keepdims=True)
     moved = [
@@ -206,7 +206,7 @@ def test_rank_gap_and_confidence_are_those_of_what_the_user_sees(
     ]
     assert [None if row.gap is None else round(row.gap, 2) for row in rows] == [None, 0.08, 0.27]
     assert [hit.id for hit in as_user(mixed).kept] == [hit.id for hit in mixed.kept]
-    # An operator sees where what is hidden stands, and how much it is.
+    # An operator sees where hidden chunks are, and how many.
     every = report.document(mixed, as_operator=True)
     assert (every["retrieved"], every["hidden"]) == (3 + len(hidden), len(hidden))
     told = "1 chunk hidden" if len(hidden) == 1 else f"{len(hidden)} chunks hidden"
@@ -243,7 +243,7 @@ def test_as_many_are_found_for_a_user_as_if_nothing_were_hidden(
 ) -> None:
     rng = np.random.default_rng(3)
     vectors = unit(rng, 1000)
-    # Those at the question are hidden.
+    # The ones nearest to the question are hidden.
     order = np.argsort(-vectors @ vectors[0])
     hidden = [int(i) for i in order[: int(share * 1000)]]
     name = "crowd"

@@ -1,4 +1,4 @@
-"""`pip install .`: a wheel with every file of the package, and it works without a checkout."""
+"""`pip install .`: a wheel with every file of the package, which works without a checkout."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def pip(*args: str, cwd: Path) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that nothing of an earlier build is in it and none is left behind."""
+    """Built from a copy, so that it contains nothing of an earlier build and leaves nothing
+    behind."""
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "source"
     shutil.copytree(ROOT / "ragfilter", copy / "ragfilter",
@@ -58,7 +59,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(installed: Path, cwd: Path, *command: str) -> str:
-    """What a command prints that sees the installed package and no checkout."""
+    """The output of a command that sees the installed package and no checkout."""
     made = subprocess.run(command, cwd=cwd, env=os.environ | {"PYTHONPATH": str(installed)},
                           capture_output=True, text=True, timeout=PROCESS_S)  # fmt: skip
     assert made.returncode == 0, made.stderr
@@ -83,7 +84,7 @@ def metadata(wheel: Path) -> Message:
 
 
 def wanted(wheel: Path) -> dict[str, list[Requirement]]:
-    """What the core ("") and each extra require."""
+    """The requirements of the core ("") and each extra."""
     found: dict[str, list[Requirement]] = {"": []}
     for line in metadata(wheel).get_all("Requires-Dist", []):
         requirement = Requirement(line)
@@ -282,7 +283,7 @@ LACKING = [
 
 @pytest.fixture(scope="module")
 def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts' folder of a fresh environment with the core alone, as `pip install` makes it."""
+    """The scripts folder of a fresh environment with only the core, as `pip install` makes it."""
     folder = tmp_path_factory.mktemp("bare")
     for command in (
         [sys.executable, "-m", "venv", "--without-pip", str(folder)],

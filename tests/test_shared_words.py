@@ -1,4 +1,4 @@
-"""What question and passage share: figures of BM25 worked by hand, values as people write them."""
+"""What question and passage share: BM25 figures calculated by hand, values as people write them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ragfilter.text.words import overlaps, stated, tokens, values
 
 def test_overlap_by_hand() -> None:
     troll, both, none = overlaps("Do trolls fear fire?", ["A troll.", "Trolls fear, fear!", "Tea."])
-    # Three passages of 2, 3 and 1 words, 2 on average. "troll" stands in two, "fear" in one;
-    # "do" and "fire" in none, so they tell nothing.
+    # Three passages of 2, 3 and 1 words, 2 on average. "troll" is in two, "fear" in one, and "do"
+    # and "fire" in none, so those do not count.
     common, rare = log(1 + 1.5 / 2.5), log(1 + 2.5 / 1.5)
     most = 2.2 * (common + rare)
     assert troll.share == pytest.approx(2.2 * common / (1 + 1.2) / most)

@@ -1,4 +1,4 @@
-"""The one loader of TOML files: what is wrong with one is told with its name and place."""
+"""The shared loader of TOML files: errors name the file and the place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BAD = [
     # deep on one line, and over many
     (b"[c]\na = " + b"[" * 9_000, "x.toml is not valid TOML: it is nested too deeply (at line 2)"),
     (b"[c]\na = [\n" + b"[\n" * 9_000 + b"]" * 9_001, "nested too deeply (at line 9002)"),
-    # int() itself refuses it, with an error that is none of TOML's
+    # int() itself rejects it, with an error that is not TOML's
     (b"a = 1" + b"0" * 5_000, "x.toml is not valid TOML: a number in it has too many digits"),
 ]
 

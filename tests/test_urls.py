@@ -1,4 +1,4 @@
-"""Credentials in a URL of the deployment: sent where they work, shown nowhere."""
+"""Credentials in a URL of the deployment: sent where they are needed, shown nowhere."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check(*texts: str) -> None:
 
 
 def words(error: BaseException | None) -> Iterator[str]:
-    """An error and all that led to it, as a traceback prints them."""
+    """An error and its whole chain of causes, as a traceback prints them."""
     while error is not None:
         yield f"{error} {error!r}"
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -167,7 +167,7 @@ def test_a_value_of_the_wrong_type_is_not_repeated() -> None:
 
 
 class Guarded(BaseHTTPRequestHandler):
-    """A proxy that asks for user and password, with nothing behind it."""
+    """A proxy that requires user and password, with nothing behind it."""
 
     asked: ClassVar[list[tuple[str, str]]] = []
 

@@ -1,4 +1,4 @@
-"""Tokens that no endpoint counted: which failures cost a prompt."""
+"""Token counts for calls that no endpoint counted: which failures cost a prompt."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def test_every_way_to_fail_is_in_the_table() -> None:
 @pytest.mark.parametrize("failed", READ)
 def test_a_prompt_counts_where_it_was_read(failed: str) -> None:
     assert usage.estimated(ASKED, "", failed) == Usage(15 if READ[failed] else 0, 0, True)
-    # Once anything was answered, the prompt was read.
+    # If anything was answered, the prompt was read.
     assert usage.estimated(ASKED, "c" * 8, failed) == Usage(15, 2, True)

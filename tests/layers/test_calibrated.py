@@ -1,4 +1,4 @@
-"""What was learned is applied: probabilities, expected F, the recall dial, and what is refused."""
+"""Applying what was learned: probabilities, expected F, the recall dial, and what is refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def calibration(**values: Any) -> str:
 
 
 def settings(text: str, **values: Any) -> Settings:
-    """The cutoff alone, with what was learned."""
+    """Only the cutoff, with what was learned."""
     given = {"strategy": "calibrated", "calibration": text, "max_results": 50, "min_results": 0}
     return Settings().with_values({f"cutoff.{k}": v for k, v in {**given, **values}.items()})
 
@@ -53,7 +53,8 @@ def detail(result: Result) -> CutoffDetail:
 
 
 def test_a_target_without_a_calibration_leaves_the_other_strategies_alone() -> None:
-    """Beside the cut stands what the other strategies would keep, and they have no such target."""
+    """What the other strategies would keep is shown next to the cut, and they have no such
+    target."""
     for target in ("recall", "f2", "budget"):
         result = replay(POOL, Settings().with_values({"cutoff.target": target}))
         named = [name for name, _ in summary(result).strategies]
@@ -115,7 +116,7 @@ def test_f2_keeps_at_least_as_many_as_f1() -> None:
 
 
 def test_the_likeliest_come_first_unless_the_order_is_kept() -> None:
-    # The farther, the likelier.
+    # The farther, the more probable.
     turned = calibration(intercept=-4.0, weights={"way": 8.0})
     assert [h.id for h in replay(POOL, settings(turned)).kept][:2] == ["c9", "c8"]
     first = replay(POOL, settings(turned, prefix=True)).kept
@@ -134,7 +135,7 @@ def test_trees_are_walked() -> None:
 
 @pytest.mark.parametrize(("recall", "kept"), [(0.5, 2), (0.51, 4), (0.9, 4)])
 def test_the_dial_keeps_what_reaches_its_threshold(recall: float, kept: int) -> None:
-    # Probabilities 0.88, 0.77, 0.60, 0.40, 0.23, 0.12: from 0.7 on two, from 0.2 on five.
+    # Probabilities 0.88, 0.77, 0.60, 0.40, 0.23, 0.12: two from 0.7 up, five from 0.2 up.
     result = replay(
         POOL, settings(calibration(keeps={"0.5": 0.7, "0.9": 0.3}), target="recall", recall=recall)
     )
@@ -170,11 +171,11 @@ def test_within_a_budget_the_likeliest_stand_first() -> None:
 @pytest.mark.parametrize(
     ("words", "budget", "kept"),
     [
-        # Probabilities 0.88, 0.77, 0.60. One that takes as much as two others gives way to both.
+        # Probabilities 0.88, 0.77, 0.60. One that is as long as two others gives way to both.
         ((150, 40, 40), 130, ["c1", "c2"]),
-        # Of equal length, the likeliest first.
+        # Of equal length, the most probable first.
         ((40, 40, 40), 130, ["c0", "c1"]),
-        # Where all have room, all stay.
+        # If there is room for all, all stay.
         ((150, 40, 40), 1000, ["c1", "c2", "c0"]),
     ],
 )

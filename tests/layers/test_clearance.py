@@ -57,7 +57,7 @@ BARRED = [
     ([(0, "referee")], 0, clearance.DEPARTMENT_MESSAGE, None),
     ([(2, "referee"), (1, "smith")], 2, clearance.DEPARTMENT_MESSAGE, None),
     ([(None, None), (1, "smith")], 1, clearance.DEPARTMENT_MESSAGE, None),
-    # A level that the user has, of another department, is not the one that is missing.
+    # A level that the user has in another department is not the one that is missing.
     ([(2, "referee"), (3, None)], 2, clearance.MESSAGE.format(level=3), 3),
     ([(4, "referee"), (3, None)], 2, clearance.MESSAGE.format(level=4), 4),
     ([(None, None), (3, None)], 0, clearance.MESSAGE.format(level=3), 3),

@@ -1,4 +1,4 @@
-"""`cut` on every worked example and edge case of the seeds, then its laws; then the layer."""
+"""`cut` on every worked example and edge case of the seeds, then its laws, then the layer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BLACK_GOLD = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173]
         pytest.param(BEHOLDERS, {"gap_threshold": 0.15}, 4, 4, 0.15, None, id="conservative"),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.2}, 5, None, None, 0.52, id="no cliff"),
         pytest.param(DRAGONS, {"max_results": 10}, 8, 8, 0.17, None, id="ten dragons"),
-        # What the seed means to show with them, a fallback that leaves the drake out:
+        # What the seed means to show with them, a fallback that leaves out the drake:
         pytest.param(
             DRAGONS, {"max_results": 10, "gap_threshold": 0.2}, 9, None, None, 0.50, id="fallback"
         ),
@@ -173,7 +173,7 @@ def test_reasons(values: list[float], options: dict[str, Any], reason: str) -> N
     [
         # Hill giant and troll first: 0.8813, 0.9356 | 0.9313, 1.0763, 1.0834.
         ([0.8813, 0.9356, 0.9313, 1.0763, 1.0834], 2, {}, 3, "gap 0.145 ≥ 0.100 after hit 3"),
-        # A pin far away stays; the step down after it is no cliff.
+        # A pin far away stays, and the step down after it is not a cliff.
         ([0.1, 1.5, 0.2, 0.25, 0.6], 2, {}, 4, "gap 0.350 ≥ 0.100 after hit 4"),
         # More pins than k.
         (
@@ -204,7 +204,7 @@ def test_only_finite_numbers_can_be_cut(bad: float) -> None:
         cut([0.1], Cutoff(), pinned=-1)
 
 
-# Multiples of 1/1024 are exact in floating point, so that the laws hold to the last bit.
+# Multiples of 1/1024 are exact in floating point, so the laws hold to the last bit.
 GRID = st.lists(st.integers(0, 2048), max_size=40).map(lambda v: [i / 1024 for i in sorted(v)])
 SETTINGS = st.builds(
     Cutoff,
@@ -235,7 +235,7 @@ def test_law_kept_lies_between_the_fewest_and_k(
 def test_law_a_constant_on_all_values_moves_the_limit_and_nothing_else(
     values: list[float], settings: Cutoff, shift: int
 ) -> None:
-    # Its values are chances, which have a scale.
+    # Its values are probabilities, which have a scale.
     assume(settings.strategy != "calibrated")
     before = cut(values, settings)
     after = cut([value + shift / 1024 for value in values], settings)
@@ -423,7 +423,7 @@ def test_nothing_comes_in(look_at: LookAt) -> None:
 
 @pytest.mark.parametrize("reranked", [True, False])
 def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
-    # In the order of the distances by chance: the order alone does not tell.
+    # In the order of the distances by coincidence: the order alone does not tell.
     hits = make_hits([1.2, 1.3, 1.4], [0.9, 0.8, 0.5])
     step = apply(hits, look_at(hits, reranked=reranked))
     assert isinstance(step.detail, CutoffDetail)
@@ -475,7 +475,7 @@ def test_the_strategies_side_by_side() -> None:
 
 @pytest.fixture
 def from_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A background is known from 4 hits on, not 50."""
+    """A background is known from 4 hits on instead of 50."""
     for module in (base, cutoff):
         monkeypatch.setattr(module, "BACKGROUND_FROM", 4)
 
@@ -488,7 +488,7 @@ def test_the_background_is_what_the_query_found_and_the_user_may_see(look_at: Lo
     inputs = look_at((*hits[:5], hidden, foreign), cutoff__strategy="relative")
     step = apply(hits[:2], inputs)
     assert isinstance(step.detail, CutoffDetail)
-    # The farther half of 0.2, 0.4, 0.5, 0.8 and 1.2; what a layer before dropped counts too.
+    # The farther half of 0.2, 0.4, 0.5, 0.8 and 1.2; hits dropped by an earlier layer count too.
     assert step.detail.background == pytest.approx((0.5 + 0.8 + 1.2) / 3)
 
 

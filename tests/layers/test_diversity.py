@@ -58,12 +58,12 @@ SIX, NEAR, FAR = "a b c d e f", "a b c d e x", "u v w x y z"
         ((SIX, NEAR, FAR), 0.65, ["c1", "c2", "c3"]),
         # Case, dashes and white space make no difference.
         ((SIX, "A  b c\nD e-f"), 1.0, ["c1"]),
-        # What was dropped makes nobody a duplicate: of c3 and c1 only cde is common, 1 of 6.
+        # A dropped chunk makes no other one a duplicate: c3 and c1 share only cde, 1 of 6.
         ((SIX, NEAR, "b c d e x y"), 0.6, ["c1", "c3"]),
         # Tables that differ in a figure: 2 runs of 5 on either side are the same, 2 of 8 in all.
         (("level 7 hits on 14 or more", "level 7 hits on 13 or more"), 0.6, ["c1", "c2"]),
         (("one", "one", "two"), 1.0, ["c1", "c3"]),
-        # Texts without a word resemble nothing.
+        # Texts without words are not similar to anything.
         (("", "…", ""), 0.05, ["c1", "c2", "c3"]),
         ((), 0.6, []),
     ],
@@ -92,7 +92,8 @@ def test_a_title_is_part_of_the_text() -> None:
 
 
 def test_parts_that_are_covered_take_no_more() -> None:
-    # "to" and "hit" are in most chunks, so they tell no parts apart; "troll" is in half of them.
+    # "to" and "hit" are in most chunks, so they do not distinguish parts; "troll" is in half of
+    # them.
     texts = ("troll to hit", "troll to hit twice", "a troll to hit with fire", "giant to hit",
              "to hit at all", "to hit")  # fmt: skip
     step = diverse(row(*texts), "to hit troll or giant?", per_part=2, max_similarity=1.0)
@@ -122,7 +123,7 @@ def test_laws(texts: list[str], query: str, similar: float, per_part: int) -> No
     hits = row(*texts)
     values = {"max_similarity": similar, "per_part": per_part}
     step = diverse(hits, query, **values)
-    # Every hit is decided on once, in its order; the best stays.
+    # Every hit is decided once, in its order; the best stays.
     assert [d.chunk_id for d in step.decisions] == [hit.id for hit in hits]
     assert step.hits[:1] == hits[:1]
     kept = [d.chunk_id for d in step.decisions if d.outcome == "kept"]
@@ -131,7 +132,7 @@ def test_laws(texts: list[str], query: str, similar: float, per_part: int) -> No
         assert decision.value is not None
         assert decision.limit is not None
         assert (decision.outcome == "dropped") == (decision.value >= decision.limit - 1e-9)
-    # What it left needs no second look, where no part is too full.
+    # Its result needs no second pass if no part is too full.
     wide = values | {"per_part": 100}
     once = diverse(hits, query, **wide)
     assert diverse(once.hits, query, **wide).hits == once.hits

@@ -131,7 +131,7 @@ def test_black_dragon_vs_gold_dragon_keeps_both_however_far_the_black_one_is() -
         Entity("Black Dragon", ("DRAGON", "Dragon, Black")),
         Entity("Gold Dragon", ("Gold Dragon", "DRAGON")),
     )
-    # The far pin stays; the step down from it to the green dragon is no cliff.
+    # The far pin stays, and the step down from it to the green dragon is not a cliff.
     assert [hit.id for hit in step.hits] == [
         "Gold Dragon",
         "Dragon, Black",

@@ -1,4 +1,4 @@
-"""What a learned cutoff looks at, worked out by hand."""
+"""The features of a learned cutoff, calculated by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of(*hits: Hit) -> dict[str, Floats]:
 
 def test_the_links_of_a_hit_count_in_both_directions_and_once() -> None:
     hits = [refer("a"), refer("b", "c"), refer("c", "a", "b"), refer("d", "d", "elsewhere")]
-    # A mean of 0.5: a stands 0.5 before it, b 0.3, c 0.1 behind.
+    # A mean of 0.5: a is 0.5 before it, b 0.3, and c 0.1 behind.
     made = linked(hits, np.array([0.0, 0.2, 0.6, 1.2]))
     assert made == pytest.approx([-0.1 / sqrt(2), -0.1 / sqrt(2), (0.5 + 0.3) / sqrt(3), 0.0])
 
@@ -51,7 +51,7 @@ def test_kin_is_the_share_of_the_best_of_the_same_type_itself_left_out() -> None
 def test_the_best_are_those_by_rerank_score_where_there_is_one() -> None:
     six = [hit(f"c{i}", score=0.1, type="guide") for i in range(4)]
     six += [hit(f"c{i}", score=0.9 - i / 100, type="schema") for i in (4, 5)]
-    # By score the best are both schemas and the first two guides.
+    # By score, the best are both schemas and the first two guides.
     assert of(*six)["kin"] == pytest.approx([1 / 3, 1 / 3, 1 / 2, 1 / 2, 1 / 3, 1 / 3])
 
 

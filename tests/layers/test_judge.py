@@ -1,4 +1,4 @@
-"""The judge layer: verdicts obeyed, expansion walked, fallbacks shown. Pure, so no model at all."""
+"""The judge layer: verdicts obeyed, expansions walked, fallbacks shown. Pure, without any model."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_kept_chunks_stand_in_the_order_they_came() -> None:
 
 
 def test_what_is_not_similar_enough_is_dropped_with_its_number() -> None:
-    # Similarity of l2 is 1 − d/2: 0.3 stays, 0.25 falls.
+    # Similarity of l2 is 1 − d/2: 0.3 stays, 0.25 is dropped.
     hits = (hit("a", 1.4, 1), hit("b", 1.5, 2))
     step = judge(hits, over(hits[:1], a="KEEP"))
     assert ids(step) == ["a"]
@@ -395,7 +395,7 @@ def test_expansion_is_limited_per_root() -> None:
 def test_kept_chunks_come_before_what_was_brought_and_are_not_repeated() -> None:
     hits = row(bare("a", "b", "x"), bare("b", "y"))
     step = judge(hits, over(hits, a="EXPAND_3", b="KEEP"), reachable=(bare("x"), bare("y")))
-    # b is kept on its own; the walk still goes through it to y.
+    # b is kept on its own, and the walk still goes through it to y.
     assert ids(step) == ["a", "b", "x", "y"]
     assert outcomes(step)["b"] == "kept"
 
@@ -493,7 +493,8 @@ def test_a_failing_rule_holds_in_expansion_where_rules_are_on() -> None:
 def test_laws_of_expansion(
     edges: list[tuple[int, int]], actions: list[str], levels: list[int], most: int
 ) -> None:
-    """Over random graphs: nothing twice, secret or discarded, and no root over its limit."""
+    """Over random graphs: nothing twice, nothing secret or discarded, and no root over its
+    limit."""
     nodes = [
         bare(f"n{i}", *(f"n{b}" for a, b in edges if a == i), clearance=levels[i])
         for i in range(12)

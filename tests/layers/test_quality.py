@@ -61,9 +61,9 @@ FLOW = [
     # the first three, threshold 0.5 inclusive
     ([0.8, 0.7, 0.6, 0.59], ["c1", "c2", "c3"]),
     ([0.8, 0.5, 0.3], ["c1", "c2"]),
-    # one good among poor: that one alone, and k is not raised though a fourth would be good
+    # one good among poor: only that one, and k is not raised although a fourth would be good
     ([0.8, 0.3, 0.2, 0.9], ["c1"]),
-    # unsorted on purpose: a reordered list is judged as it stands
+    # unsorted on purpose: a reordered list is judged in its given order
     ([0.3, 0.8, 0.3], ["c2"]),
 ]
 
@@ -87,7 +87,7 @@ def test_the_incremental_path() -> None:
 
 
 WIDENED = [
-    # place of the only good one, places looked at
+    # place of the only good one, number of places looked at
     (4, 5),
     (5, 5),
     (6, 7),
@@ -205,7 +205,7 @@ def test_no_hits() -> None:
 
 
 def test_each_width_is_told() -> None:
-    # The seventh is the first that is good; the eighth comes with the same width.
+    # The seventh is the first good one; the eighth comes with the same width.
     step = run([*POOR[:6], 0.6, 0.7, 0.2, 0.1], reranker="none")
     assert isinstance(step.detail, Widening)
     assert [(tried.width, tried.good) for tried in step.detail.widths] == [(3, 0), (5, 0), (7, 1)]
@@ -241,7 +241,7 @@ def test_the_line_names_the_looks(similarities: list[float], line: str) -> None:
 
 
 def by_background(distances: list[float], **values: object) -> LayerOutput:
-    """Beside the distances, 48 hits at 1.0: the background is 1.0."""
+    """In addition to the distances, 48 hits at 1.0: the background is 1.0."""
     settings = Settings().with_values(
         {"quality.good_by": "background", **{f"quality.{name}": v for name, v in values.items()}}
     )
@@ -256,7 +256,7 @@ def by_background(distances: list[float], **values: object) -> LayerOutput:
     [
         ([0.5, 0.8, 0.81], {}, ["c1", "c2"]),
         ([0.5, 0.8, 0.81], {"background_share": 0.5}, ["c1"]),
-        # nothing among the first three stands clear: looks at more
+        # nothing among the first three stands out: looks at more
         ([0.9, 0.9, 0.9, 0.9, 0.7], {"reranker": "none"}, ["c5"]),
         ([0.81, 0.9], {"reranker": "none"}, []),
     ],
@@ -285,7 +285,7 @@ def test_without_a_background_similarity_decides() -> None:
     [({}, "beyond the first 3 checked"), ({"mode": "always"}, "beyond the 4 that are reranked")],
 )
 def test_a_place_that_is_not_the_rank_is_told(values: dict[str, Any], beyond: str) -> None:
-    # What is pinned is not looked at.
+    # Pinned hits are not looked at.
     pinned = frozenset({"c4", "c5"})
     step = run([0.9] * 7, scores=[0.8] * 7, pinned=pinned, max_top_k=4, **values)
     last = step.decisions[-1]

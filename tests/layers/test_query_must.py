@@ -11,7 +11,7 @@ from ragfilter.settings.schema import Settings
 N, Y = False, True
 
 CASES = [
-    # passes, k, max_rounds, (retrieved, excluded, kept) of each round, kept in the end, short by
+    # passes, k, max_rounds, (retrieved, excluded, kept) of each round, finally kept, short by
     ([Y, Y, Y], 3, 3, [(3, 0, 3)], "abc", 0),
     ([Y, N, Y, Y], 3, 3, [(3, 1, 2), (1, 0, 1)], "acd", 0),
     ([N, N, N, Y, Y, Y], 3, 3, [(3, 3, 0), (3, 0, 3)], "def", 0),
@@ -57,7 +57,7 @@ HOLDS = '{"contain": "cleric"}'
     ("rules", "values", "pinned"),
     [
         ([HOLDS, None, HOLDS], {}, ["c1", "c3"]),
-        # no rule, one that is unreadable, asks for nothing, only forbids, or fails
+        # no rule, or one that is invalid, asks for nothing, only forbids, or fails
         ([None, "{", "{}", '{"contain_none_of": ["undead"]}', '{"contain": "druid"}'], {}, []),
         ([HOLDS] * 4, {"retrieval.k": 2}, ["c1", "c2"]),
         ([HOLDS], {"query_must.pin": False}, []),

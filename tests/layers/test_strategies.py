@@ -1,4 +1,5 @@
-"""The strategies alone, on hand-worked figures; k, min_results and pins are in test_cutoff."""
+"""The strategies alone, on figures calculated by hand; k, min_results and pins are in
+test_cutoff."""
 
 from __future__ import annotations
 

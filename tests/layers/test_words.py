@@ -1,4 +1,4 @@
-"""Shared words: what moves up, by how much, and what is pinned for a value that the query gives."""
+"""Shared words: what moves up, by how much, and what is pinned for a value in the query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedder: checked weights, unit vectors, and no text that breaks it."""
+"""The embedder: verified weights, unit vectors, and no text that breaks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat adapter against a real HTTP server that behaves well, and in every way badly."""
+"""The chat adapter with a real HTTP server that behaves correctly, and in every wrong way."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def chat(server: Server) -> OpenAIChat:
 def ask(
     server: Server, *, timeout_s: float = PATIENT_S, schema: dict[str, object] | None = None
 ) -> tuple[str, Usage | None, ChatError | None]:
-    """The text and usage that came, and the failure, if any."""
+    """The text and usage that arrived, and the failure, if any."""
     text, usage, failure = "", None, None
     try:
         for delta in chat(server).stream(ASK, timeout_s=timeout_s, schema=schema):
@@ -119,7 +119,7 @@ def test_a_server_that_ignores_stream_is_understood(serve: Serve) -> None:
 
 
 def picky(refuses: list[str], *, names: bool) -> Behave:
-    """A server that knows some parts of a request not; `names`: and says which."""
+    """A server that does not know some parts of a request; with `names` it says which."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         wrong = [part for part in refuses if part in body]
@@ -160,7 +160,7 @@ def test_parts_that_a_server_refuses_are_left_out(
         (["response_format"], True, [2, 1, 1], {"stream_options"}),
         (["response_format"], False, [2, 1, 1], {"stream_options"}),
         (["response_format", "stream_options"], True, [3, 1, 1], set()),
-        # Left out by trial, the schema was not to blame: it is sent again.
+        # Left out on trial, the schema was not the cause, so it is sent again.
         (["stream_options"], False, [3, 1, 1], {"response_format"}),
         (["response_format", "stream_options"], False, [3, 2, 1], set()),
     ],
@@ -178,7 +178,7 @@ def test_a_refusal_is_paid_for_once(
         made.append(len(server.asked) - before)
     assert made == requests
     assert {"response_format", "stream_options"} & set(server.asked[-1]["body"]) == sent_at_last
-    # Another client knows nothing of it.
+    # Another client does not know about it.
     ask(server, schema=SCHEMA)
     assert len(server.asked) == sum(requests) + requests[0]
 
@@ -321,7 +321,7 @@ def drip_headers(handler: Handler, body: dict[str, Any]) -> None:
 def test_the_deadline_holds_for_the_whole_call(
     serve: Serve, behave: Behave, has_text: bool
 ) -> None:
-    # A word that is late on a busy machine is waited for longer.
+    # A word that is late on a busy machine gets more time.
     for timeout_s in (0.5, 5.0, PATIENT_S):
         with ends_after(timeout_s):
             text, _, failure = ask(serve(behave), timeout_s=timeout_s)
@@ -334,7 +334,7 @@ def test_the_deadline_holds_for_the_whole_call(
 
 
 def test_no_word_moves_the_deadline(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that only the endpoint moves, a third of the deadline with every word."""
+    """With a clock that only the endpoint moves, by a third of the deadline for every word."""
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
 
     def talk(handler: Handler, body: dict[str, Any]) -> None:
@@ -374,7 +374,7 @@ def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, sa
     resolve = socket.getaddrinfo
 
     def unknown(host: Any, *args: Any, **kwargs: Any) -> Any:
-        # A resolver without a network may take many seconds to say so.
+        # A resolver without a network may take many seconds to report it.
         if str(host).endswith(".invalid"):
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return resolve(host, *args, **kwargs)
@@ -479,7 +479,7 @@ def delta(text: str) -> bytes:
 
 
 def without_reason(*, done: bool, cut: int = 1 << 20) -> Behave:
-    """A stream that names no reason for its end, in parts of `cut` bytes."""
+    """A stream that gives no reason for its end, in parts of `cut` bytes."""
     text = "In SSE, data: [DONE] ends a stream."
     stream = delta(text) + (b"data: [DONE]\n\n" if done else b"")
 
@@ -496,7 +496,7 @@ def without_reason(*, done: bool, cut: int = 1 << 20) -> Behave:
     [
         (without_reason(done=True), None),
         (without_reason(done=True, cut=5), None),
-        # What the text says is not how the stream ends.
+        # The text itself does not decide how the stream ends.
         (without_reason(done=False), "interrupted"),
         (without_reason(done=False, cut=5), "interrupted"),
     ],
@@ -564,7 +564,7 @@ MEGABYTE = 1_000_000
 
 
 def flood(*sent: bytes, kind: str = SSE, status: int = 200, **headers: str) -> Behave:
-    """Sends this and the last of it over and over, as fast as it is read."""
+    """Sends this, and then its last part over and over, as fast as it is read."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.send_response(status)
@@ -628,7 +628,7 @@ def test_nothing_compressed_is_asked_for(serve: Serve) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_blank_lines_are_seen_wherever_the_bytes_are_split(serve: Serve, end: str) -> None:
-    """Two events of more than half of what one may be, in pieces that end within a blank line."""
+    """Two events, each over half of the maximum size, in pieces that end within a blank line."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()

@@ -1,4 +1,5 @@
-"""Embeddings over the OpenAI protocol, against a real server that answers well and badly."""
+"""Embeddings over the OpenAI protocol, with a real server that answers correctly and
+incorrectly."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def url(serve: Serve, behave: Behave) -> str:
 
 
 def embeddings(*vectors: list[Any] | None) -> Behave:
-    """Answers with these vectors; without any, with the length and the first letter of each."""
+    """Answers with these vectors; by default with the length and the first letter of each text."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         made = list(vectors) or [[len(text), ord(text[0]), 1] for text in body["input"]]

@@ -26,7 +26,7 @@ RECIPE = "Beat the eggs with sugar, then fold in the flour."
 
 
 class Counting(SentenceEmbedder):
-    """The real model; counts the texts whose tokens were encoded."""
+    """The real model, which counts the texts whose tokens were encoded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,7 +178,8 @@ def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
 def hub(
     tmp_path: Path, cross_encoders: Path, bare_environ: dict[str, str]
 ) -> Iterator[dict[str, str]]:
-    """The environment of a machine to which `me/tiny` was fetched. Nobody may ask for more."""
+    """The environment of a machine to which `me/tiny` was downloaded. No further download is
+    allowed."""
     repo = tmp_path / "hub" / "models--me--tiny"
     shutil.copytree(cross_encoders / "one", repo / "snapshots" / "abc")
     (repo / "refs").mkdir()

@@ -1,4 +1,4 @@
-"""What a question is about another one of is said where the rule's own terms show it, or not."""
+"""A different value in a question is reported if the rule's own terms show it, otherwise not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MINUS = ["armor class -7", "ac -7", "armor class minus 7"]
         # Met, or not named by the question at all.
         ({"contain_one_of": [["thief"], CLASS]}, "a cleric and AC 7", ""),
         ({"contain_one_of": [CLASS]}, "how do I hit?", ""),
-        # One number among other words is no kind of thing.
+        # One number among other words does not make a kind of thing.
         ({"contain_one_of": [["fighter", "warrior", "level 0"]]}, "level 7 cleric", ""),
         ({"contain_one_of": [["6", "7"]]}, "intelligence 5", ""),
         ({"contain_none_of": ["armor class 6"]}, "armor class 6", ""),

@@ -27,7 +27,7 @@ EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
 def found(
     chunks: Sequence[Chunk], north: Sequence[str] = ()
 ) -> list[tuple[str, list[list[str]], str]]:
-    """The id, groups and doubt of each proposal; chunks in the `north` are far from the others."""
+    """The id, groups and doubt of each proposal. Chunks in the `north` are far from the others."""
     families = find_families(
         chunks, lambda ids: np.array([NORTH if i in north else EAST for i in ids], np.float32)
     )
@@ -48,7 +48,7 @@ def test_stat_blocks_in_any_words_are_a_family_and_each_rule_asks_for_its_own(ti
     assert {doubt for _, _, doubt in made} == {NO_NAME}
     asked = {chunk_id: group for chunk_id, (group,), _ in made}
     assert [group[0] for group in asked.values()] == list(BLOCKS)
-    # A value that a sibling states too, in whatever words, tells nothing.
+    # A value that a sibling also states, in any words, distinguishes nothing.
     assert asked["ashghast"] == ["ashghast"]
     assert {"armor class 5", "ac 5"} <= set(asked["mirewolf"])
     # Texts alone do not find them.

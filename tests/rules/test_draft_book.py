@@ -1,4 +1,4 @@
-"""Drafts that wait to be looked at: kept as they are made, so that a run goes on where it stood."""
+"""Drafts that await review: stored as they are made, so that a run continues where it stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Save, undo, redo and recovery: nothing is overwritten unseen, nothing is half done."""
+"""Save, undo, redo and recovery: nothing is overwritten unseen, nothing is left half done."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """A disk that fills up during an edit: journal and store agree once there is room again.
 
-Chroma's client may wait for ever at the write that follows a failed one; here that would show as
-the child's time running out.
+Chroma's client may wait forever at the write after a failed one; here that would show as a timeout
+of the child process.
 
-A limit on the size of a file stands in for the full disk. With room for some pages of Chroma's
-database, from none up to the first edit that fits, the edit may stand in Chroma's log without being
-applied: it then appears when the store is opened again. Where the disk fills up before a `call` of
-store or journal, the journal itself cannot be written: the edit cannot be closed, or not be rolled
-back.
+A limit on the size of a file simulates the full disk. With room for some pages of Chroma's
+database, from none up to the first edit that fits, the edit may be in Chroma's log without being
+applied: it then appears when the store is opened again. If the disk fills up before a `call` of
+store or journal, the journal itself cannot be written: the edit cannot be closed, or cannot be
+rolled back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PAGE = 4096
 JOURNAL = {"write", "finish"}
 """The calls before which the disk fills up."""
 
-# Edits one chunk, or with "bulk" two at once, on a disk that is full, and tells what became of it.
+# Edits one chunk, or with "bulk" two at once, on a full disk, and reports what happened.
 CHILD = """
 import json, resource, sys
 from pathlib import Path
@@ -179,7 +179,8 @@ def test_the_disk_is_named_and_nobody_is_told_to_move_the_store_away(
     cases: list[dict[str, Any]],
 ) -> None:
     for case in cases:
-        # Where only the journal failed, the store has the edit: who tries again has not seen it.
+        # If only the journal failed, the store has the edit, which a user who tries again has not
+        # seen.
         tries = [case["told"]] if case["way"] == "finish" else [case["told"], case["again"]]
         for told in tries:
             assert "Make room on the disk of" in told or "on a disk with room" in told, case

@@ -1,4 +1,4 @@
-"""One rule against one question: the places of what was found, and what came nearest."""
+"""One rule against one question: the places of matches, and what came nearest."""
 
 from __future__ import annotations
 

@@ -72,10 +72,10 @@ def test_titles_that_differ_in_a_name_are_a_family_and_each_rule_asks_for_its_ow
     assert made == [
         [["lantern", "lanterns"]], [["silk rope", "silk ropes"]], [["wolf", "wolves"]],
     ]  # fmt: skip
-    # A person has to look at them: a name may stand in questions about anything.
+    # A person has to review them, because a name may be in questions about anything.
     assert {p.doubt for p in propose([family], ())} == {NAME_ALONE}
     assert {p.doubt for p in propose(find_families(CLERICS), ())} == {""}
-    # Numbers come first, a title in two patterns counts once, and two of a kind are too few.
+    # Numbers come first, a title with two patterns counts once, and two of a kind are too few.
     assert [len(f.members) for f in find_families([*goods, *CLERICS])] == [3, 3]
     assert find_families(goods[:2]) == ()
 
@@ -97,7 +97,7 @@ def beasts(*titles: str) -> list[Chunk]:
             ("Swarm of Bats", "Swarm of Rats", "Swarm of Wasps"),
             "swarm of *", [["swarm", "swarms"], ["bat", "bats"]],
         ),
-        # Two words that each stand in several names are asked for one by one.
+        # Two words that each occur in several names are asked for separately.
         (
             ("Adult Black Dragon", "Adult Red Dragon", "Young Black Dragon", "Young Red Dragon"),
             "* dragon", [["dragon", "dragons"], ["adult"], ["black"]],
@@ -106,7 +106,7 @@ def beasts(*titles: str) -> list[Chunk]:
             ("Giant Fire Beetle", "Giant Rat", "Giant Half-Red Newt"),
             "giant *", [["giant", "giants"], ["fire beetle", "fire beetles"]],
         ),
-        # A sign sets the name apart; of two patterns the one with the shorter name.
+        # A sign separates the name; of two patterns, the one with the shorter name is used.
         (
             ("Vampire, Bat Form", "Vampire, Mist Form", "Vampire, Wolf Form"),
             "vampire , * form", [["bat", "bats"]],
@@ -156,7 +156,7 @@ def test_one_text_that_differs_does_not_break_up_a_family() -> None:
             ["room 1, bed 1", "room 1, bed 2", "room 2, bed 1"],
             "bed 1 in room 1", "bed 2 in room 1",
         ),
-        # A version of three parts and a year tell something by themselves, a decimal does not.
+        # A version of three parts and a year are distinctive by themselves; a decimal is not.
         (
             ("Release 1.0 notes", "Release 1.1 notes", "Release 2.0 notes"), "release # notes",
             ["release 1.0", "release 1.1", "release 2.0"],
@@ -280,18 +280,18 @@ EARNED = "Revenue rose in the quarter, and net income with it. Expenses were as 
                 for sep in " -"), "1kg", "1kgs", "2kg", "2kgs",
               *(f"1{to}2 {kg}" for to in ("-", " - ", " to ") for kg in ("kg", "kgs"))]],
         ),
-        # A code tells something by itself, and so does a year beside it.
+        # A code is distinctive by itself, and so is a year next to it.
         (
             [(f"Q{q} {y} earnings report", EARNED) for y in (2021, 2022) for q in (1, 2)],
             [["q1"], ["2021"]],
         ),
         ([(f"Router X{n}00 setup", EARNED) for n in (2, 3, 4)], [["x200"]]),
-        # A decimal needs the word for what it counts, also where the text alone says it.
+        # A decimal needs the word for what it counts, even if only the text says it.
         (
             [("Setup", f"These steps are for version {n}.0 of it.") for n in (4, 5, 6)],
             [["version 4.0", "version of 4.0"]],
         ),
-        # What the text writes with a capital is a name, and Texas no plural.
+        # A word that the text capitalises is a name, and Texas is not a plural.
         ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[::-1]], [["utah"]]),
         ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[1:] + STATES[:1]], [["texas"]]),
     ],
@@ -337,7 +337,7 @@ def test_the_families_of_the_demo_are_attack_matrices_and_encounter_tables() -> 
     chunks = [Chunk(r["id"], r["text"], r.get("title", "")) for r in demo.records()]
     found = find_families(chunks)
     matrices, encounters = found[:4], found[4:]
-    # Of the eighteen, plains and woods stand below one climate alone.
+    # Of the eighteen, plains and woods are below one climate only.
     assert [(family.pattern, len(family.members)) for family in encounters] == [
         ("arctic/temperate/tropical - *", 16)
     ]

@@ -1,4 +1,4 @@
-"""What lint finds, and the rule that it offers instead."""
+"""What lint finds, and the rule that it proposes instead."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
 @pytest.mark.parametrize(
     ("title", "groups", "merged"),
     [
-        # Two alternatives are recognised by the title's list alone.
+        # Two alternatives are only recognised by the title's list.
         (
             "ATTACK MATRIX FOR MAGIC-USERS AND ILLUSIONISTS",
             [["magic-user"], ["ac 6"], ["illusionist"]],
@@ -58,13 +58,13 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
         ("Encounters", [["temperate"], ["forest"]], None),
         # One group for the whole list is right.
         ("Clerics, druids and monks", [["cleric", "druid", "monk"], ["ac 6"]], None),
-        # A word before the first thing of the list is none of its things.
+        # A word before the first thing in the list is not one of the things.
         ("Attack matrix for clerics and druids", [["attack"], ["druid"]], None),
         ("Intelligence/Wisdom 10-13", [["psionic"], ["int", "intelligence", "wisdom"]], None),
-        # A comma alone may set apart, and what ends in a number is no thing of a list.
+        # A comma alone may set apart, and what ends in a number is not a thing in a list.
         ("Vampire, bat form", [["vampire"], ["bat form"]], None),
         ("Goblins, orcs and armor class 3", [["goblin"], ["armor class 3"]], None),
-        # Numbers are no plain words.
+        # Numbers are not plain words.
         ("", [["level 7"], ["ac 6"], ["10"]], None),
     ],
 )
@@ -112,7 +112,7 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
             {"contain_one_of": [["x", "y"], ["Y", "X"]]},
             [("duplicate", "contain_one_of[1]", '{"contain_one_of":[["x","y"]]}')],
         ),
-        # Whoever asks for a cat has met the second group.
+        # Every question about a cat also meets the second group.
         (
             {"contain_one_of": [["cat"], ["cat", "dog"]]},
             [("covered", "contain_one_of[1]", '{"contain_one_of":[["cat"]]}')],
@@ -121,7 +121,7 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
             {"contain_one_of": [["dog", "cat"]], "contain_all_of": ["big dog"]},
             [("covered", "contain_one_of[0]", '{"contain_all_of":["big dog"]}')],
         ),
-        # A shorter alternative decides; in word mode only where it ends at a token edge.
+        # A shorter alternative decides; in word mode only if it ends at a token edge.
         (
             {"contain_one_of": [["cleric", "clerics"]], "match": "substring"},
             [
@@ -166,7 +166,7 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
                 )
             ],
         ),
-        # Substrings that are found in too much.
+        # Substrings that match too much.
         (
             {"contain_one_of": [["cleric"], ["armor class 1"]], "match": "substring"},
             [

@@ -1,4 +1,4 @@
-"""Numbers, common words and shared rules: what lint finds, and the mend that it offers."""
+"""Numbers, common words and shared rules: what lint finds, and the fix that it proposes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_a_number_alone_becomes(group: list[str], title: str, mended: Any) 
          {"contain_all_of": ["cleric"]}),
         ({"contain_all_of": ["cleric", "?"]}, "contain_all_of[1]",
          {"contain_all_of": ["cleric"]}),
-        # A rule that asks for nothing is no mend.
+        # A rule that asks for nothing is not a fix.
         ({"contain_one_of": [["what"]]}, "contain_one_of[0][0]", None),
         ({"contain_none_of": ["the"]}, "contain_none_of[0]", None),
     ],
@@ -102,7 +102,7 @@ def test_a_term_of_every_question(rule: Any, place: str, mended: Any) -> None:
         (["armor class 6"], "Clerics' attacks", []),
         (["level 6"], "Level 6", []),
         (["ac 6"], "Armor Class 7", []),
-        # The year needs no words beside it.
+        # The year needs no words next to it.
         (["price list 2022"], "Price list 2022", []),
     ],
 )
@@ -173,10 +173,11 @@ RANGE = ["level 1", "levels two", "third-level", "levels 1-3"]
 @pytest.mark.parametrize(
     ("title", "rule", "mended", "sure"),
     [
-        # Nothing of a sibling's is in the rule, so it may be meant for all of them.
+        # The rule has nothing of a sibling's, so it may be meant for all of them.
         ("Goblins, armor class {}", {"contain": "goblin"},
          {"contain": "goblin", "contain_one_of": [FOUR]}, False),
-        # Of a sibling that has another rule by now, in every spelling, also as a required term.
+        # For a sibling that has a different rule by now, in every spelling, also as a required
+        # term.
         ("Goblins, armor class {}", {"contain_one_of": [["goblin"], ["armor class 3", "ac 3"]]},
          {"contain_one_of": [["goblin"], FOUR]}, True),
         ("Goblins, armor class {}",
@@ -184,17 +185,17 @@ RANGE = ["level 1", "levels two", "third-level", "levels 1-3"]
          {"contain_one_of": [["goblin"], FOUR]}, True),
         ("Goblins, armor class {}", {"contain": "goblin", "contain_all_of": ["ac -3"]},
          {"contain": "goblin", "contain_one_of": [FOUR]}, True),
-        # It asks for something else too, or for another thing.
+        # It asks for something else as well, or for another thing.
         ("Goblins, armor class {}", {"contain_one_of": [["goblin"], ["ac 3", "plate mail"]]},
          {"contain_one_of": [["goblin"], FOUR]}, False),
         ("Goblins, armor class {}", {"contain_one_of": [["level 3"], ["k8"]]},
          {"contain_one_of": [["level 3"], ["k8"], FOUR]}, False),
-        # A number that needs no words takes none, nor letters that stand for them.
+        # A number that needs no words gets none, nor an acronym.
         ("Price list 202{}", {"contain": "price"},
          {"contain": "price", "contain_one_of": [["2024"]]}, False),
         ("Leave policy Germany 202{}", {"contain_one_of": [["leave"], ["2025"]]},
          {"contain_one_of": [["leave"], ["2024"]]}, True),
-        # Of no sibling here: it may count something else.
+        # No sibling here has it, so it may count something else.
         ("Price list 202{}", {"contain_one_of": [["price"], ["2022"]]},
          {"contain_one_of": [["price"], ["2024"]]}, False),
         ("Parts {}: the sea", {"contain": "sea", "contain_one_of": [["part iii", "part three"]]},
@@ -275,7 +276,7 @@ def test_mending_ends_in_rules_without_findings() -> None:
         "a": {"contain_one_of": [["cleric"], SIX]},
     }
     assert mend(mended, titles) == {}
-    # Three groups of a word each may be meant together: they are merged where that is asked for.
+    # Three groups of one word each may be meant together: they are only merged on request.
     assert mend(rules, titles, ["spread"]) == {
         "b": '{"contain_one_of":[["cleric","druid","monk"]]}'
     }

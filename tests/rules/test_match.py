@@ -1,4 +1,4 @@
-"""Rules against queries: the source's examples to the letter, both modes, every operator."""
+"""Rules against queries: the source's examples exactly, both modes, every operator."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clerics(ac: int) -> dict[str, Any]:
 
 
 def one_group(classes: list[str], ac: int) -> dict[str, Any]:
-    """As docs/design.md#contradictions settles it: one group of classes, and every spelling."""
+    """The solution in docs/design.md#contradictions: one group of classes, and every spelling."""
     names = ("armor class", "armor class of", "ac", "ac of", "a.c.")
     return {"contain_one_of": [classes, [*(f"{name} {ac}" for name in names), f"ac{ac}"]]}
 

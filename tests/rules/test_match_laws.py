@@ -75,7 +75,7 @@ def test_a_book_decides_like_the_plain_definition(rules: list[Rule], query: str)
 
 @pytest.mark.slow
 def test_ten_thousand_rules_and_texts_are_decided_like_the_plain_definition() -> None:
-    """1,000 books of 10 rules, each asked 10 texts that hold some of their terms."""
+    """1,000 books of 10 rules, each asked 10 texts that contain some of their terms."""
     chance = Random(11)
     passed = decided = 0
     for _ in range(1000):

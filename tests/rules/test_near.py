@@ -1,4 +1,4 @@
-"""Texts nearly the same that differ in names and numbers, whatever their titles."""
+"""Nearly identical texts that differ in names and numbers, whatever their titles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero"
 @pytest.mark.parametrize(
     ("titles", "texts", "values", "groups", "doubt"),
     [
-        # No title. A name tells, and the number is what the text states.
+        # No title. A name distinguishes them, and the number is stated in the text.
         (
             [""] * 4,
             [LEAVE.format(*v)
@@ -57,7 +57,7 @@ EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero"
             [["150 euro", "150-euro", "150 euros", "150-euros", "5000",
               "45 day", "45-day", "45day", "45 days", "45-days"]], NO_NAME,
         ),
-        # What a sibling states too tells nothing.
+        # A value that a sibling also states distinguishes nothing.
         (
             [""] * 4,
             [LEAVE.format(*v).replace("March", v[2])
@@ -67,7 +67,7 @@ EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero"
              "italy, 30 days, april"],
             [["germany"]], NO_NAME,
         ),
-        # Neither the name nor the number tells one from all others: both are asked for.
+        # Neither the name nor the number distinguishes one from all others: both are asked for.
         (
             [""] * 4,
             [FLIGHT.format(*v)
@@ -108,9 +108,9 @@ FIELDS = ("ashghast", "armor class 2", "hit dice 1", "strength 8")
         ("{}\n| Armor Class | Hit Dice |\n| --- | --- |\n| {} | {} |\n", FIELDS[:3]),
         ("{}: armor class {}, hit dice {}. ", FIELDS[:3]),
         ("{}\nAC {}\nHD {}\nNo. appearing: 7. ", ("ashghast", "ac 2", "hd 1")),
-        # In more than four places, one of which is a name: that and three of the others.
+        # More than four places, one of which is a name: that one and three of the others.
         ("{}\nArmor Class: {}\nHit Dice: {}\nStrength: {}\nMorale: {}\nSpeed: {}\n", FIELDS),
-        # What is no value is left out.
+        # Anything that is not a value is left out.
         ("{}\nArmor Class: {}\nHit Dice: {}\nAttack: {}+{} bites\n", (*FIELDS[:3], "attack 8")),
     ],
 )
@@ -123,7 +123,7 @@ def test_stat_blocks_are_a_family_in_every_form(block: str, told: Sequence[str])
     (family,) = find_families(chunks)
     assert len(family.members) == len(stats)
     assert [value.named for value in family.members[0].values] == list(told)
-    # The siltboar has the first one's strength, or attack: these tell it from no other.
+    # The siltboar has the first one's strength or attack, which distinguish it from no other.
     told = [value for value in told if not value.endswith(" 8")]
     first = propose([family], [chunk.text for chunk in chunks])[0]
     (asked,) = json.loads(first.rule)["contain_one_of"]
@@ -150,7 +150,7 @@ def test_the_pattern_is_the_text_with_signs_for_the_values() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        # More than a name or number differs; too little is the same; nothing tells it from another.
+        # More than a name or number differs; too little is the same; nothing distinguishes it.
         LEAVE.format("Italy", 26).replace("two weeks", "as soon as the date is known, or"),
         "Employees in Italy receive 26 days of annual leave.",
         LEAVE.format("France", 25),

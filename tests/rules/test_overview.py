@@ -1,4 +1,4 @@
-"""The list of all chunks: states, filters, what needs attention first."""
+"""The list of all chunks: states, filters, most urgent first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def listed(wanted: Filter, drafts: Sequence[str] = (), **given: object) -> list[
 
 
 def test_what_needs_attention_comes_first() -> None:
-    # A chunk without a rule that crowds results comes behind every rule that does harm.
+    # A chunk without a rule that crowds results comes after every rule that does harm.
     harm = {"hurts": 0.02, "bare": 0.5}
     assert listed(Filter(), harm=harm, drafts=["good"]) == [
         "broken", "never", "hurts", "good", "doubtful", "bare",

@@ -1,4 +1,4 @@
-"""A rule to begin with, from the chunk whose title differs least."""
+"""An initial rule, from the chunk whose title differs least."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ OF_COAST = (
         ("Attack matrix for clerics - Armor Class 7", MATRIX, AC_6,
          '{"contain_one_of":[["cleric","clerics"],["armor class 7","armour class of 7","ac7",'
          '"ac seven"]]}'),
-        # both ends of a range; the numbers between them are the sibling's alone
+        # both ends of a range; the numbers between them belong only to the sibling
         ("Wisdom 14-15", "Wisdom 6-9",
          '{"contain_one_of": [["wisdom"], ["6", "7", "8", "9", "6-9", "6 to 9"]]}',
          '{"contain_one_of":[["wisdom"],["14","15","14-15","14 to 15"]]}'),
         ("7th level spells", "4th level spells", '{"contain": "fourth level"}',
          '{"contain":"seventh level"}'),
-        # a name, also in the plural; other words for the sibling's go, and what would block this
+        # a name, also in the plural; synonyms for the sibling's, and what would block this, are
+        # dropped
         ("Tropical Conditions - Desert", COAST, OF_COAST,
          '{"contain_one_of":[["desert","deserts"],["tropical"]],"contain_none_of":["arctic"]}'),
         ("Tropical Conditions - Hills", COAST, '{"contain_all_of": ["coasts", "tropical"]}',
@@ -41,7 +42,7 @@ OF_COAST = (
         ("Attack matrix for clerics - Armor Class -6", MATRIX, AC_6, None),
         ("Attack matrix for clerics - Armor Class 6", MATRIX, AC_6, None),
         ("Green Dragon", MATRIX, AC_6, None),
-        # says nothing of what tells them apart
+        # names nothing that tells them apart
         ("Attack matrix for clerics - Armor Class 7", MATRIX, '{"contain": "cleric"}', None),
         ("Attack matrix for clerics - Armor Class 7", MATRIX, "{broken", None),
         (f"Armor {'9' * 5000}", f"Armor {'8' * 5000}", '{"contain": "armor"}', None),

@@ -1,4 +1,4 @@
-"""Many rules changed as one step: all or nothing, undone and redone at any place."""
+"""Many rules changed as one step: all or nothing, undone and redone anywhere in the history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Killed(BaseException):
 
 
 class Store:
-    """Rules in memory; `after_each` may raise between two of a bulk write."""
+    """Rules in memory; `after_each` may raise between two writes of a bulk."""
 
     name = "rules"
 
@@ -204,7 +204,7 @@ def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(
     read = edits.save(store, journal, chunk_id="y", rule=A, expected=None, who="ada")
     assert read is not None
     assert journal.last_edit("rules") == read.id
-    # Entered, but perhaps not stored yet.
+    # Recorded, but possibly not stored yet.
     pending = journal.begin(who="bob", collection="rules", chunk_id="z", before=None, after=B)
     edits.save(store, journal, chunk_id="y", rule=B, expected=A, who="ada")
     assert journal.last_edit("rules") == read.id

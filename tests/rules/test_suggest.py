@@ -1,4 +1,4 @@
-"""Drafting a rule: what is sent, what is read, the one repair, and that nothing ever raises."""
+"""Drafting a rule: what is sent, what is read, the one repair, and that it never raises."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def chat(server: Server) -> OpenAIChat:
 
 
 def drafted(serve: Serve, *answers: str) -> tuple[Draft, list[dict[str, Any]]]:
-    """The draft over these answers, and what the server was asked."""
+    """The draft made from these answers, and what the server was asked."""
     server = serve(says(*answers))
     return suggest(CHUNK, chat(server), timeout_s=PATIENT_S), [
         call["body"] for call in server.asked
@@ -310,7 +310,7 @@ def test_a_prompt_that_was_sent_counts_though_no_answer_came(
     tokens = suggest(CHUNK, Fake(Delta(GOOD)), timeout_s=5).usage.prompt_tokens
     draft = suggest(CHUNK, Fake(failure), timeout_s=5)
     assert draft.usage == Usage(tokens if sent else 0, 0, estimated=True)
-    # Once anything was answered, the prompt was read.
+    # If anything was answered, the prompt was read.
     draft = suggest(CHUNK, Fake(Delta("{"), failure), timeout_s=5)
     assert draft.usage == Usage(tokens, 1, estimated=True)
 

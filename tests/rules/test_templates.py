@@ -1,4 +1,4 @@
-"""Content categories: which template a chunk gets, and that a new category is a file."""
+"""Content categories: which template a chunk gets, and that a new category is a new file."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from ragfilter.rules.values import Value, mask, spellings, values
             "Chapter 2: 5 goblins",
             (Value(("chapter",), 2), Value(("goblins",), 5, None, after=True)),
         ),
-        # No value: nothing says what is counted, or the numbers belong together.
+        # Not a value: nothing says what is counted, or the numbers belong together.
         ("6", ()),
         ("Matrix - 6", ()),
         ("Minutes of 2024-01-15", ()),
