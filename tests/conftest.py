@@ -1,4 +1,4 @@
-"""Fixtures that more than one test folder needs. How long tests wait: waiting.py."""
+"""Fixtures shared by several test folders. waiting.py has the limits on how long tests wait."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
     from ragfilter.stores.chroma.store import ChromaStore
 
-# A busy machine is slow; a law does not become false by that.
+# A busy machine is slow, which does not make a law false.
 settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ragfilter")
 
-# The workers share the machine, and torch's threads spin while they wait for one another: on a busy
-# one that is ten times the CPU time. Read when torch is imported, here and in processes of ours.
+# The workers share the machine, and torch's threads spin while they wait for each other: on a busy
+# machine that takes ten times the CPU time. Read when torch is imported, here and in our own
+# processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,15 +53,15 @@ SLOW_FIXTURES = {
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`make quick` does not import what it would leave out."""
+    """`make quick` does not import the files that it would leave out."""
     inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW_FOLDERS
     return True if inside and config.option.markexpr == "not slow" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that load a model, open a store or install something are marked `slow`. They come
-    first, so that in the end no worker is left with a long file. The LLM's need no demo:
-    another worker indexes it meanwhile."""
+    """Mark tests that load a model, open a store or install something as `slow`. They run first, so
+    that no worker is left with a long file at the end. The LLM's tests need no demo, so another
+    worker can index it meanwhile."""
     for item in items:
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
         if _folder(item) in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
@@ -74,8 +75,8 @@ def _folder(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def _made_once() -> Iterator[None]:
-    """The bundled model is loaded and the command line is put together once a process, as they are
-    by who uses them: a second each, and hundreds of tests open a workspace or run a command."""
+    """Load the bundled model and build the command line once per process, as their users do: each
+    takes a second, and hundreds of tests open a workspace or run a command."""
     plain, commands = SentenceEmbedder._load, typer.main.get_command
     bundled = functools.cache(lambda: plain(SentenceEmbedder()))
 
@@ -99,7 +100,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workspace's own judge prompts, which the process knows from its opening on, reach no other
+    """A workspace's own judge prompts, which the process knows once it is open, reach no other
     test."""
     monkeypatch.setattr(judge_prompts, "_own", None)
     # Workspaces of other tests may still be open in this process.
@@ -109,8 +110,8 @@ def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _patient_rerankers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reranker gets the time that a busy machine needs, unless a test has set a second or less:
-    the default suits who waits before the page."""
+    """Give a reranker the time that a busy machine needs, unless a test has set a second or less.
+    The default suits a user who waits in front of the page."""
     within = complete.within
 
     def patient(seconds: float, work: Callable[[], Any]) -> Any:
@@ -121,14 +122,14 @@ def _patient_rerankers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts OpenAI-protocol servers that behave as they are told: ``serve(behave)``."""
+    """Starts OpenAI-protocol servers with a given behaviour: ``serve(behave)``."""
     with servers() as start:
         yield start
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
-    """An empty store in a folder of its own, one a test file."""
+    """An empty store in its own folder, one per test file."""
     from ragfilter.stores.chroma.store import ChromaStore
 
     store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
@@ -138,7 +139,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
 
 @pytest.fixture(scope="session")
 def cranfield() -> Path:
-    """The folder of the Cranfield collection (BEIR form), where it is at hand."""
+    """The folder of the Cranfield collection (in BEIR's format), if it is available."""
     if not (CRANFIELD / "corpus.jsonl").exists():
         pytest.skip("the Cranfield data set is not on this machine")
     return CRANFIELD
@@ -146,7 +147,7 @@ def cranfield() -> Path:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Path of Chromium; skips where there is none, fails where one is required."""
+    """The path of Chromium. Skips if it is not installed, fails if it is required."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path:
         return path
@@ -157,7 +158,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def bare_environ() -> dict[str, str]:
-    """The environment for a process of our own: no setting or key of the machine is in it."""
+    """The environment for a process of our own, without any setting or key of the machine."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -169,7 +170,7 @@ def bare_environ() -> dict[str, str]:
 def demo_workspace(tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[str, str]) -> Path:
     """A workspace with the demo collection, indexed once for all workers of a run.
 
-    Nobody opens it: one process owns a workspace. Take a copy, with `copy_demo`.
+    Do not open it, because one process owns a workspace. Take a copy, with `copy_demo`.
     """
     return _indexed("demo", tmp_path_factory, bare_environ)
 
@@ -187,7 +188,7 @@ def _indexed(
 ) -> Path:
     """A workspace with a demo collection, made by whichever worker comes first."""
     base = tmp_path_factory.getbasetemp()
-    # Under xdist each worker has a folder of its own inside that of the run.
+    # Under xdist each worker has its own folder inside that of the run.
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, done = shared / f"{name}-workspace", shared / f"{name}-workspace.done"
     with FileLock(shared / f"{name}-workspace.lock"):
@@ -205,7 +206,7 @@ def _indexed(
 
 @pytest.fixture(scope="session")
 def copy_demo(demo_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Makes a workspace with the demo collection for one test or module to open and change."""
+    """Copies the workspace with the demo collection, for one test or module to open and change."""
 
     def copy() -> Path:
         target = tmp_path_factory.mktemp("workspace") / "workspace"
@@ -217,7 +218,7 @@ def copy_demo(demo_workspace: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="session")
 def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with three models of a few hundred weights: one score, three scores, no head."""
+    """A folder with three tiny models: one score, three scores, no head."""
     from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizer
 
     folder = tmp_path_factory.mktemp("models")

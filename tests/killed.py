@@ -1,7 +1,7 @@
-"""An indexing in a process of its own that is killed at a chosen point, with no chance to tidy up.
+"""An indexing in its own process that is killed at a chosen point, with no chance to clean up.
 
-The embedder calls itself by the bundled model's name, so that the command line and the page can
-query what it made; its vectors need no model.
+The embedder uses the bundled model's name, so that the command line and the page can query what it
+made; its vectors need no model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real LLM on loopback for tests: the optional extra, served by a process of its own."""
+"""A real LLM on loopback for tests: the optional extra, served by its own process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWER_TOKENS = 60
 
 @dataclass(frozen=True, slots=True)
 class LocalLlm:
-    """The running server: its process and what it printed."""
+    """The running server: its process and its output."""
 
     process: subprocess.Popen[str]
     base_url: str
@@ -32,7 +32,7 @@ class LocalLlm:
 
 
 def must_be_installed() -> None:
-    """Skips where the extra is not installed, fails where it is required."""
+    """Skip if the extra is not installed; fail if it is required."""
     try:
         model_file()
     except InputError as error:
@@ -43,7 +43,7 @@ def must_be_installed() -> None:
 
 @contextmanager
 def served(environ: Mapping[str, str]) -> Iterator[LocalLlm]:
-    """`python -m scripts.local_llm` on a free port; always killed."""
+    """Run `python -m scripts.local_llm` on a free port; always killed at the end."""
     command = [sys.executable, "-m", "scripts.local_llm", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--answer-tokens", str(ANSWER_TOKENS)],
@@ -58,7 +58,7 @@ def served(environ: Mapping[str, str]) -> Iterator[LocalLlm]:
 
 
 def _lines(process: subprocess.Popen[str], count: int) -> list[str]:
-    """The first lines of its output; a read of a pipe has no deadline of its own."""
+    """The first lines of its output, read with a deadline, which reading a pipe does not have."""
     assert process.stdout is not None
     stream = process.stdout
     read: queue.Queue[str] = queue.Queue()

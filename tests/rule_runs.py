@@ -1,5 +1,5 @@
 """A workspace with a few chunks and rules, and `ragfilter rules …` run on it. No embedding model is
-loaded: the chunks are stored with vectors made up here."""
+loaded: the chunks are stored with made-up vectors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_workspace(folder: Path) -> None:
 
 
 class Run:
-    """Runs `ragfilter rules …` on the collection `small`; what it printed and its exit code."""
+    """Runs `ragfilter rules …` on the collection `small`; returns its output and exit code."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Small collections on a real Chroma with vectors of our own, so that no model is needed."""
+"""Small collections in a real Chroma with our own vectors, so that no model is needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIMENSION = 8
 
 
 class OneVector:
-    """An embedder at the port: the query's vector is given, so that no model is needed."""
+    """A fake embedder with a given query vector, so that no model is needed."""
 
     name = "given"
 
@@ -29,7 +29,7 @@ class OneVector:
 
 
 class Remembering(SentenceEmbedder):
-    """The bundled model, asked once for every text."""
+    """The bundled model, called once for every text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def unit(rng: np.random.Generator, n: int) -> Vectors:
 
 
 def filled(store: ChromaStore, rules: Sequence[str | None], seed: int) -> tuple[Any, Vectors]:
-    """A raw collection that holds its ids in the metadata too, as the literal loop needs."""
+    """A raw collection with its ids in the metadata too, as the literal loop needs."""
     rng = np.random.default_rng(seed)
     client = store.client
     if "loop" in [c.name for c in client.list_collections()]:

@@ -1,7 +1,7 @@
-"""What Streamlit makes of Markdown, as far as it acts: pictures, links, icons, colours, formulas,
+"""The active parts of Markdown as Streamlit renders it: pictures, links, icons, colours, formulas,
 and arrows and dashes in place of what was typed.
 
-Read by a real parser, then searched as Streamlit's front end searches the finished text, in which
+Read by a real parser, then searched as Streamlit's front end searches the rendered text, in which
 an escape is gone.
 """
 
@@ -29,7 +29,7 @@ WRITTEN = {
 
 
 def acts(markdown: str) -> set[str]:
-    """What of the text is more than text."""
+    """The parts of the text that are more than text."""
     tokens = READER.parse(markdown)
     kinds = {t.type for t in tokens} | {c.type for t in tokens for c in t.children or ()}
     inert = re.sub(r"(?<!\\)`[^`]+`", "", markdown)
@@ -38,7 +38,7 @@ def acts(markdown: str) -> set[str]:
 
 
 def runs(markdown: str) -> list[str]:
-    """The finished text, in the pieces in which it is searched."""
+    """The rendered text in the pieces in which it is searched."""
     pieces = [""]
     for token in READER.parse(markdown):
         for child in token.children or ():
@@ -51,7 +51,8 @@ def runs(markdown: str) -> list[str]:
 
 
 def fetches(markdown: str) -> set[str]:
-    """What of a formatted text a browser would fetch or draw, or hides where it leads."""
+    """The parts of a formatted text that a browser would fetch or draw, or that hide their
+    target."""
     tokens = [c for t in READER.parse(markdown) for c in (t, *(t.children or ()))]
     hidden = any(
         token.type == "link_open" and after.content not in str(token.attrs["href"])

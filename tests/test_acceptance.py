@@ -42,7 +42,7 @@ def test_full_on_the_sources_questions(bench: Workbench) -> None:
         assert EXPECTED[name] <= {*row.filtered.ids}, name
         assert row.filtered.kept <= MOST[name], name
     for name in STRENGTH:
-        # The source's headline: at place 95 before, and visible now.
+        # The source's headline: at rank 95 before, and visible now.
         assert TABLE not in rows[name].unfiltered.ids
 
 
@@ -62,7 +62,8 @@ def test_the_command_line_keeps_the_same(
 def test_query_must_on_the_sources_questions(bench: Workbench) -> None:
     rows = {row.id: row for row in measured(bench, "query-must", seeds=True).rows}
     for name in SEEDS:
-        # All that a rule or a distance lets in: nothing relevant of the unfiltered first 15 falls.
+        # Everything that a rule or a distance lets in: no relevant chunk of the unfiltered first 15
+        # is dropped.
         assert {*rows[name].unfiltered.ids} & rows[name].relevant <= {*rows[name].filtered.ids}
         assert rows[name].filtered.kept == 15
         result = run(rows[name].query, load(profile="query-must", environ={}).settings,

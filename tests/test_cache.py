@@ -1,4 +1,5 @@
-"""What LLMs said outlives the process: bounded, by exactly what was asked, and never in the way."""
+"""The LLM cache outlives the process, is limited in size, matches exactly what was asked, and never
+gets in the way."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ SAID = Judgement(
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Callable[..., DiskCache]]:
-    """Opens the same file anew, as another process would."""
+    """Reopens the same file, as another process would."""
     opened: list[DiskCache] = []
 
     def open_it(limit_mb: float = 1.0) -> DiskCache:
@@ -61,7 +62,7 @@ def test_a_text_outlives_the_process(kept: Callable[..., DiskCache]) -> None:
 def test_the_text_unused_for_longest_goes_first(
     kept: Callable[..., DiskCache], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Three texts of 800 bytes and 200 besides fit into 3 kB.
+    # Three texts of 800 bytes, each with 200 bytes of overhead, fit into 3 kB.
     cache = kept(0.003)
     for hour, name in enumerate("abc"):
         monkeypatch.setattr("ragfilter.stores.cache.time.time", lambda at=hour: 2 * 3600.0 * at)
@@ -84,7 +85,7 @@ def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
     if state == "damaged":
         path.write_bytes(b"no database" * 1000)
     elif state == "view":
-        # What may not be written, also by root.
+        # A view, which not even root can write to.
         with sqlite3.connect(path) as database:
             database.execute(
                 "CREATE VIEW kept AS SELECT 'a' AS key, 'b' AS text, 1 AS size, 0 used"
@@ -107,7 +108,7 @@ def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len([r for r in caplog.records if "answers are not cached" in r.message]) == 1
     if state == "full":
-        # What was there is still there, and with room again there is more.
+        # The old content is still there, and once there is room, more is added.
         assert cache.get("before") == "text"
         cache.put("new", "x")
         assert cache.get("new") == "x"
@@ -254,7 +255,7 @@ def test_the_same_command_asks_once(
     assert printed(*ask)["answer"]["cached"] is False
     assert len(server.asked) == 2
     monkeypatch.delenv("RAGFILTER_CACHE_MB")
-    # Beside a process that owns the workspace.
+    # While another process owns the workspace.
     with open_workspace(folder):
         assert printed("cache", "--clear")["entries"] == 0
     assert printed(*ask)["answer"]["cached"] is False

@@ -1,4 +1,4 @@
-"""`--files` with a pattern that fits only hidden files: on every stream as one that fits none.
+"""`--files` with a pattern that matches only hidden files: on every stream as if it matched none.
 Labels of hidden chunks count nowhere."""
 
 from __future__ import annotations
@@ -81,6 +81,6 @@ def test_figures_are_the_same_without_the_labels_of_hidden_chunks(
 
 
 def figures(made: dict[str, Any]) -> list[Any]:
-    """What a command counted by labels, without times."""
+    """The figures of a command that count labels, without times."""
     sides = [side["recall"] for side in made.get("sides", ())]
     return [sides, *(made.get(name) for name in ("filtered", "points", "checks", "after"))]

@@ -114,7 +114,7 @@ def test_lint_mends_what_it_can_as_one_step(run: Run) -> None:
     run("bulk", "--where", "id=troll", "--set-rule", '{"contain_one_of": [["the", "troll"]]}')
     run("bulk", "--where", "id=cleric-*", "--set-rule", '{"contain": "cleric"}')
     made = run.json("lint", "--fix", "--dry-run")
-    # That siblings share a rule may be meant: it is mended where its kind is named.
+    # Siblings may share a rule on purpose, so it is only fixed if its kind is named.
     assert [each["id"] for each in made["fixed"]] == ["troll"]
     assert not made["saved"]
     made = run.json("lint", "--fix", "--kind", "everywhere")

@@ -1,4 +1,4 @@
-"""`ragfilter rules check`: questions of a file or of standard input, and one rule part by part."""
+"""`ragfilter rules check`: questions in a file or on standard input, and one rule part by part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules to and from CSV: an exact round trip, and bad rows that are named."""
+"""Rules to and from CSV: an exact round trip, and bad rows that are reported."""
 
 from __future__ import annotations
 

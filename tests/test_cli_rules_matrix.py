@@ -51,7 +51,7 @@ def test_the_matrix_of_labelled_questions_and_of_a_log(
     )  # fmt: skip
     good = next(row for row in made["labelled"]["rules"] if row["chunk_ids"] == ["cleric-6"])
     assert (good["rule"], good["queries"], good["blocks"], good["passes"]) == (GOOD, 2, 1, 1)
-    # It blocks a chunk that is labelled relevant, so it stands first.
+    # It blocks a chunk that is labelled relevant, so it comes first.
     assert good["conflicts"] == [["t", "cleric-6"]]
     assert good["delta_f1"] > 0
     assert made["labelled"]["rules"][0] == good
@@ -159,7 +159,7 @@ def test_an_import_that_loses_labelled_recall_asks_once_more(
     labels = [*labels, "--set", "retrieval.k=6"]
     place = ["-c", "small", "--data-dir", str(run.folder)]
     assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
-    # The workspace's own labels count where no others are named.
+    # The workspace's own labels count if no others are named.
     for named in (labels, labels[4:]):
         printed = run("import", str(file), *named, code=1)
         assert "Nothing was saved" in run.err
@@ -191,6 +191,6 @@ def test_an_undo_or_redo_that_loses_labelled_recall_asks_once_more(
         assert run.rule("troll") == OTHER
         run(what, *named, "--yes")
         assert run.rule("troll") == bad
-        # It gains what is relevant, so it asks nothing.
+        # It only gains relevant chunks, so no confirmation is needed.
         assert "2 of 2 queries change" in run("undo", *named)
         assert run.rule("troll") == OTHER

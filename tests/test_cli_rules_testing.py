@@ -22,7 +22,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def write(path: Path, *lines: object) -> str:
-    """A file with these lines, objects as JSON."""
+    """A file with these lines; objects are written as JSON."""
     texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")
     return str(path)

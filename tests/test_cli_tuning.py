@@ -113,7 +113,7 @@ def test_a_sweep_prints_its_front_and_what_is_highest(
     for point in made["front"]:
         cheaper = [p["recall"] for p in made["points"] if p["tokens"] <= point["tokens"]]
         assert point["recall"] == pytest.approx(max(cheaper))
-    # One setting alone, for people: what `eval` says of the settings in force.
+    # A single setting, as text: what `eval` says of the current settings.
     assert main(command) == 0
     told = capsys.readouterr().out
     assert main(["eval", *args, "--profile", "adaptive-gap", "--json"]) == 0
@@ -215,7 +215,7 @@ def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str])
 def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     args: list[str], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So that a calibration, and with it the recall dial, can be had."""
+    """So that users can get a calibration, and with it the recall dial."""
     out = tmp_path / "learned.toml"
     chosen = ["--strategy", "calibrated", "--no-rerank", "--out", str(out)]
     assert main(["tune", *args, *chosen, "--json"]) == 0
@@ -227,7 +227,8 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     dial = ["--set", "cutoff.target=recall", "--set", "cutoff.recall=0.8"]
     assert main(["query", "bread", *common, *dial]) == 0
     assert "which keep 80% of what is relevant" in capsys.readouterr().out
-    # Measured with the labels that taught it, its figures show nothing, and that is told.
+    # Measured with the labels it was learned from, its figures show nothing, and the commands say
+    # so.
     learned = ["--config", str(out)]
     these, some = "learned from these same labels", "may have seen some of these questions"
     for others, told in (([], these), (["--except=cat-q0"], some)):
@@ -286,7 +287,7 @@ def test_a_gate_names_a_question_without_an_id_by_its_words(
     asked = tmp_path / "asked.txt"
     texts = [json.loads(line)["text"] for line in Path(args[3]).read_text().splitlines()]
     asked.write_text("\n".join(texts), encoding="utf-8")
-    # Their labels belong to the words, so that other questions with the same words have them too.
+    # Labels belong to the text, so other questions with the same text have them too.
     assert main(["labels", "import", *args, "--set-name", "named"]) == 0
     assert main(["labels", "import", *where, "--queries", str(asked), "--set-name", "bare"]) == 0
     capsys.readouterr()
@@ -403,7 +404,7 @@ def test_a_gate_holds_the_filter_to_its_baseline(
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
     capsys.readouterr()
-    # The means of recall and F1 may drop now; no query may lose as much as this.
+    # The means of recall and F1 may drop now, but no query may lose as much as this.
     assert main(["gate", *args, *worse, *files, "--max-drop", "precision=0.5", "--json"]) == 1
     drops = json.loads(capsys.readouterr().out)["drops"]
     assert [(each["figure"], each["allowed"], bool(each["severe"])) for each in drops] == [
@@ -435,7 +436,7 @@ def test_a_stale_baseline_is_told(
 def test_a_baseline_is_of_the_same_collection_wherever_the_same_file_is_indexed(
     place: Path, args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A CI job indexes anew."""
+    """A CI job indexes from scratch."""
     file, other = tmp_path / "baseline.json", str(tmp_path / "ws")
     assert main(["gate", *args, "--baseline", str(file), "--update-baseline"]) == 0
     source = str(place / "chunks.jsonl")

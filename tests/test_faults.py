@@ -1,4 +1,5 @@
-"""Everything that asks an LLM, against an endpoint that fails in every way: words, not silence."""
+"""Everything that calls an LLM, with an endpoint that fails in every way: reports an error, never
+nothing."""
 
 from __future__ import annotations
 

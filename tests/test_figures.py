@@ -1,4 +1,4 @@
-"""Numbers are written alike wherever people read them."""
+"""Numbers are formatted the same everywhere for people."""
 
 from __future__ import annotations
 

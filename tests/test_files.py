@@ -1,4 +1,4 @@
-"""Files are written whole, or left as they were."""
+"""Files are written completely, or left as they were."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
         with pytest.raises(InputError) as refused:
             run("q", chosen, backends, push_down=push_down)
         refusals.append(str(refused.value).replace(repr(pattern), "PATTERN"))
-        # The same over a pool that was gathered without the pattern.
+        # The same for a pool that was gathered without the pattern.
         result = replay(gather("q", on, backends), chosen)
         assert (result.hits, result.status, result.message) == ((), "ok", "")
     assert refusals[0] == refusals[1]
@@ -158,7 +158,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
         "No file of the collection 'files' matches PATTERN. "
         "There are: apis/display.yaml, apis/dsp.yaml, notes.md."
     )
-    # Who may see one of the files finds it.
+    # A user who may see one of the files finds it.
     chosen = on.with_values({"retrieval.source_pattern": "secret.md"})
     cleared = run("q", chosen, backends, User(4), push_down=push_down)
     assert [hit.id for hit in cleared.kept] == ["x"]

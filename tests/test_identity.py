@@ -1,4 +1,4 @@
-"""Who asks is no setting, and one method decides what they may see: over values of any type, on
+"""The user is not a setting, and one method decides what they may see: for values of any type, on
 every way out, in the store's own condition as in memory."""
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def world(access: Sequence[tuple[Any, Any]]) -> list[Chunk]:
 
 
 def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> Result:
-    """A result over a pool that was gathered for all: the last chunk is reached by references only,
-    and a judge expanded whatever it was asked."""
+    """A result over a pool that was gathered for everyone: the last chunk is reached only by
+    references, and a judge expanded everything it was asked about."""
     hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(chunks[:-1], start=1))
     asked = tuple(hit.id for hit in hits if sees(user, hit.chunk))
     pool = Pool(
@@ -139,7 +139,7 @@ def seen_hits(result: Result) -> str:
 
 
 def expansions(result: Result) -> str:
-    """What each chunk that the user sees would bring."""
+    """What each chunk that the user sees would bring in."""
     every = [hit.chunk for hit in (*result.pool.hits, *result.pool.reachable)]
     known = Known({chunk.id: chunk for chunk in every}, {chunk.id: chunk for chunk in every})
     roots = [chunk.id for chunk in every if sees(result.user, chunk)]
@@ -199,7 +199,8 @@ def test_every_way_out_names_what_is_seen_so_that_the_law_above_can_fail(sink: s
 
 @pytest.fixture(scope="module")
 def secrets(store: ChromaStore) -> tuple[ChromaCollection, dict[str, tuple[Any, Any]]]:
-    """A collection with every clearance beside every department, and what was given of each."""
+    """A collection with every combination of clearance and department, and the values given for
+    each."""
     levels = [*range(5), MOST_LEVEL, *STRANGE_CLEARANCES]
     names = [None, *NAMES, " ops", *STRANGE_DEPARTMENTS]
     given = {f"c{i}": pair for i, pair in enumerate(product(levels, names))}
@@ -230,7 +231,7 @@ def test_the_stores_condition_and_the_check_in_memory_select_the_same_chunks(
     catalogue, whole = collection.catalogue(), collection.chunks(list(given))
     assert pushed == {i for i, chunk in catalogue.items() if admission(where)(chunk)}
     assert pushed == {i for i, chunk in whole.items() if user.sees(chunk)}
-    # As it is stored, a department has no blanks around it.
+    # A stored department has no spaces around it.
     stored = {i: (c, d.strip() if isinstance(d, str) else d) for i, (c, d) in given.items()}
     assert pushed == {i for i, pair in stored.items() if allowed(user, *pair)}
     assert 0 < len(pushed) < len(given)

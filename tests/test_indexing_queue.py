@@ -1,4 +1,4 @@
-"""Orders are carried out by whoever has the workspace open: told, stopped, gone on with."""
+"""Jobs are run by the process that has the workspace open: reported, stopped, continued."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) 
     queue.go_on(job.id)
     standing = until(queue, job, lambda standing: not standing.open)
     assert standing.result().report.total == 320
-    # What was told as embedded is not embedded again.
+    # Texts reported as embedded are not embedded again.
     assert standing.result().report.embedded <= 320 - stopped.done < 320
 
 

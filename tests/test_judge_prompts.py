@@ -122,7 +122,7 @@ def test_a_long_prompt_with_few_lines(folder: Path) -> None:
 
 
 def own(folder: Path, name: str = "mine", says: str = "as I say") -> Path:
-    """A folder of one's own with one prompt."""
+    """A custom folder with one prompt."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.toml").write_text(GOOD.replace("as I say", says), encoding="utf-8")
     return folder
@@ -192,7 +192,7 @@ def test_workspaces_that_are_open_together_do_not_mix_their_prompts(tmp_path: Pa
 
 
 def test_an_edited_prompt_is_another_prompt(tmp_path: Path) -> None:
-    """Verdicts are kept under the prompt's key."""
+    """Verdicts are stored under the prompt's key."""
     own(tmp_path / "prompts")
     with open_workspace(tmp_path):
         before = key("mine")

@@ -1,4 +1,4 @@
-"""The judge in words: what asking costs, what it did, what it said. Literal cases."""
+"""The judge in words: the cost of a call, what it did, and its verdicts. Literal cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which limit bound: on one list, worked by hand, under settings that shorten it in turn."""
+"""Which limit applied, on one list calculated by hand, with settings that shorten it in turn."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Resu
             ["Max results (k) = 6 (cutoff) drops 2", "Strategy = autocut (cutoff) drops 3"],
             [],
         ),
-        # Too few hits for a background, so that gap cuts.
+        # Too few hits for a background, so gap cuts.
         (
             {"cutoff.strategy": "relative", "cutoff.max_results": 5},
             ["Max results (k) = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
@@ -125,8 +125,8 @@ def test_what_is_beyond_k_says_its_place_where_that_is_not_its_rank(more: dict[s
 
 
 def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0) -> Result:
-    """`n` hits, the last `far` of them unlike the question; the LLM keeps the first `kept` of those
-    it is shown. `shown` 0: it is not asked."""
+    """`n` hits, of which the last `far` are unlike the question; the LLM keeps the first `kept` of
+    those it is shown. With `shown` 0 it is not asked."""
     hits = tuple(
         Hit(Chunk(f"c{rank}", text="words"), 1.9 if rank > n - far else distance, rank)
         for rank in range(1, n + 1)
@@ -187,7 +187,7 @@ def test_what_the_judge_dropped_is_no_limit_s_work(
             {"cutoff.min_results": 3},
             ["Gap threshold = 0.100 (cutoff) drops 1", "Min results = 3 (cutoff) keeps 1 more"],
         ),
-        # Nothing falls after the cliff; the largest gap did reach the threshold.
+        # Nothing is dropped after the cliff; the largest gap did reach the threshold.
         (
             (0.1, 0.4),
             {"cutoff.min_results": 2, "cutoff.skip_first": False},

@@ -1,4 +1,4 @@
-"""Without the optional extra the local LLM says how to get it."""
+"""Without the optional extra, the local LLM says how to install it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scripts import local_llm
 
 @pytest.fixture(autouse=True)
 def _signals() -> object:
-    """`main` takes over two signals; they are given back."""
+    """`main` installs handlers for two signals; restore the old ones."""
     before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
     yield
     for name, handler in before.items():

@@ -43,7 +43,7 @@ def names_of(number: int) -> tuple[str, str, str]:
 
 @dataclass
 class Ports:
-    """Every port of one user, and all text that went out through them."""
+    """Every port of one user, and all text that was sent through them."""
 
     all: dict[str, Chunk]
     distances: Mapping[str, float]
@@ -105,7 +105,7 @@ class Ports:
         if schema is None:
             yield Delta("It needs this [1], and that [2].")
             return
-        # A judge that decides on everything there is, asked about or not.
+        # A judge that decides about every chunk that exists, asked about or not.
         for chunk_id in self.all:
             yield Delta(f"{chunk_id} -> {self.says.choice(ACTIONS)}\n")
 
@@ -124,8 +124,8 @@ def admits(where: Where, chunk: Chunk) -> bool:
 
 
 def allowed(user: User, clearance: object, department: object) -> bool:
-    """The rule in words, apart from the product's own: a true whole number up to the user's level,
-    and no department or one of theirs. All else is hidden."""
+    """The rule, written independently of the product: a true whole number up to the user's level,
+    and no department or one of theirs. Everything else is hidden."""
     if type(clearance) is not int or not 0 <= clearance <= user.level:
         return False
     return department is None or (isinstance(department, str) and department in user.departments)
@@ -184,7 +184,7 @@ def worlds(draw: st.DrawFn) -> Ports:
 
 @st.composite
 def choices(draw: st.DrawFn) -> dict[str, Any]:
-    """Settings of any kind, with clearance on."""
+    """Any settings with clearance on."""
     switches = ("query_must", "entities", "quality", "cutoff", "diversity", "judge")
     values: dict[str, Any] = {f"{name}.enabled": draw(st.booleans()) for name in switches}
     return values | {
@@ -222,7 +222,7 @@ EXPORTS: dict[str, Callable[[Result], str]] = {
 
 
 def everything(value: object) -> Iterator[str]:
-    """Each leaf that can be read in a value, through fields, mappings and lists."""
+    """Every leaf that can be read in a value, through fields, mappings and lists."""
     if is_dataclass(value):
         for each in fields(value):
             yield from everything(getattr(value, each.name))
@@ -236,7 +236,7 @@ def everything(value: object) -> Iterator[str]:
 
 
 def handed(result: Result) -> str:
-    """All that the library hands to its caller, who is the user."""
+    """Everything that the library returns to its caller, who is the user."""
     return "\n".join(everything(to_result(result)))
 
 
@@ -275,7 +275,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
         ports.out += [made.text, repr(made.prompt)]
     previews = {i: preview_expansion(i, ports, settings, user, query=query) for i in ports.all}
     for number, (chunk_id, preview) in enumerate(previews.items()):
-        # The id that was asked for is named; what it leads to may not be.
+        # The requested id is named, but what it leads to must not be.
         there = set(names_of(number)) if chunk_id in str(preview) else set()
         check(
             [name for name in hidden if name not in there],
@@ -294,7 +294,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
 def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     ports: Ports, values: dict[str, Any], user: User, query: str
 ) -> None:
-    """A pool that was gathered, reranked and judged without clearance, then viewed as a user."""
+    """A pool gathered, reranked and judged without clearance, then viewed as a user."""
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
     operator = settings.with_values({"clearance.enabled": False})
     backends = ports.backends()

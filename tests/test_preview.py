@@ -1,4 +1,4 @@
-"""What asking the judge would bring and cost, before it is asked; and that it then comes so."""
+"""The forecast of a call of the judge, and that the call then matches it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ragfilter.settings.schema import Settings
 
 
 class World:
-    """A collection, an embedder and a judge at their ports; counts the store's payload calls."""
+    """A fake collection, embedder and judge; counts the store's payload calls."""
 
     name = "world"
     space: Space = "l2"
@@ -86,7 +86,7 @@ def test_what_each_depth_would_bring() -> None:
     way = {r.chunk.id: (r.step, r.via) for r in preview[5]}
     assert (way["a"], way["secret"], way["f"]) == ((1, "root"), (2, "b"), (5, "e"))
     assert preview[1][0].chunk == CHUNKS[1]
-    # Texts of what is brought are fetched once, and of nothing else.
+    # Texts of chunks brought in are fetched once, and nothing else.
     assert sorted(world.fetched) == sorted(ids(preview)[5])
 
 

@@ -1,4 +1,4 @@
-"""Reports: one HTML text that asks nobody for anything, and holds what its user may see."""
+"""Reports: a single HTML text that requests nothing and contains only what its user may see."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def result(own: Settings, user: User = PUBLIC) -> Result:
 
 
 class Tags(HTMLParser):
-    """Every tag with its attributes, and the text that is shown."""
+    """Every tag with its attributes, and the visible text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ def pages(prices: Prices | None = None) -> dict[str, str]:
 
 
 def record(name: str, kept: int, relevant: int) -> QueryRecord:
-    """A question of which every variant keeps `kept` chunks, and the settings in force one."""
+    """A question of which every variant keeps `kept` chunks, and the run's settings one."""
     found = Kept(kept, relevant, 0, 1.0, 100 * kept, 0.1)
     every = {v.name: found for v in variants(settings("adaptive-gap"))}
     every[IN_FORCE] = Kept(1, 1, 0, 1.0, 100, 0.1)
@@ -116,7 +116,7 @@ def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
     assert not re.search(r"url\(|@import", page)
     policy = next(a["content"] for t, a in read.tags if a.get("http-equiv"))
     assert policy == "default-src 'none'; style-src 'unsafe-inline'"
-    # To the letter, and not as a template.
+    # Literally, and not as a template.
     assert '<img src=x onerror="alert(1)"> {{ 7 * 7 }}' in read.text
     assert len(page) < 100_000
 
@@ -246,7 +246,7 @@ def test_the_drawings_stand_inside_their_frames() -> None:
     # Of two who keep a chunk and one who keeps two, the bars are three to one.
     one, two = (line.points for line in every[4].lines if line.css == "bar kept")
     assert one[0][1] - one[1][1] == pytest.approx(3 * (two[0][1] - two[1][1]), abs=0.2)
-    # The threshold lies between the two labelled chunks.
+    # The threshold is between the two labelled chunks.
     irrelevant, relevant = (cloud.points for cloud in every[5].clouds)
     limit = next(line for line in every[5].lines if line.css == "limit").points
     assert irrelevant[0][1] < limit[0][1] < relevant[0][1]
@@ -257,7 +257,7 @@ def test_a_run_draws_precision_against_recall() -> None:
     assert "Precision against recall of every row below." in read.text
     marks = [words for words in read.words if words.startswith(f"{IN_FORCE}: precision ")]
     assert marks == [f"{IN_FORCE}: precision 1.000, recall 1.000"]
-    # The fixed k of two questions go from the first chunk down to all three of the curve.
+    # The fixed k of the two questions go from the first chunk to all three of the curve.
     assert ("polyline", "fixed") in [
         (tag, attributes.get("class")) for tag, attributes in read.tags
     ]

@@ -1,4 +1,4 @@
-"""How far a query is gathered: what the enabled layers need, found on every road alike."""
+"""How far a query is gathered: what the enabled layers need, the same by every way of searching."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OneVector:
 
 @dataclass
 class Watched:
-    """A collection that remembers its searches, their conditions, and which chunks were fetched."""
+    """A collection that records its searches, their conditions, and which chunks were fetched."""
 
     there: ChromaCollection
     searches: list[int] = field(default_factory=list)
@@ -120,7 +120,7 @@ def test_every_road_keeps_the_same_chunks(
     kept = {name: [hit.id for hit in result.kept] for name, result in roads.items()}
     assert kept["wide"]
     assert all(ids == kept["wide"] for ids in kept.values()), kept
-    # The rules of the whole collection decide as those of the pool alone do.
+    # The rules of the whole collection decide as those of the pool do.
     for result in roads.values():
         assert result.traces == replay(result.pool, settings, user).traces
     assert all(user.sees(hit.chunk) for result in roads.values() for hit in result.kept)
@@ -135,8 +135,8 @@ def test_every_road_keeps_the_same_chunks(
 def test_a_narrow_pool_holds_what_is_used(
     collection: ChromaCollection, profile: str, hits: int
 ) -> None:
-    """k 5 with nothing filtered; k 15 three times where rules or clearance drop some; the pool's
-    size where a layer reads the background."""
+    """k 5 with nothing filtered; k 15 three times if rules or clearance drop some; the pool's size
+    if a layer reads the background."""
     settings = load(profile=profile, environ={}).settings
     pool = gather(
         QUERY, settings, Backends(collection, OneVector()), User(2, ("ops", "hr")), wide=False
@@ -159,7 +159,7 @@ REACHES = {
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -> None:
-    """What a built-in profile asks for, so that no layer slows the others down unseen: how many
+    """What a built-in profile asks for, so that no layer slows down the others unnoticed: how many
     clean chunks it uses, how many the page wants, and how many hits it gathers at first."""
     settings = load(profile=profile, environ={}).settings
     watched = Watched(collection)

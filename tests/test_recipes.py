@@ -1,5 +1,5 @@
-"""The recipes of docs/architecture.md, followed to the letter in a copy of the package: a new layer
-and a new cutoff strategy, one file and one line each, on the real page and the command line."""
+"""The recipes of docs/architecture.md, followed exactly in a copy of the package: a new layer and a
+new cutoff strategy, one file and one line each, on the real page and the command line."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def run(
     copy_demo: Callable[[], Path],
     bare_environ: dict[str, str],
 ) -> Run:
-    """Runs Python in a copy of the project that the recipes were followed in."""
+    """Runs Python in the copy of the project in which the recipes were followed."""
     home = tmp_path_factory.mktemp("grown")
     for name in ("ragfilter", "pages", ".streamlit"):
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))

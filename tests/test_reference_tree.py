@@ -1,4 +1,4 @@
-"""The tree of a chunk's references: what EXPAND_1, 3 and 5 would bring, hand-worked."""
+"""The tree of a chunk's references: what EXPAND_1, 3 and 5 would bring in, calculated by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": Tru
 
 
 class Store:
-    """Only what `learn` asks; counts what it is asked for."""
+    """Only what `learn` needs, with a count of what it is asked for."""
 
     def __init__(self) -> None:
         self.all = {chunk.id: chunk for chunk in CHUNKS}
@@ -65,7 +65,7 @@ def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() 
         ("deep", 3, "new"),
     ]
     assert [(s.depth, s.chunks, s.new) for s in made.sums] == [(1, 2, 1), (3, 7, 6), (5, 9, 8)]
-    # root is named once more; gone is in no collection; g lies beyond the fifth step.
+    # root is named again; gone is in no collection; g is beyond the fifth step.
     assert (made.again, made.unknown, made.names) == (1, 1, ("gone (unknown)",))
     assert (made.hidden, made.ruled, made.beyond) == (0, 0, 0)
     # "A\nabout a" has nine bytes, and so has B.
@@ -104,7 +104,7 @@ def test_the_limit_counts_what_is_left_beyond(most: int, expected: list[str]) ->
 def test_while_the_judge_waits_nothing_counts_as_kept() -> None:
     settings = load(profile="llm-filter", environ={}).settings
     assert lines(tree("root", known(), result(settings)))[0] == ("a", 1, "waits")
-    # One that is too far to stay meanwhile waits too: a verdict may keep it.
+    # A chunk too far away to stay without a verdict waits too, since a verdict may keep it.
     settings = settings.with_values({"judge.max_chunks": 1, "judge.oversample": 10.0})
     assert [hit.id for hit in result(settings).kept] == ["root"]
     assert lines(tree("root", known(), result(settings)))[0] == ("a", 1, "waits")

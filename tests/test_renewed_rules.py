@@ -1,4 +1,5 @@
-"""After an edit of rules a pool is renewed without a search, where a search would tell the same."""
+"""After an edit of rules a pool is renewed without a search, if a search would give the same
+result."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ N = 1500
 
 
 class Row:
-    """Chunks in a row, at the ports of collection and embedder: chunk n lies n / 100 away."""
+    """A fake collection and embedder with chunks in a row: chunk n is n / 100 away."""
 
     name = "row"
     space: Space = "l2"

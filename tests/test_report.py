@@ -1,4 +1,4 @@
-"""Rows, CSV, JSON document, summary and trace of a result; and that none names a hidden chunk."""
+"""Rows, CSV, JSON document, summary and trace of a result, none of which name a hidden chunk."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def decision(layer: LayerName, outcome: Outcome) -> Decision:
         ([("quality", "fallback"), ("cutoff", "kept"), ("context", "kept")], True,
          "quality fallback"),
         ([("query_must", "kept"), ("cutoff", "dropped")], False, "cutoff dropped"),
-        # Cut, then brought back by an expansion: it stays, so the expansion is what explains it.
+        # Cut, then brought back by an expansion: it stays, so the expansion explains it.
         ([("cutoff", "dropped"), ("judge", "expanded"), ("context", "kept")], True,
          "judge expanded"),
         # Brought in, but there was no room.
@@ -250,7 +250,7 @@ LEVELS = [
     ([(3, None), (4, "referee")], 1, {}, False, 0, 4),
     ([(0, "referee")], 1, {}, False, 0, None),
     ([(None, None)], 100, {}, False, 0, None),
-    # without the layer: as high as what is kept, unknown where that cannot be read
+    # without the layer: the highest clearance kept, unknown if it cannot be read
     ([(2, None), (5, "referee")], 0, {"clearance.enabled": False}, True, 2, 5),
     ([(2, None), (None, None)], 0, {"clearance.enabled": False}, True, 2, None),
     ([(2, None)], 3, {"quality.enabled": True, "quality.reranker": "none",
@@ -410,7 +410,7 @@ def test_a_short_title_fits(title: str, width: int) -> None:
 
 @st.composite
 def mixed_pools(draw: st.DrawFn) -> Pool:
-    """Chunks of any clearance and department; each word is told apart from all others."""
+    """Chunks with any clearance and department; every word is unique."""
     n = draw(st.integers(1, 12))
     hits = []
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Settings saved under a name: kept as files that `--config` reads, found by their name."""
+"""Settings saved under a name: stored as files that `--config` reads, found by their name."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_the_command_line_takes_a_name_wherever_the_workspace_stands(tmp_path: P
     for order in (["--config", "strict", "--data-dir", str(tmp_path)],
                   ["--data-dir", str(tmp_path), "--config", "strict"]):  # fmt: skip
         done = CliRunner().invoke(app, ["query", "owl", *order], catch_exceptions=True)
-        # The saved file is read, so that its mistake is told.
+        # The saved file is read, so that its error is reported.
         assert "strict.toml, line 5" in f"{done.output}{done.exception}"

@@ -1,6 +1,6 @@
-"""Each source document's system alone: its profile switches on its layers, with its figures.
+"""Each source document's system alone: its profile enables its layers, with its figures.
 
-Every table names the document it is from. The cutoff's own worked examples: test_cutoff.py.
+Every table names its source document. The cutoff's own worked examples are in test_cutoff.py.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def replayed(settings: Settings, distances: list[float], **pool: Any) -> Result:
 
 
 def kept(result: Result) -> list[int]:
-    """The places of what stays: 1 for c1."""
+    """The places of the hits that stay: 1 for c1."""
     return [int(hit.id[1:]) for hit in result.kept]
 
 
@@ -196,7 +196,8 @@ def test_security_filtering_comes_first_and_is_told_with_the_highest_level() -> 
     result = replayed(settings, of_similarity(0.9, 0.9, 0.9), chunks=chunks)
     assert (kept(result), result.status) == ([], "insufficient_clearance")
     assert result.message == clearance.MESSAGE.format(level=4)
-    # The quality layer sees only what may be seen: the poor one alone, which waits for a reranker.
+    # The quality layer sees only visible chunks: here only the poor one, which waits for a
+    # reranker.
     chunks["c3"] = Chunk("c3")
     result = replayed(settings, of_similarity(0.9, 0.9, 0.4), chunks=chunks)
     assert [need.chunk_ids for need in result.needs] == [("c3",)]
@@ -258,7 +259,7 @@ TABLES = {"cutoff.calibration": LEARNED, "cutoff.tuned_on": TUNED}
 
 
 def another(info: FieldInfo) -> str:
-    """An allowed value that is not the default, as one writes it."""
+    """An allowed value that is not the default, as a user would write it."""
     if info.choices:
         return next(choice for choice in info.choices if choice != info.default)
     if info.type is bool:

@@ -1,4 +1,4 @@
-"""How the app is served: what `.streamlit/config.toml` settles, as Streamlit itself reads it."""
+"""How the app is served: the values of `.streamlit/config.toml`, as Streamlit reads them."""
 
 from __future__ import annotations
 

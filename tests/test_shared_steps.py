@@ -1,4 +1,4 @@
-"""A law: what layers made of a pool under some settings changes nothing under others."""
+"""A law: cached steps of layers under some settings change nothing under others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VALUES = st.fixed_dictionaries(
         **{f"{name}.enabled": st.booleans() for name in SWITCHES},
         "retrieval.k": st.sampled_from([3, 15]),
         "retrieval.pool_size": st.sampled_from([50, 60]),
-        # One that is learned needs what was learned.
+        # A learned strategy needs a calibration.
         "cutoff.strategy": st.sampled_from([s.name for s in STRATEGIES if s.weigh is None]),
         "cutoff.max_results": st.sampled_from([4, 20]),
         "quality.mode": st.sampled_from(["when_poor", "always"]),

@@ -1,4 +1,5 @@
-"""The palette: marks stay apart for every kind of colour vision, text and marks from their ground.
+"""The palette: marks are distinguishable for every kind of colour vision, and text and marks from
+their background.
 
 Sources: colour vision deficiency at full severity by Machado, Oliveira and Fernandes (2009);
 differences of colour as CIEDE2000 (Sharma, Wu and Dalal, 2005), where about 1 can just be seen;
@@ -33,7 +34,7 @@ MARK_CONTRAST = 3.0
 
 Colour = npt.NDArray[np.float64]
 
-# From linear sRGB to linear sRGB as it is seen.
+# Simulation matrices, from linear sRGB to linear sRGB.
 VISIONS: dict[str, Colour] = {
     "normal": np.eye(3),
     "protanopia": np.array([
@@ -61,7 +62,7 @@ D65 = np.array([0.95047, 1.0, 1.08883])
 
 
 def linear(colour: str) -> Colour:
-    """``#rrggbb`` as linear sRGB, each 0..1."""
+    """``#rrggbb`` as linear sRGB, each component 0..1."""
     raw = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.where(raw <= 0.04045, raw / 12.92, ((raw + 0.055) / 1.055) ** 2.4)
 
@@ -74,7 +75,7 @@ def lab(light: Colour) -> tuple[float, float, float]:
 
 
 def difference(one: tuple[float, float, float], two: tuple[float, float, float]) -> float:
-    """CIEDE2000."""
+    """The CIEDE2000 difference."""
     (l1, a1, b1), (l2, a2, b2) = one, two
     mean = (hypot(a1, b1) + hypot(a2, b2)) / 2
     g = 0.5 * (1 - sqrt(mean**7 / (mean**7 + 25**7)))
@@ -96,7 +97,7 @@ def difference(one: tuple[float, float, float], two: tuple[float, float, float])
 
 
 def contrast(one: str, two: str) -> float:
-    """WCAG's, 1 to 21."""
+    """The WCAG contrast, 1 to 21."""
     low, high = sorted(float(TO_XYZ[1] @ linear(colour)) for colour in (one, two))
     return (high + 0.05) / (low + 0.05)
 
@@ -106,7 +107,7 @@ PINNING = ("entities", "words")
 
 
 def mixed(colour: str, ground: str, share: float) -> str:
-    """`share` of a colour over a ground."""
+    """`share` of a colour blended with a background."""
     pairs = ((int(colour[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5))
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
@@ -116,7 +117,7 @@ def configured(dark: bool) -> dict[str, str]:
 
 
 def grounds(dark: bool) -> set[str]:
-    """Every ground that something is drawn on."""
+    """Every background that something is drawn on."""
     main = configured(dark)
     places = (main, configured(dark)["sidebar"])
     names = ("backgroundColor", "secondaryBackgroundColor")
@@ -124,7 +125,7 @@ def grounds(dark: bool) -> set[str]:
 
 
 def marks(dark: bool) -> dict[str, str]:
-    """Colours of outcomes and layers. A hit of a layer that pins is pinned; it looks the same."""
+    """Colours of outcomes and layers. A hit of a layer that pins is pinned, and looks the same."""
     of_outcomes = {name: mark.colour(dark=dark) for name, mark in theme.OUTCOMES.items()}
     of_layers = {f"layer {name}": mark.colour(dark=dark) for name, mark in theme.LAYERS.items()}
     for name in PINNING:
@@ -217,7 +218,7 @@ def test_text_stands_out_from_its_ground(dark: bool) -> None:
         ("numbers", theme.LAYERS["query_must"]),
     ):
         pairs.append((name, mark.colour(dark=dark), main["secondaryBackgroundColor"]))
-    # A chosen segment or tab is written in the primary colour over a tenth of it.
+    # A chosen segment or tab is written in the primary colour on a tenth of it.
     for ground in (main["backgroundColor"], theme.SURFACE[dark]):
         chosen = mixed(main["primaryColor"], ground, 0.1)
         pairs.append(("chosen segment", main["primaryColor"], chosen))

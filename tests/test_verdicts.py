@@ -1,4 +1,4 @@
-"""Reading what a judge answered: every form of a decision, and everything that is none."""
+"""Reading a judge's answer: every form of a decision, and everything that is not one."""
 
 from __future__ import annotations
 
@@ -220,7 +220,8 @@ HEAVY = {
 @pytest.mark.parametrize("head", ["", "x\n", "x -> ", "{"])
 @pytest.mark.parametrize("piece", HEAVY.values(), ids=HEAVY)
 def test_reading_takes_time_in_proportion(piece: str, head: str) -> None:
-    """Four times what is ever read of an answer; in quadratic time it would take half a minute."""
+    """Four times the maximum that is read of an answer; in quadratic time it would take half a
+    minute."""
     text = head + piece * (4 * MOST_BYTES // len(piece))
     with ends_soon():
         parse(text, IDS)

@@ -1,4 +1,4 @@
-"""The smallest change that brings a chunk back or drops it, worked by hand; then its law."""
+"""The smallest change that brings a chunk back or drops it, calculated by hand; then its law."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> Result:
     [
         # Without a cliff of 0.15 the fallback keeps up to 0.1 + 0.4; 0.66 needs an offset of 0.56.
         ("c6", {}, [("Min results 2 → 6", (), ())]),
-        # Place 7 is beyond k, and after the cliff: no one setting brings it back.
+        # Rank 7 is beyond k and after the cliff: no single setting brings it back.
         ("c7", {}, [("Switch Cutoff off", ("c6",), ())]),
-        # With k 5 the cliff of 0.13 after hit 3 is the largest. The cliff of 0.15 holds up to a
+        # With k 5 the cliff of 0.13 after hit 3 is the largest. The cliff of 0.15 remains up to a
         # threshold of 0.150; the fallback then ends at 0.5.
         (
             "c5",
@@ -46,7 +46,7 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> Result:
                 ("Gap threshold 0.100 → 0.151", (), ()),
             ],
         ),
-        # Without any cliff it is the offset that decides, up to 0.1 + 0.3.
+        # Without any cliff the offset decides, up to 0.1 + 0.3.
         (
             "c4",
             {"cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.3},
@@ -64,7 +64,7 @@ def test_the_smallest_changes(chunk: str, settings: dict[str, Any], found: list[
 
 
 def test_a_change_is_found_where_the_far_end_of_its_range_undoes_it() -> None:
-    # Up to rank 6 the jump is before rank 6; up to rank 7 it is again before rank 3.
+    # Up to rank 6 the jump is before rank 6; up to rank 7 it is before rank 3 again.
     distances = (0.2, 0.3, 0.31, 0.32, 0.52, 0.72, 0.73)
     chosen = {"cutoff.strategy": "autocut", "cutoff.max_results": 4, "cutoff.min_results": 2}
     made = changes(result(distances, **chosen), "c5")

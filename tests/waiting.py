@@ -1,11 +1,11 @@
 """How long tests wait. No machine that runs them is idle.
 
 A limit that a test has to reach is short, and its peer is silent by construction: `SILENT_S` is
-longer than any such limit, so a call that waited for the peer ends otherwise than one that was
-given up. Everything else waits for what it wants to see, with a limit that only says that something
-hangs. So a busy machine makes tests slow and not red. No test asserts that work is fast, benchmarks
-measure that; where hostile input could make it endless, or a deadline be missed, the CPU time of
-whoever waits is bounded.
+longer than any such limit, so a call that waited for the peer ends differently from one that was
+given up. Everything else waits for its condition, with a limit that only detects that something
+hangs. So a busy machine makes tests slow, but not red. No test asserts that work is fast, which is
+for benchmarks. If hostile input could make work endless, or a deadline could be missed, the CPU
+time of the waiting thread is limited.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORK_S = 3.0
 
 @contextmanager
 def ends_after(timeout_s: float) -> Iterator[None]:
-    """What is inside is given up at its deadline: not before, and with little work of its own."""
+    """The block is given up at its deadline: not before, and with little work of its own."""
     began = monotonic()
     with ends_soon(OWN_S):
         yield
@@ -39,7 +39,7 @@ def ends_after(timeout_s: float) -> Iterator[None]:
 
 @contextmanager
 def ends_soon(most_s: float = WORK_S) -> Iterator[None]:
-    """What is inside takes little CPU time, which is the same on a busy machine."""
+    """The block takes little CPU time, which is the same on a busy machine."""
     began = thread_time()
     yield
     assert thread_time() - began < most_s

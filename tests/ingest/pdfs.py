@@ -1,10 +1,10 @@
-"""PDF files written by hand, a page a text."""
+"""PDF files written by hand, one page per text."""
 
 from __future__ import annotations
 
 
 def pdf(*pages: str) -> bytes:
-    """A PDF whose pages hold these texts, one line each."""
+    """A PDF whose pages contain these texts, one line each."""
     kids = " ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",

@@ -1,4 +1,4 @@
-"""A small OpenAPI description with one of everything, and how tests read the chunks of one."""
+"""A small OpenAPI description with one of everything, and helpers to read its chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second demo collection: size, references, labels, and the noise that it is there for."""
+"""The second demo collection: size, references, labels, and its intended noise."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_references_nest_deeply_and_form_cycles() -> None:
     assert "sd-api:TargetingExpression" in group.refs
     assert "sd-api:ExpressionGroup" in CHUNKS["sd-api:TargetingExpression"].refs
     for name in ("sd-api:Category", "common-api:Problem", "dsp-api:AudienceRule"):
-        # A schema that holds itself: told in its text, and no reference to itself.
+        # A schema that contains itself: mentioned in its text, but not a reference to itself.
         assert name.partition(":")[2] in CHUNKS[name].text.partition("\n")[2]
         assert name not in CHUNKS[name].refs
 
@@ -126,7 +126,7 @@ def test_the_seed_question_brings_mostly_noise(adsapi_workspace: Path, tmp_path:
     ranked = [chunk_id for chunk_id, _ in found]
     relevant = adsapi.qrels()["sd-authenticate"]
     first = [i in relevant for i in ranked[:40]]
-    # A judge finds enough among 40, and has more than half of them to throw away.
+    # A judge finds enough among 40, and has more than half of them to discard.
     assert sum(first) >= 8
     assert first[0]
     assert first.count(False) / 40 >= 0.6

@@ -1,4 +1,4 @@
-"""The demo collection keeps what the rest of the product is tuned and shown on."""
+"""The demo collection keeps the properties on which the rest of the product is tuned and shown."""
 
 import re
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Every input format into checked records; a mistake is told with its file and line."""
+"""Every input format to validated records; errors name file and line."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
     for wrong in (np.float64(3.0), np.bool_(True), np.int64(-1)):
         with pytest.raises(InputError, match="is not a whole number"):
             record(page=wrong)
-    # A level that is no true number hides the chunk, whatever its type means.
+    # A level that is not a true number hides the chunk, whatever its type.
     assert record(clearance=np.int64(0)).chunk.clearance is None
 
 

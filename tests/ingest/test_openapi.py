@@ -1,4 +1,4 @@
-"""OpenAPI descriptions into chunks: literal documents, word for word, and their ids."""
+"""OpenAPI descriptions to chunks: literal documents, word for word, and their ids."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_operation_word_for_word() -> None:
         "- 200 (array of Pet): Added.\n"
         "Security: key."
     )
-    # What is sent, what comes back, its parameters, its key, and last what may go wrong.
+    # The request, the response, its parameters, its key, and finally its errors.
     assert chunk.refs == (
         "pet-shop:Cat/Kitten",
         "pet-shop:Pet",
@@ -87,7 +87,7 @@ def test_schemas_word_for_word() -> None:
         "- home.town (Id)\n"
         "- example (Dog)"
     )
-    # Not itself; and what stands in an example is data, but a property may be called so.
+    # Not itself. Examples are data, but a property may have that name.
     assert cat.refs == ("pet-shop:Id", "pet-shop:Dog")
     pet = found["pet-shop:Pet"].chunk
     assert pet.text == (

@@ -1,4 +1,4 @@
-"""Broken OpenAPI descriptions: one clear message, or a warning a part, and never a crash."""
+"""Broken OpenAPI descriptions: one clear error, or one warning per part, and never a crash."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ TREES = st.recursive(
 
 
 def places(node: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place in a tree below its top."""
+    """Every place in a tree below its root."""
     children = node.items() if isinstance(node, dict) else enumerate(node)
     found = [(*at, key) for key, _ in children] if isinstance(node, dict | list) else []
     return found + [

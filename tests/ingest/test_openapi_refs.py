@@ -149,7 +149,7 @@ def test_files_of_a_folder_refer_to_each_other(
     operation = found["t:getX"].chunk
     assert operation.refs == ("common:Size", "common:security/o", "common:responses/No")
     assert "- limit, query (Size)" in operation.text
-    # The same file alone: what it needs from outside is reported once each, and left out.
+    # The same file alone: each external reference is reported once and left out.
     alone = {r.chunk.id: r for r in load(tmp_path / "api" / "main.yaml")}
     assert alone["t:getX"].chunk.refs == ()
     assert len(warnings(alone)) == 3

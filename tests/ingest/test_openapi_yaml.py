@@ -1,4 +1,4 @@
-"""The YAML of OpenAPI descriptions: what was written stays, and no bomb goes off."""
+"""The YAML of OpenAPI descriptions: values stay as written, and YAML bombs are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How files are cut, what columns mean, what is left out, and what a zip may do."""
+"""How files are split, what columns mean, what is left out, and what a zip may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the adapters' tests share."""
+"""Fixtures shared by the adapters' tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ragfilter.stores.chroma.store import Row
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import Workbench, open_workbench
 
-# Read when haystack is imported: no test reports anything.
+# Read when haystack is imported, so that tests send no telemetry.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 DIMENSION = 384
@@ -33,7 +33,7 @@ class Near(OneVector):
 
 
 def along(similarity: float, axis: int) -> Vectors:
-    """A unit vector of this cosine with the query's."""
+    """A unit vector with this cosine similarity to the query."""
     made = np.zeros(DIMENSION, dtype=np.float32)
     made[0], made[axis] = similarity, sqrt(1 - similarity**2)
     return made

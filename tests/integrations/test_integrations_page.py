@@ -1,4 +1,4 @@
-"""The snippets of docs/integrations.md run as they stand."""
+"""The snippets of docs/integrations.md run as they are."""
 
 from __future__ import annotations
 

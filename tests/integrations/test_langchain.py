@@ -28,7 +28,7 @@ def documents(scores: tuple[float | None, ...] = GAP, key: str = "score") -> lis
 
 
 def compressed(docs: list[Document], **given: Any) -> list[int]:
-    """The places of the documents that stay; each must be one of those passed."""
+    """The positions of the documents that stay; each must be one of those passed."""
     kept = rf.Filter("adaptive-gap").as_langchain(**given).compress_documents(docs, QUERY)
     return [next(i for i, doc in enumerate(docs) if doc is found) for found in kept]
 
@@ -59,7 +59,7 @@ def test_scores_without_a_metric_are_refused() -> None:
 def test_of_documents_with_one_id_the_nearest_object_stays() -> None:
     docs = [Document("a", id="x", metadata={"score": s}) for s in (0.3, 0.1)]
     assert compressed(docs, metric="l2") == [1]
-    # The second has no id, and its place is the first one's: it displaces nothing.
+    # The second has no id, and its position is the first one's id: it displaces nothing.
     docs = [Document("a", id="2", metadata={"score": 0.3}), Document("b", metadata={"score": 0.1})]
     assert compressed(docs, metric="l2") == [1, 0]
 
@@ -103,7 +103,7 @@ def test_a_document_is_handed_back_where_its_references_are_hidden() -> None:
 
 
 class Angles(Embeddings):
-    """A text "0.88" stands at that cosine similarity to every query."""
+    """A text "0.88" has that cosine similarity to every query."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [[float(t), math.sqrt(1 - float(t) ** 2)] for t in texts]

@@ -24,7 +24,7 @@ def nodes(scores: tuple[float | None, ...]) -> list[NodeWithScore]:
 
 
 def kept(given: list[NodeWithScore], **adapter: Any) -> list[int]:
-    """The places of the nodes that stay; each must be one of those passed."""
+    """The positions of the nodes that stay; each must be one of those passed."""
     made = rf.Filter("adaptive-gap").as_llamaindex(**adapter)
     found = made.postprocess_nodes(given, query_str=QUERY)
     return [next(i for i, node in enumerate(given) if node is one) for one in found]
@@ -38,11 +38,12 @@ def test_the_callers_own_nodes_stay_best_first() -> None:
 
 
 def test_the_exponential_scores_of_its_chroma_store_are_turned_back() -> None:
-    # 1 - exp(-d) shrinks the later gaps: taken for a similarity, another cliff is found.
+    # 1 - exp(-d) shrinks the later gaps: if it were taken for a similarity, another cliff would be
+    # found.
     scores = nodes(tuple(math.exp(-distance) for distance in (0.9, 1.0, 1.25, 1.34)))
     assert kept(scores, metric="l2", exponential=True) == [0, 1]
     assert kept(scores, metric="similarity") == [0, 1, 2, 3]
-    # So far away that its score is 0: no distance, and only the order is used.
+    # So far away that its score is 0: it has no distance, and only the order is used.
     assert kept(nodes((0.9, 0.0)), metric="l2", exponential=True) == [0, 1]
 
 

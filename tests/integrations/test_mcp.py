@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def called(server: Any, name: str, **given: Any) -> tuple[bool, Any]:
-    """Whether the tool failed, and what it said."""
+    """Whether the tool failed, and its output."""
 
     async def call() -> tuple[bool, Any]:
         async with Client(server) as client:

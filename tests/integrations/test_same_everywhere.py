@@ -48,7 +48,7 @@ USERS = [
 
 
 def fields(chunk: rf.Chunk) -> dict[str, object]:
-    """What a store keeps of a chunk beside its text."""
+    """What a store holds of a chunk besides its text."""
     return {
         "title": chunk.title,
         "type": chunk.type,
@@ -63,7 +63,7 @@ def fields(chunk: rf.Chunk) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Documents:
-    """The same hits as each library's own documents."""
+    """The same hits as documents of each library."""
 
     langchain: list[Document]
     llamaindex: list[NodeWithScore]
@@ -114,7 +114,8 @@ class Once:
 
 @pytest.fixture
 def searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is asked once for every vector, number, ids and condition: nothing is written."""
+    """The store is asked once for every combination of vector, number, ids and condition, since
+    nothing is written."""
     real, known = ChromaCollection.nearest, dict[object, list[tuple[str, float]]]()
 
     def nearest(
@@ -134,7 +135,7 @@ def searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
-    """What the page replays, without the drawing."""
+    """What the page replays, without drawing."""
     asked = pools.put(query, "demo", settings, user, page)
     pool = pools.pool_of(asked, settings, page)
     pool = pools.settle(asked, pool, settings, user, page)

@@ -1,4 +1,4 @@
-"""An agent's tools: what they find, and that nothing hidden leaves them."""
+"""An agent's tools: what they find, and that they never return anything hidden."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_k_limits_the_chunks_in_every_profile(workspace: Workbench, profile: str
 def test_k_holds_whatever_layers_there_are(
     workspace: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a layer of one's own decides how many stay."""
+    """As if a custom layer decides how many stay."""
     others = tuple(layer for layer in LAYERS if layer.name != "top_k")
     monkeypatch.setattr(replay, "LAYERS", others)
     said = tools(workspace).search_chunks("what is there?", k=2, profile="unfiltered")
@@ -94,7 +94,7 @@ def test_chunks_are_read_with_what_they_refer_to(workspace: Workbench) -> None:
 def test_a_hidden_chunk_is_as_one_that_is_not_there(workspace: Workbench) -> None:
     said = tools(workspace).get_chunks(["b", "secret", "nowhere"], depth=5)
     assert said["missing"] == ["secret", "nowhere"]
-    # Nor does a way lead through it.
+    # Nor can it be reached through others.
     assert "deep" not in ids(said["expanded"])
     assert [chunk["refs"] for chunk in said["chunks"]] == [["root"]]
     for_all = tools(workspace, SEES_ALL).get_chunks(["b"], depth=5)

@@ -1,6 +1,6 @@
-"""`make app` as a newcomer meets it: a busy port, a first start, a second one. Run: `make smoke`.
+"""`make app` for a newcomer: a busy port, a first start, a second one. Run with `make smoke`.
 
-It is no pytest file: it starts what the Makefile starts, in the venv that the Makefile made.
+Not a pytest file: it starts what the Makefile starts, in the venv that the Makefile made.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def refused(workspace: Path) -> None:
 
 
 def started(workspace: Path) -> tuple[float, str]:
-    """Start the app, wait until it is healthy, stop it; the seconds and what it printed."""
+    """Start the app, wait until it is healthy, and stop it. Returns the seconds and its output."""
     port = free_port()
     begun = time.monotonic()
     with app(port, workspace) as (process, log):
@@ -71,7 +71,7 @@ def started(workspace: Path) -> tuple[float, str]:
 
 @contextmanager
 def app(port: int, workspace: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """`make app` in a process group of its own, so that all of it can be stopped."""
+    """`make app` in its own process group, so that all of it can be stopped."""
     log = workspace.parent / f"{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
