@@ -14,7 +14,7 @@ from ragfilter.answer.stream import Answer, cited
 from ragfilter.protocols import Embedder
 
 MOST_ADDED = 2
-"""Quotes of what only one context holds."""
+"""Maximum number of quotes of what only one context has."""
 _QUOTED = re.compile(r"\[(\d+)\]$")
 _BLOCKS = re.compile(r"\n\s*\n")
 _FORMATTED = re.compile(r"^\s*(?:[-*+#>|]|\d+[.)]\s|`{3}|~{3})", re.MULTILINE)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
 FRAME_TOKENS = 24
-"""What numbers, delimiters and field names of one block cost at most."""
+"""Maximum tokens of the numbers, delimiters and field names of one block."""
 TITLE_CHARS = 300
 SOURCE_CHARS = 200
 SHORTENED = "[shortened]"

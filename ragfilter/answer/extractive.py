@@ -19,16 +19,16 @@ from ragfilter.protocols import Embedder, Vocabulary
 
 MOST_QUOTES = 4
 MOST_UNITS = 300
-"""Sentences and rows that are compared with the query; a longer context is read in part."""
+"""Sentences and rows compared with the query; a longer context is only read in part."""
 WITHIN = 0.15
 """Further quotes must come this close to the best one's score."""
 SAME = 0.92
-"""Two quotes whose vectors are this near say the same."""
+"""Two quotes with vectors this similar say the same."""
 ROW_BONUS = 0.25
 FAR = 0.4
 """Below this score no quote answers the query, with the bundled model (design.md#parts)."""
 NOT_NEAR = 0.52
-"""Below this score one that lacks an uncommon word of the query does not answer it either."""
+"""Below this score a quote that lacks an uncommon word of the query does not answer it either."""
 
 _ABBREVIATIONS = frozenset(
     ("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs")

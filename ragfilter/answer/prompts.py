@@ -6,7 +6,7 @@ from ragfilter.answer.context import Context
 from ragfilter.protocols import Message
 
 VERSION = "answer-1"
-"""Changes with every change of the words below."""
+"""Raise this with every change of the text below."""
 
 REFUSAL = "The context does not answer this."
 

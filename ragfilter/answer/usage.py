@@ -9,7 +9,7 @@ from ragfilter.protocols import Message, Usage
 from ragfilter.text.tokens import estimate
 
 UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
-"""How a call fails whose prompt no model read, so that its tokens do not count."""
+"""Failures of a call whose prompt no model read, so that its tokens do not count."""
 
 
 def tokens(messages: Sequence[Message]) -> int:

@@ -18,7 +18,7 @@ from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.model import Cut
 
 LARGEST = 1e9
-"""Beyond it a sum of two is no longer exact enough to be compared with a threshold."""
+"""For larger numbers, a sum of two is too inexact to be compared with a threshold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ SOURCES = (
     "demo, adsapi, or a file, folder or zip of .jsonl .csv .md .txt .pdf or OpenAPI (.json .yaml)"
 )
 LOOK_S = 0.2
-"""How often a queued order is looked at."""
+"""Seconds between checks of a queued job."""
 
 
 @command()

@@ -27,7 +27,7 @@ from ragfilter.text import numbers
 
 WIDTH = 140
 SHOWN = 15
-"""How many dropped hits are listed unless all are asked for."""
+"""How many dropped hits are listed by default."""
 
 
 def query_text(

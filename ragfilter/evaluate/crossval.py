@@ -19,7 +19,7 @@ RESAMPLES = 2000
 BATCH = 250
 
 Table = NDArray[np.float64]
-"""Scores: a row a query, a column a candidate. Of what was picked: one a query."""
+"""Scores: one row per query, one column per candidate. Picked scores have one value per query."""
 Choice = NDArray[np.intp]
 """A fold or a candidate for each query."""
 

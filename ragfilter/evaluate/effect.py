@@ -25,7 +25,7 @@ from ragfilter.settings.schema import Settings
 Changes = Mapping[str, str | None]
 """Chunk id to rule text, None for no rule."""
 FEW = 100
-"""So many changed rules are compiled one by one, beside a book that does not know them."""
+"""Up to this many changed rules are compiled one by one, if a book does not know them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ FIGURES: Mapping[str, Callable[[QueryRow], float]] = {
     "kept": lambda row: float(row.filtered.kept),
     "lost": lambda row: float(len(row.lost)),
 }
-"""What can be limited: a mean over the labelled queries of what one query has."""
+"""The figures that can be limited: means of per-query values over the labelled queries."""
 SHARES = ("precision", "recall", "f1")
 EPSILON = 1e-9
 

@@ -33,11 +33,11 @@ from ragfilter.report.summary import NO_BUDGET
 from ragfilter.settings.schema import Settings
 
 DEPTH = 50
-"""How many hits of each query are looked at."""
+"""How many hits of each query are used."""
 BOOSTED_FROM = 50
-"""Labelled queries from which trees are tried too."""
+"""With this many labelled queries, trees are tried too."""
 INNER = 4
-"""Folds in which the kind of model is chosen."""
+"""Folds used to choose the kind of model."""
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 """The values of the recall dial."""
 

@@ -17,10 +17,10 @@ from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 
 LEAST = 10
-"""Labelled queries below which nothing is learned."""
+"""With fewer labelled queries, nothing is learned."""
 
 Examples = Mapping[Settings, Sequence[Example]]
-"""What comes into the cutoff for every query, under each of several settings."""
+"""The cutoff's input for every query, for each of several settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from ragfilter.text.tokens import estimate
 TOGETHER = 5
 """Chunks in one prompt: few enough to stay whole."""
 MOST_FAILED = 3
-"""After so many failed calls in a row, no more are made."""
+"""Consecutive failed calls after which no more are made."""
 WORDS = Variant(
     name="labels",
     version="1",

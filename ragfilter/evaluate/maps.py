@@ -22,9 +22,9 @@ from ragfilter.settings.schema import Settings, field
 
 THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
 FINE, LINE, COARSE = 50, 31, 9
-"""How many values an axis has: worked out at once, replayed alone, replayed with another."""
+"""How many values an axis has: computed at once, replayed alone, replayed with another axis."""
 MAGNITUDES = 100
-"""How many times its lowest value an axis reaches that grows by factors and not by steps."""
+"""An axis that grows by factors instead of steps ends at this multiple of its lowest value."""
 NONE = ""
 Figures = Mapping[str, NDArray[np.float64]]
 

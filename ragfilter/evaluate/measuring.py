@@ -25,7 +25,7 @@ from ragfilter.model import PUBLIC, Chunk, Pool, User
 
 MAX_STEPS = 3
 PATIENT = {"quality.reranker_timeout_ms": 600_000}
-"""Nobody waits for one answer here, so a late score is not a failure."""
+"""Nobody is waiting for an answer here, so a late score is not a failure."""
 
 
 def measure(

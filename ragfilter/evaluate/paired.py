@@ -18,7 +18,7 @@ from ragfilter.extras import extra
 SAME = 1e-9
 RESAMPLES = 9999
 EXACT = 12
-"""Up to so many queries that differ, every exchange of the two sides is tried."""
+"""Up to this many differing queries, every exchange of the two sides is tried."""
 
 
 @dataclass(frozen=True, slots=True)

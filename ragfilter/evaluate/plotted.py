@@ -17,7 +17,7 @@ from ragfilter.evaluate.variants import IN_FORCE
 DEEP = 30
 """How many ranks of a distance curve are drawn."""
 THRESHOLDS = 200
-"""Among how many distances the best is looked for."""
+"""Number of distances among which the best is looked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,11 @@ from ragfilter.rules.values import COMMON, NUMBERS, tokens
 from ragfilter.text.normalise import normalise
 
 Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
-"""From words and names to how near in meaning each word is to its nearest name."""
+"""Takes words and names, and returns the similarity of each word to its nearest name."""
 LIKE = 0.5
-"""Words that resemble no name as much are no other name: a person has to find it."""
+"""A word less similar to every name is not another name; a person has to find that."""
 LONGEST = 6
-"""Words of a phrase that a value is called by."""
+"""Maximum number of words in a phrase for a value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from ragfilter.rules.rule import parse, parts, without
 from ragfilter.settings.schema import Settings
 
 OFTEN = 2
-"""A chunk without a rule crowds where it is irrelevant to so many questions at least."""
+"""Minimum number of questions for which a crowding chunk without a rule is irrelevant."""
 
 
 @dataclass(frozen=True, slots=True)

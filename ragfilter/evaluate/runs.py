@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.runs import Runs
 
 Seen = Callable[[int, int], bool]
-"""Told (queries done, all) after each; False stops."""
+"""Called with (queries done, total) after each query; returning False stops."""
 
 
 def plan(

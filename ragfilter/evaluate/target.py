@@ -12,9 +12,9 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Choice, Table, choose
 
 CHOSEN_BY = ("f1", "f2", "recall", "tokens")
-"""The figures that a target may look at."""
+"""The figures that a target may use."""
 Tables = Mapping[str, Table]
-"""Every figure, with a row a query and a column a candidate."""
+"""Every figure, with one row per query and one column per candidate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,11 @@ from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
 Rows = dict[str, Table]
-"""Every figure, with one value a query."""
+"""Every figure, with one value per query."""
 FEW = 20
-"""Labelled queries below which the figures say little."""
+"""With fewer labelled queries, the figures say little."""
 BEFORE = "before"
-"""The settings from before, as one more strategy to choose."""
+"""The previous settings, as another strategy to choose from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LAYOUT = "2"
-"""Changes with every change of how chunks are shown, so that prompt versions do."""
+"""Raise this with every change of how chunks are shown, so that prompt versions change too."""
 EPSILON = 1e-9
 LEAST_QUOTA = 100
 REPLY_CHARS = 20_000

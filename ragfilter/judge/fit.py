@@ -31,9 +31,9 @@ SHOWN_REFS = 20
 LINE_CHARS = 200
 SHORT_LINE_CHARS = 40
 LEAST_TEXT = 8
-"""Tokens of its text that a chunk sends at least."""
+"""Minimum number of tokens of its text that a chunk sends."""
 MOST_READ = 8000
-"""Characters of a text in which its telling parts are looked for."""
+"""Characters of a text in which its distinctive parts are looked for."""
 
 _WORD = re.compile(r"\w+")
 _GAP = "…"

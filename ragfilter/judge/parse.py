@@ -45,7 +45,7 @@ SCHEMA: dict[str, object] = {
     "required": ["decisions"],
     "additionalProperties": False,
 }
-"""The shape of structured output; the line format goes through the same parser."""
+"""The schema for structured output; the line format goes through the same parser."""
 
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)

@@ -15,7 +15,7 @@ from ragfilter.model import Chunk
 DEPTHS = (1, 3, 5)
 
 Finder = Callable[[str], Chunk | None]
-"""The chunk with an id, None if it must not be brought or walked through."""
+"""Returns the chunk with an id, or None if it must not be brought in or walked through."""
 
 
 class Library(Protocol):

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 ELLIPSIS = "…"
 RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What makes a spreadsheet take a cell for a formula (OWASP, "CSV Injection")."""
+"""Beginnings of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection")."""
 
 TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
-"""What a kept hit is called after, where a layer said so; the first match wins."""
+"""The outcomes that name a kept hit, if a layer gave one; the first match wins."""
 EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
-"""Whose decision explains a plainly kept hit best; of two that do so as well, the later layer's."""
+"""The layers whose decision best explains a kept hit; of equal ones, the later layer first."""
 
 
 class Row(NamedTuple):

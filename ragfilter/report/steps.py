@@ -9,7 +9,7 @@ from ragfilter.layers.cutoff import Cutoff, cut_hits
 from ragfilter.model import CutoffDetail, Result
 
 Steps = tuple[tuple[float, int], ...]
-"""The lowest value of each stretch, with how many hits it keeps."""
+"""The lowest value of each step, with how many hits it keeps."""
 
 
 def keeps(result: Result, name: str, values: tuple[float, ...]) -> Steps:

@@ -64,8 +64,8 @@ class Story:
     tokens_unfiltered: int
     tokens: int
     message: str = ""
-    """Why nothing is kept, where the result says so; that the collection is incomplete is said
-    beside every story, whatever is kept."""
+    """Why nothing is kept, if the result says so. That the collection is incomplete is shown next
+    to every story, whatever is kept."""
 
     @property
     def steps(self) -> tuple[LayerFalls, ...]:

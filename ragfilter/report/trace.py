@@ -22,7 +22,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import chunks
 
 MAX_HITS = 30
-"""How many hits the list of what was found shows; decisions below it name as many."""
+"""Maximum number of hits listed as found; the decisions below list as many."""
 
 
 def trace_text(result: Result, *, as_operator: bool = False) -> str:

@@ -22,7 +22,7 @@ from ragfilter.rules.near import Near
 from ragfilter.rules.values import Value, acronym, tokens, values
 
 CLOSE = 0.55
-"""The least cosine of two linked chunks."""
+"""Minimum cosine similarity of two linked chunks."""
 NEIGHBOURS = 10
 KINDS = 2
 """Linked chunks share at least this many kinds of values."""

@@ -15,9 +15,9 @@ from ragfilter.text.normalise import normalise
 
 Words = tuple[str, ...]
 NEAR = 0.8
-"""From this likeness on (difflib's ratio) another context is a spelling of the same."""
+"""Minimum similarity (difflib's ratio) of another spelling of the same context."""
 MOST_TEXTS = 20_000
-"""Contexts are looked up in so many texts at most."""
+"""Maximum number of texts in which contexts are looked up."""
 
 _WORD = re.compile(r"[^\W_]+")
 _BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of| ?[:=|*]+)? -?\d")

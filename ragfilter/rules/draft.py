@@ -31,7 +31,7 @@ from ragfilter.text.tokens import estimate, head
 log = logging.getLogger(__name__)
 
 VERSION = "suggest-1"
-"""Changes with every change of the words below."""
+"""Raise this with every change of the text below."""
 LINE_CHARS = 300
 MOST_TEXT_TOKENS = 1500
 MOST_QUOTED_TOKENS = 500
@@ -67,7 +67,7 @@ SCHEMA: dict[str, object] = {
     "required": ["contain_one_of", "contain_all_of", "contain_none_of"],
     "additionalProperties": False,
 }
-"""The shape of structured output, in the strict form: every key is required, and may be empty."""
+"""The schema for structured output, in strict form: every key is required, and may be empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 NOTHING = Usage(estimated=True)
 MOST_FAILURES = 3
-"""After so many failures of the endpoint in a row nothing more is tried."""
+"""Consecutive failures of the endpoint after which a run ends."""
 MOST_WAITS = 3
 WAIT_S = 5.0
 MOST_WAIT_S = 60.0

@@ -18,11 +18,11 @@ from ragfilter.text.characters import whole
 from ragfilter.text.normalise import in_word, normalise
 
 NEAR = 0.7
-"""From this likeness on (difflib's ratio) something came near."""
+"""Minimum similarity (difflib's ratio) of a near match."""
 MOST_WORDS = 200
-"""Nothing near is looked for behind so many words of a question."""
+"""Near matches are only looked for in this many words of a question."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
-"""A word without the signs around it: a question mark is no letter that differs."""
+"""A word without the signs around it: a question mark is not a differing letter."""
 Span = tuple[int, int]
 
 

@@ -38,13 +38,13 @@ from ragfilter.text.normalise import normalise
 Titled = tuple[Chunk, str]
 """A chunk with its label: see `Member`."""
 FEWEST = 3
-"""So many chunks of one pattern make a family."""
+"""Minimum number of chunks in a family."""
 ALIKE = 0.5
-"""The share of a text's words that its family has in common."""
+"""The fraction of a text's words that its family shares."""
 MOST_VALUES = 3
-"""In more numbers no family differs."""
+"""Maximum number of numbers in which a family differs."""
 MOST_LABEL = 1_000
-"""Letters of a text in which its first line is looked for."""
+"""Characters of a text in which its first line is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Family:
     members: tuple[Member, ...]
     places: tuple[tuple[str, ...], ...] = ()
     of_texts: bool = False
-    """Whether the texts alone tell that it is one."""
+    """Whether only the texts show that it is a family."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,10 +16,10 @@ from ragfilter.rules.named import is_short
 from ragfilter.rules.values import COMMON
 
 ALIKE = 0.5
-"""Kin share at least this part of the telling words of the pattern that has fewer."""
+"""Kin share at least this fraction of the distinctive words of the pattern that has fewer."""
 CONJUNCTIONS = frozenset(("and", "or"))
 JOINED = CONJUNCTIONS | {",", "/", "&"}
-"""What is between the names of one place: clerics, druids and monks."""
+"""The tokens between the names of one place: clerics, druids and monks."""
 
 
 class Kind:

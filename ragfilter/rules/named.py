@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ragfilter.rules.values import COMMON, mask, tokens
 
 MOST_TOKENS = 24
-"""A longer title is a sentence, and its siblings' differ in more."""
+"""A longer title is a sentence, and its siblings differ in more than a name."""
 
 
 SHOWN_NAMES = 3
@@ -33,7 +33,7 @@ class Name:
 
 
 Crossing = tuple[int, tuple[Name, Name]]
-"""The place of a title, and its two names."""
+"""The index of a title, and its two names."""
 
 
 def find_named(

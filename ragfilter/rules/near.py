@@ -23,28 +23,28 @@ from ragfilter.rules.named import MOST_TOKENS, Name, telling
 from ragfilter.rules.values import LINE_END, Number, Value, parts, stands_alone, value_at
 
 BANDS, ROWS = 32, 3
-"""Texts are compared that agree in all rows of a band of their sketches: of those that share half
-of their pairs nearly all, of those that share a tenth one in thirty."""
+"""Texts are compared if they agree in all rows of a band of their sketches. That holds for nearly
+all texts that share half of their pairs, and for one in thirty that share a tenth."""
 SHARED = 0.3
-"""The share of their sketches in which near texts agree at least."""
+"""Minimum fraction of their sketches in which near texts agree."""
 MOST_TRIED = 20
-"""A text that was compared so often with its like, and belongs to none, is left alone."""
+"""A text that was compared this often with similar ones, and belongs to none, is skipped."""
 FOLLOWED = 0.25
-"""Where fewer of the near texts differ in values alone, those that do are a chance find."""
+"""If a smaller fraction of the near texts differ only in values, those are a coincidence."""
 SAME = 0.8
-"""The share of two texts' words that both have, in the same order."""
+"""The fraction of two texts' words that both have, in the same order."""
 MOST_DIFFER = 4
-"""In more places no family differs, unless names are among them."""
+"""Maximum number of places in which a family differs, unless names are among them."""
 MOST_TOLD = 12
-"""In more places nor do those."""
+"""Maximum number of places if names are among them."""
 READ = 2 / 3
-"""Of those places so many have a value at least."""
+"""Minimum fraction of those places that have a value."""
 MOST_GAP = 4
-"""Words between what two texts share."""
+"""Maximum number of words between what two texts share."""
 MOST_READ = 1200
-"""Texts whose words are held while they are compared."""
+"""Maximum number of texts whose words are held during comparison."""
 MOST_PARTS = 600
-"""Words of a text that are read."""
+"""Maximum number of words read of a text."""
 
 Parts = tuple[str | Number, ...]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 State = Literal["invalid", "warning", "none", "valid"]
 STATES: tuple[State, ...] = ("invalid", "warning", "none", "valid")
 WORDS = (*STATES, "draft", "changed")
-"""All that may be said of a rule's state."""
+"""All words for a rule's state."""
 MOST_PARTS = 4
 
 
@@ -113,7 +113,7 @@ class Listing:
 
     rows: tuple[Row, ...]
     shared: Mapping[str, Finding]
-    """By chunk id, what the linter finds only where it sees all rules."""
+    """By chunk id, findings that depend on all rules together."""
     _texts: tuple[str, ...] = field(repr=False)
 
     def find(self, wanted: Filter) -> tuple[Row, ...]:

@@ -40,7 +40,7 @@ ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
 OPEN = "unexpected end of data"
-"""What `csv` says at the end of a file within quotes."""
+"""The error of `csv` for a file that ends within quotes."""
 _LINE_END = re.compile(r"\r\n?|\n")
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 

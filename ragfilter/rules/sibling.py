@@ -18,7 +18,7 @@ from ragfilter.rules.values import is_number, numbers, ordinals, tokens
 from ragfilter.text.normalise import normalise
 
 MOST_DIFFERENT = 3
-"""Words in which the titles of siblings differ at most."""
+"""Maximum number of words in which the titles of siblings differ."""
 # Longer runs of digits do not count anything, and Python limits the digits it parses.
 _WHOLE = re.compile(r"-?\d{1,6}")
 _ORDINAL = re.compile(r"(\d{1,6})(?:st|nd|rd|th)")

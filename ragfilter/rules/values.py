@@ -28,19 +28,19 @@ ORDINALS = (
     "seventeenth", "eighteenth", "nineteenth", "twentieth",
 )  # fmt: skip
 MOST_WORDS = 2
-"""Of the words before a number so many say what it counts; after it, one does."""
+"""Maximum number of words before a number that say what it counts; after it, one word does."""
 TELLING = 1000
 LONGEST_UNIT = 3
-"""So short a word is written without a space behind its number too: 15kg."""
+"""A word this short is also written directly after its number: 15kg."""
 WIDEST = 30
-"""A range of more numbers is asked for as it is written, not by each of them."""
+"""A larger range is asked for as written, not by each of its numbers."""
 COMMON = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
     "have", "how", "i", "if", "in", "is", "it", "my", "of", "on", "or", "so", "that", "the",
     "their", "them", "there", "they", "this", "to", "was", "what", "when", "where", "which", "who",
     "why", "will", "with", "you", "your",
 ))  # fmt: skip
-"""Words of every question, which tell none from another."""
+"""Words in every question, which distinguish none."""
 
 _TOKEN = re.compile(
     r"(?<![\w.])-?\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
@@ -58,7 +58,7 @@ _JOINS = (("-",), ("/",))
 _SETS = (":", "=", "|", "*")
 """Signs that may be between what is counted and its number: Armor Class: 6, **AC** 6."""
 _LINE = re.compile(r"\n\s*(?=[^a-z\s])")
-"""A real line end: a wrapped line mostly continues with a small letter."""
+"""A real line end: a wrapped line usually continues with a lower-case letter."""
 LINE_END = "⏎"
 _UNTIL = ("-", "to", "through")
 

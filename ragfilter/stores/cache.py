@@ -23,9 +23,9 @@ FILE = "cache.db"
 MB = 1_000_000
 BUSY_S = 1.0
 OVERHEAD = 200
-"""Bytes that an entry takes besides its text: its key, its place in the index."""
+"""Bytes of an entry besides its text: its key, and its place in the index."""
 FRESH_S = 3600.0
-"""A text that was used less than this ago is not written again to say so."""
+"""A text used more recently than this is not written again to record its use."""
 
 R = TypeVar("R")
 

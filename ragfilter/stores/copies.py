@@ -46,7 +46,7 @@ FIELDS = pa.schema(
 
 Bars = tuple[int | None, str | None, str | None]
 BARS = ["clearance", "department", "clearance_as_given"]
-"""Whom a chunk is for; the last is the text of a clearance or department that cannot be read."""
+"""Who may see a chunk; the last column is the text of an unreadable clearance or department."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ FILE = "foreign.json"
 DATABASE = "chroma.sqlite3"
 SERVERS = ("http://", "https://")
 SERVER_S = 10.0
-"""How long somebody else's server is waited for."""
+"""Timeout for a foreign server, in seconds."""
 SAMPLE = 50
 NEAR_ONE = 0.01
 

@@ -37,7 +37,7 @@ with extra("chroma"):
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 64
-"""Texts embedded before they are safe: what a kill can lose. A batch of the models."""
+"""Texts embedded before they are saved, which a kill can lose; one batch of the models."""
 WRITE_PART = 2_000
 
 

@@ -25,9 +25,9 @@ with extra("chroma"):
 
 Origin = Literal["human", "llm"]
 GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "relevant"}
-"""What people mark. Imported labels may have higher grades."""
+"""The grades that people assign. Imported labels may have higher grades."""
 LABELLED, ASKED = "labelled", "asked"
-"""Sets that every collection has: the questions with labels, and those that were asked."""
+"""Sets that every collection has: the questions with labels, and those asked before."""
 MOST_ASKED = 1000
 LONGEST_NAME = 200
 BATCH = 500

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragfilter.settings.deployment import Deployment
 
 SAMPLE = 40
-"""The cost is foretold from so many chunks."""
+"""Number of chunks from which the cost is estimated."""
 
 
 @command(rules)

@@ -22,7 +22,7 @@ with extra("chroma"):
 log = logging.getLogger(__name__)
 
 WORTH = 10_000
-"""Smaller collections are read from the store in no time."""
+"""Smaller collections are read from the store quickly enough."""
 REPEATED = ("type", "source", "department", "rule")
 VERSION = b"version"
 

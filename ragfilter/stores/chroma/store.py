@@ -60,17 +60,18 @@ class ChromaStore:
         self.shared = shared
         self.writing = threading.RLock()
         self.catalogue_limit = inf
-        """Of our own collections with more chunks than this, searches keep no catalogue."""
+        """Searches use no catalogue for our own collections with more chunks than this."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.counts: dict[str, tuple[str, int]] = {}
         """How many chunks a version of a collection has."""
         self.unwritten: set[str] = set()
-        """Collections whose catalogue in memory is newer than its file, since rules were edited."""
+        """Collections whose catalogue in memory is newer than its file, because rules were
+        edited."""
         self.replaced: set[str] = set()
-        """The versions of collections that this process gave a new one."""
+        """The versions of collections that this process has replaced."""
         self.lost: dict[UUID, frozenset[str]] = {}
         self.writable: Callable[[str], bool] = lambda name: False
-        """Whether a collection that others made may be changed."""
+        """Whether a foreign collection may be changed."""
         self._failed: set[str] = set()
 
     @classmethod

@@ -13,7 +13,7 @@ from ragfilter.model import Chunk
 from ragfilter.protocols import Where
 
 FEW_SOURCES = 20
-"""Up to so many files are named in the store's own condition; more are resolved to ids."""
+"""Up to this many files are named in the store's own condition; more are resolved to ids."""
 
 
 def can_push(where: Where) -> bool:

@@ -15,10 +15,10 @@ from ragfilter.ui.look import theme
 MOST = 25
 """How many places of each list are drawn."""
 ROW, ABOVE, BELOW = 26, 34, 10
-"""Pixels a place takes, and above and below."""
+"""Pixels per place, above the lists and below them."""
 TITLE_WIDTH = 34
 LEFT, RIGHT, STUB = 0.4, 0.6, 0.07
-"""The places of the lists, as shares of the width, and the length of a stub from its list."""
+"""The positions of the lists, and the length of a stub, as fractions of the width."""
 
 
 def height(contrast: Contrast) -> int:

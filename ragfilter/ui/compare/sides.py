@@ -26,7 +26,7 @@ from ragfilter.ui.session import link, state
 
 IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"
 OWN = "own"
-"""In the list of choices: the settings that the side has by now, which have no other name."""
+"""The choice for settings of the side's own, which have no other name."""
 DEFAULTS = {"a": "unfiltered", "b": IN_FORCE}
 MOST_TOLD = 8
 LONGEST = 40

@@ -12,9 +12,10 @@ from ragfilter.ui.look import numbers, theme
 
 Shapes = list[dict[str, Any]]
 STEPS, LANE, CURVE = 0.2, 0.24, 0.28
-"""Where the strip of steps ends and the curve begins, as shares of the height; labels between."""
+"""Where the strip of steps ends and the curve begins, as fractions of the height, with labels in
+between."""
 NARROWEST, CHARACTER, APART = 200, 6, 6
-"""Pixels: the plot in a window of 400, a character in the lane at most, and between labels."""
+"""Pixels: the plot in a window 400 wide, the widest character in the lane, and between labels."""
 
 
 @dataclass(frozen=True, slots=True)

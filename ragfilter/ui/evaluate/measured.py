@@ -16,7 +16,7 @@ from ragfilter.stores.runs import Run
 
 CHANGED = 1e-9
 GREAT = 0.2
-"""A gain of F1 over the unfiltered first k that is worth showing around."""
+"""A gain of F1 over the unfiltered first k that is worth highlighting."""
 ALL, FAILURES, DIFFERENT, HIGHLIGHTS = "All", "Failures", "Changed", "Highlights"
 FILTERS = (ALL, FAILURES, DIFFERENT, HIGHLIGHTS)
 

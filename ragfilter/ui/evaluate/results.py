@@ -43,11 +43,11 @@ HELP = {
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
 KINDS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
-"""What the name of a row is the name of: the profile unfiltered is not the plain search with the k
-in force."""
+"""The kind of each named row: the profile unfiltered is not the same as the plain search with the
+current k."""
 CHART = {"displayModeBar": False}
 WIDTH = 68
-"""Of a column with a figure, in pixels."""
+"""The width of a column with a figure, in pixels."""
 
 
 def draw(measured: Measured, resources: Resources) -> None:

@@ -31,14 +31,15 @@ ICON = (
     'stroke-width="1.8" stroke-linecap="round"/>'
     '<circle cx="4.9" cy="15.5" r="1.8" fill="#fff"/></svg>'
 )
-"""The product's sign: a curve with its cliff. Also the page's icon, so that no network is asked."""
+"""The product's logo: a curve with its cliff. Also the page's icon, embedded so that it needs no
+network."""
 
 TEXT = ("#1b2527", "#e3e9e7")
 MUTED = ("#5b696b", "#93a2a2")
 LINE = ("#dcdfd8", "#2b3638")
 SURFACE = ("#ffffff", "#161d1f")
 LOST = ("#b3261e", "#ff9d94")
-"""What a labelled question needs and would lose."""
+"""A chunk that a labelled question needs and would lose."""
 ON_PRIMARY = ("#ffffff", "#06211d")
 """The text of the main buttons: Streamlit's white is too faint on the dark theme's primary."""
 

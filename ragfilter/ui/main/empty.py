@@ -38,7 +38,7 @@ COMPARE: Start = (
     ("Choose A and B above.", "Type a question, or pick an example.",
      "See what only one side keeps, and both answers."),
 )  # fmt: skip
-"""How to begin, where no question was asked: a heading, a paragraph, and steps."""
+"""How to begin if no question was asked: a heading, a paragraph, and steps."""
 COMMAND_WIDTH = 640
 """Pixels: as wide as the text above it."""
 

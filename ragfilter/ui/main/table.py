@@ -24,7 +24,7 @@ from ragfilter.ui.session.visit import View
 NAME, HEIGHT = "rows", 400
 TITLE_WIDTH = 31
 WIDE = "\u2003" * 16
-"""A button is as wide as its words; these spaces fill the cell, so that all of it is clicked."""
+"""A button is as wide as its label; these spaces fill the cell, so that all of it is clickable."""
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 

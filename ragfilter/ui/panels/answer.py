@@ -26,7 +26,8 @@ from ragfilter.ui.session.visit import View
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
-"""Of an answer: a browser takes seconds over longer ones, and an endpoint may send any."""
+"""Characters of an answer that are shown. A browser takes seconds over longer ones, and an endpoint
+may send any length."""
 MOST_UNKNOWN = 10
 QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
@@ -35,7 +36,7 @@ INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the qu
 Title = Callable[[Side], None]
 """Draws the part above the answer of one side."""
 Show = Callable[[str, Side, Side, Answer, Resources], None]
-"""Draws the answer to a query from one side, beside the other side."""
+"""Draws the answer to a query from one side, given the other side."""
 
 
 def draw(view: View) -> None:

@@ -12,7 +12,7 @@ from ragfilter.ui.look import html, prose
 from ragfilter.ui.session.answers import Side
 
 MOST = 40
-"""Pieces that are drawn one by one; an answer of more is drawn whole."""
+"""Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
 
 
 def draw(answer: Answer, side: Side, other: Side, name: str = "text") -> None:

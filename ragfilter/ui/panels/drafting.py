@@ -36,7 +36,7 @@ REMEDIES = {
     "chunk": "Write the rule by hand.",
     "model": "Try again.",
 }
-"""What to do where the failure itself does not say it."""
+"""What to do if the failure itself does not say."""
 
 
 @dataclass(frozen=True, slots=True)

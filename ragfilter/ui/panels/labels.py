@@ -21,7 +21,7 @@ from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.session.visit import View
 
 MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
-"""The button of every grade, and its key."""
+"""The button of every grade, and its shortcut key."""
 MOST_UNDONE = 50
 QUEUE = 50
 """How far down the ranking chunks are offered."""

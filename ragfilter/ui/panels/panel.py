@@ -10,7 +10,7 @@ from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
 
 HEIGHT = 584
-"""Pixels at least; the style sheet makes it as high as the window allows."""
+"""Minimum height in pixels; the style sheet uses the height of the window."""
 
 
 def draw(view: View) -> None:

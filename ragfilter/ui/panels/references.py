@@ -17,7 +17,7 @@ from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.text.tokens import estimate
 
 CLOSURE = 5000
-"""At most so many chunks around one are known."""
+"""Maximum number of chunks read around one chunk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 NAMED = 3
-"""How many of the chunks that come along are named."""
+"""How many of the chunks that also change are named."""
 TITLE_WIDTH = 44
 
 

@@ -34,7 +34,7 @@ CHOSEN, NAME, TEXT, TRIED = (
 NEW = "New category …"
 TRIES = 3
 LOOKED_AT = 2_000
-"""Of a selection so many chunks are sorted into categories."""
+"""Maximum number of selected chunks that are sorted into categories."""
 SKELETON = """\
 # Which chunks, and what their rules hold. The first category that fits is taken.
 version = 1

@@ -27,9 +27,9 @@ FIGURES = {
     "conflicts": 66, "ΔF1 without": 80, "blocks": 60, "queries": 66, "passes": 60,
     "precision": 72, "Δrecall without": 104, "fires": 80,
 }  # fmt: skip
-"""Those of the matrix, with the widths of their columns in pixels."""
+"""Columns of the matrix, with their widths in pixels."""
 TITLE_WIDTH = 31
-"""What the column shows of a title in capitals."""
+"""Characters of a title in capitals that fit into the column."""
 
 
 def draw(work: Desk) -> None:

@@ -20,10 +20,10 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 TITLE_WIDTH = 44
-"""Of a title in a table; a longer one is shortened before its telling end."""
+"""Characters of a title in a table; a longer one is shortened before its distinctive end."""
 PART, OPEN, ORDER, PAGE_AT = "rules-part", "rules-open", "rules-order", "rules-page"
 PAGE = 50
-"""Rows that are sent at once."""
+"""Rows sent to the browser at a time."""
 MANY, SHOWN_EVERY, MOST_READ = 2_000, 500, 1_000
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 

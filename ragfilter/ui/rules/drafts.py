@@ -28,7 +28,7 @@ from ragfilter.ui.session import models
 
 BARE = "drafts-bare"
 SAMPLE = 40
-"""The cost is foretold from so many chunks of the selection."""
+"""Chunks of the selection from which the cost is estimated."""
 LOOK_S = 1.0
 MOST_REASONS = 8
 

@@ -37,7 +37,7 @@ _paint = st.components.v2.component(
     isolate_styles=False,
 )
 Preview = Callable[[str | None], None]
-"""Draws what a rule, as it would be stored, does."""
+"""Draws the effect of a rule, given in its stored form."""
 
 
 @dataclass(frozen=True, slots=True)

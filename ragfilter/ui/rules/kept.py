@@ -17,7 +17,7 @@ from ragfilter.ui.session import state
 
 KEY, SESSION, RESTORED = "rule-kept", "rule-kept-session", "rule-restored"
 MOST = 1_000_000
-"""How many characters are taken from a browser."""
+"""Maximum number of characters accepted from a browser."""
 _keep = st.components.v2.component(
     "ragfilter.drafts",
     # The stored drafts are read once per session before they are overwritten, because a restarted

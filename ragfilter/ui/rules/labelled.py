@@ -22,7 +22,7 @@ from ragfilter.ui.session.background import Job
 
 DROPPED, TRIES = "rules-labels", "rules-tries"
 MOST_ASKED, MOST_LABELLED = 200, 500
-"""Of the questions asked the last so many are taken, of the labelled ones the first."""
+"""The most recent questions asked, and the first labelled ones, that are used."""
 NONE = (
     "Without labelled questions, the effect of a change cannot be measured. Label chunks on "
     "Inspect, or add queries.jsonl and qrels.tsv under Matrix."

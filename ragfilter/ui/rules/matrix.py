@@ -36,7 +36,7 @@ HELP = {
 }
 FORMATS = {"precision": "%.2f", "ΔF1 without": "%+.4f", "Δrecall without": "%+.4f"}
 WIDTHS = {**dict.fromkeys(HELP), "conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
-"""In pixels, so that a window of 900 shows what a rule harms."""
+"""In pixels, so that a window 900 wide shows the harm of a rule."""
 
 
 def columns(widths: Mapping[str, int | None]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ragfilter.ui.session.resources import Resources, open_resources
 
 Act = Literal["save", "undo", "redo"]
 Guard = Callable[[str, str], str]
-"""From chunk id and text to what saving it would spoil, in words; empty if nothing."""
+"""Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
 TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
 TYPING, UNFINISHED, DRAWN = "rule-typing", "rule-unfinished", "rule-drawn"
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}

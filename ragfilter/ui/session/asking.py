@@ -22,7 +22,7 @@ from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.shelf import Shelf
 
 TICK_S = 0.15
-"""How often Streamlit may stop the page while it waits."""
+"""Seconds between the points at which Streamlit can stop a waiting page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Job(Generic[V]):
     stop: threading.Event = field(default_factory=threading.Event)
     began: float = field(default_factory=monotonic)
     at: tuple[int, int, str] = (0, 0, "")
-    """How far the work is, as it tells: done and all, and what it is doing."""
+    """The progress reported by the work: done, total, and what it is doing."""
 
     @property
     def done(self) -> bool:

@@ -22,19 +22,19 @@ from ragfilter.text.characters import whole
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
 FILTER, RULE = "filter", "rule"
-"""What is looked at. Only a link that was copied holds it; the address bar does not, or Back would
-step through every look."""
+"""What is open on the page. Only a copied link has these; in the address bar, Back would step
+through each of them."""
 LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW)
 UNSCORED = "unscored"
-"""In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
+"""Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
 """The user of the page. These are not settings, and have their own part of the link."""
 PRESENT = "present"
-"""In the link where the page is shown to a room."""
+"""Present if the page is shown to an audience."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
-differs from a profile, ``a.cutoff.k=5``; and the query set, where there is one."""
+differs from a profile, ``a.cutoff.k=5``; and the query set, if there is one."""
 NAMES = (
     QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS, *SIDES, QUERY_SET,
 )  # fmt: skip

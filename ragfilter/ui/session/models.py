@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DEMONSTRATION = "smollm2-135m"
-"""What `make local-llm` serves."""
+"""The model that `make local-llm` serves."""
 TINY = "a tiny demonstration model, often wrong"
 
 

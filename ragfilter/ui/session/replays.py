@@ -9,7 +9,7 @@ from ragfilter.model import Pool, Result, User
 from ragfilter.settings.schema import Settings
 
 MOST = 300
-"""Steps kept. One is the decisions of a layer over a pool."""
+"""Maximum number of cached steps. A step is the decisions of one layer on a pool."""
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ class Resources:
     runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
     """Drafting and measuring. Not among `jobs`: many presses would push out a run that goes on."""
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
-    """What the Tune page gathered, mapped and suggested."""
+    """Jobs of the Tune page: gathering, maps and suggestions."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
 

@@ -26,7 +26,7 @@ OPERATOR = "operator"
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
-"""Which ranks the curve shows, but for any that are chosen by number."""
+"""The ranges of ranks that the curve offers, besides any range chosen by number."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 
 

@@ -53,7 +53,7 @@ class View:
 
     asked: Asked
     result: Result
-    """Everything that was decided, what its user may not see included."""
+    """All decisions, including those on chunks that its user may not see."""
     operator: bool
     resources: Resources
 

@@ -21,11 +21,11 @@ WORDS = {
     **{each.name: each.title for each in STRATEGIES if each.title},
 }
 WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
-"""What a text setting means that is left empty."""
+"""The meaning of an empty text setting."""
 NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
-"""What is said of a table that is empty."""
+"""The text shown for an empty table."""
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
-"""The first must not exceed the second; moving one takes the other along."""
+"""The first must not exceed the second, so moving one beyond the other moves both."""
 
 
 def key(path: str, view: str = "set") -> str:
