@@ -61,7 +61,7 @@ def test_a_sentence_that_holds_a_rare_word_of_the_question_is_sent() -> None:
     hits = [Chunk(f"c{n}", f"{said * 10}The {name} is blue. {said * 10}") for n, name in
             enumerate(("owlbear", "troll", "ogre"))]  # fmt: skip
     found = fitted(*hits, room=180, query="Is the armor of an owlbear blue?")
-    # "armor" is in all of them, "owlbear" in one; "is" and "blue" stand in each such sentence.
+    # "armor" is in all of them, "owlbear" in one; "is" and "blue" are in each such sentence.
     assert ["is blue" in block.text for block in found] == [True] * 3
 
 

@@ -184,7 +184,7 @@ def pool(*hits: tuple[str, float, int]) -> Pool:
 
 SEEN = (("a", 0.10, 0), ("b", 0.18, 0), ("c", 0.45, 0))
 HIDDEN = [
-    # what stands beside the chunks that the user sees
+    # what is next to the chunks that the user sees
     (("x", 0.05, 1),),
     (("x", 0.15, 1),),
     (("x", 0.25, 1), ("y", 0.44, 2)),

@@ -31,7 +31,7 @@ def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
 
 
 def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
-    """Measure results by query id: precision, recall and F1, beside the unfiltered order and its
+    """Measure results by query id: precision, recall and F1, next to the unfiltered order and its
     best fixed k. `qrels` are the labels: query id to chunk id to grade; 1 or more is relevant.
 
     Queries without a label are left out and named. The unfiltered order goes as far as the hits of

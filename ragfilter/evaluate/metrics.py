@@ -1,7 +1,7 @@
 """Precision, recall and F1 of a set of kept chunks.
 
 Source: Adaptive Filtering Algorithm, "Evaluation Metrics". The figures are SetP, SetR and SetF of
-ir-measures, except where nothing is relevant or nothing is kept.
+ir-measures, except if nothing is relevant or nothing is kept.
 """
 
 from __future__ import annotations

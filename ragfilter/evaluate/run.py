@@ -8,8 +8,8 @@ Conventions:
   recall 0, F1 0.
 - Noise reduction is 1 − irrelevant kept / irrelevant in the unfiltered first k, each side by its
   own k; over several queries the chunks are counted together. It is None if the first k hold
-  nothing irrelevant, and negative where the filter keeps more noise than they have.
-- The unfiltered ranking obeys clearance where the settings switch it on, as everything does.
+  nothing irrelevant, and negative if the filter keeps more noise than they have.
+- The unfiltered ranking obeys clearance if the settings switch it on, as everything does.
 
 `evaluate` gathers each query once and replays it: `gather_all` has the effects, `score` is pure, so
 a tuner gathers once and scores many settings.

@@ -6,7 +6,7 @@ that was best on the other folds. The oracle keeps the prefix with the best F1 o
 unfiltered ranking, the best that this order allows. It is not an upper bound: settings that drop
 chunks from within that order, or change it, can exceed it.
 
-Conventions are those of `metrics`: nothing kept is 0, unless nothing is relevant, where it is 1.
+Conventions are those of `metrics`: nothing kept is 0, or 1 if nothing is relevant.
 A kept chunk without a label counts as irrelevant; `f1_most` is F1 if all of them were relevant.
 """
 

@@ -4,7 +4,7 @@ change        does
 set           gives every chunk this rule
 add group     adds a group of alternatives; a chunk without a rule gets one
 add spellings adds terms to every group that holds a given term
-replace term  writes another term wherever a given one stands
+replace term  replaces a given term with another one everywhere
 remove        takes the rule away
 
 Terms are compared as the matcher compares them, so "ac 6" finds "AC 6". Only *set* and *remove*

@@ -3,7 +3,7 @@
 Source: docs/design.md#chroma. In this order, so that an interruption at any point leaves the old
 collection, or one that says that it is incomplete and that the next run repairs without the model:
 
-1. where clearances change: put them into the copy, and withhold the collection until the end, so
+1. if clearances change: put them into the copy, and withhold the collection until the end, so
    that nothing is returned under the old ones, whatever happens from here on
 2. embed what is new or changed (kept part by part, so that the next run continues from there)
 3. replace the copy

@@ -68,7 +68,7 @@ class Workspace:
         database_url: str = "",
         catalogue_limit: float = inf,
     ) -> Workspace:
-        """Open the folder at `path`, made where it is missing.
+        """Open the folder at `path`, which is created if it is missing.
 
         `kind` tells other processes what holds it ("app", "index"). With `server`, the vectors are
         on that server and the folder is not locked. Searches use no catalogue for collections with

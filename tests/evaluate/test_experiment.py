@@ -78,7 +78,7 @@ def test_before_and_after_by_hand() -> None:
         ("zero", "unfiltered, k 4", ("0", "1", "2", "3")),
         ("zero", "two", ("0", "1")),
         ("zero", "judged", ("0", "1")),
-        # Equal distances stand by id, and ids are texts.
+        # Equal distances are sorted by id, and ids are texts.
         ("ten", "unfiltered, k 4", ("10", "11", "9", "12")),
         ("ten", "two", ("10", "11")),
         ("ten", "judged", ("10", "11", "9")),

@@ -214,7 +214,7 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
 
 @pytest.mark.parametrize("threshold", [0.02, 0.1, 0.9])
 def test_no_label_stands_on_the_curve_or_the_steps(threshold: float) -> None:
-    """Labels are above the plot, beside it, or in the lane, each at a place of its own."""
+    """Labels are above the plot, next to it, or in the lane, without overlapping."""
     figure = drawn(result(CLIFFS, **{"cutoff.gap_threshold": threshold}))
     lane = []
     for note in figure["layout"]["annotations"]:

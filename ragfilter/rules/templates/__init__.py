@@ -6,7 +6,7 @@ A new category is a new file. Its name is the category; it says
 
 version            changes with every change of its words
 recognise.title    patterns (regular expressions, upper and lower case alike); any of them
-recognise.type     the same for the chunk's type; where both are given, both must fit
+recognise.type     the same for the chunk's type; if both are given, both must fit
 prompt.holds       what the rule should hold, in words for the model
 example.title      a chunk's title
 example.rule       the rule for it, as JSON text

@@ -1,4 +1,4 @@
-"""The labels of a collection: who made them, where people disagree, and what an LLM proposes."""
+"""The labels of a collection: who made them, disagreements, and an LLM's proposals."""
 
 from __future__ import annotations
 

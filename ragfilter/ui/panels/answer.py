@@ -1,4 +1,4 @@
-"""The answer from the kept chunks beside the one from the unfiltered first k."""
+"""The answer from the kept chunks next to the one from the unfiltered first k."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _is_hidden(chunk: Chunk, user: User) -> bool:
 
 
 def _tokens(draft: Draft | None, resources: Resources) -> str:
-    """Tokens, cost where prices are set, and time; empty if nothing was sent."""
+    """Tokens, cost if prices are set, and time; empty if nothing was sent."""
     if draft is None or not draft.usage.prompt_tokens:
         return ""
     usage = draft.usage
