@@ -93,7 +93,7 @@ def write(page: Any, text: str) -> Any:
 
 
 def told(page: Any) -> str:
-    """What the page says; without a space between a bold word and a full stop."""
+    """What the page says, without a space between a bold word and a full stop."""
     return re.sub(r" (?=[.:,])", "", "\n".join(page.html))
 
 
