@@ -71,9 +71,9 @@ class Labelled(Chosen):
         bare: bool = False,
         check: Callable[[Workbench], None] | None = None,
     ) -> Iterator[Opened]:
-        """The workspace, held by the command `what`, and the chosen queries. Says which of them the
-        collection lacks. `bare`: queries need no labels. `check` may refuse before anything is
-        read.
+        """Open the workspace for the command `what` and read the chosen queries. Reports which of
+        their chunks the collection lacks. `bare`: queries need no labels. `check` may raise before
+        anything is read.
 
         Raises InputError and StoreError.
         """
@@ -111,7 +111,7 @@ class Labelled(Chosen):
 
 
 def check_llm(qrels: str | None, *, llm: bool) -> None:
-    """Raises InputError if an LLM's labels are to count beside those of a file."""
+    """Raise InputError if an LLM's labels are to be combined with those of a file."""
     if llm and qrels is not None:
         raise InputError(
             "--with-llm needs a query set of the workspace, and --qrels names a file.",

@@ -47,8 +47,8 @@ def learn_by_fold(
     provenance: Provenance,
     target: Target,
 ) -> Lessons:
-    """Learn what may follow each of `bases`, leaving out one fold at a time. Raises ValueError
-    for fewer than `LEAST` queries, and where there is nothing to learn."""
+    """Learn what can follow each of `bases`, leaving out one fold at a time. Raises ValueError for
+    fewer than `LEAST` queries, and if there is nothing to learn."""
     if len(pools) < LEAST:
         raise ValueError(f"learning needs at least {LEAST} labelled queries")
     examples = {

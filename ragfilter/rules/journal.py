@@ -167,8 +167,8 @@ class Journal(database.Book):
         limit: int = 100,
         offset: int = 0,
     ) -> tuple[Step, ...]:
-        """What was changed at once in a collection, newest first. With `among`, only edits of these
-        chunks count, as if the others were not there."""
+        """The steps of a collection, newest first. With `among`, only edits of these chunks count,
+        as if the others did not exist."""
         newest = self._batches(collection, among)[offset : offset + limit]
         firsts = self._entries(
             sa.select(edits).where(edits.c.id.in_([each[0][0] for each in newest]))
@@ -179,7 +179,7 @@ class Journal(database.Book):
         )
 
     def count_steps(self, collection: str, *, among: Container[str] | None = None) -> int:
-        """How many steps there are; `among` as for `steps`."""
+        """The number of steps; `among` as for `steps`."""
         return len(self._batches(collection, among))
 
     def _batches(

@@ -47,7 +47,7 @@ def begin(asked: Chosen, profile: str, settings: Settings) -> Run:
 
 
 def watch(run: Run, resources: Resources) -> bool:
-    """Show the progress of a run that is under way until it ends; whether it did not fail."""
+    """Show the progress of a run until it ends. Returns False if it failed."""
     job = resources.runs.get(_key(run))
     waiting.result(job, "measuring", "Measuring", stop=STOP)
     return job is None or not job.failure

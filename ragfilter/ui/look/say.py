@@ -13,11 +13,11 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 
 Fact = tuple[str, str, str]
-"""A label, its value, and a smaller note beside it."""
+"""A label, its value, and a smaller note next to it."""
 
 
 def aside(words: str) -> None:
-    """A side note."""
+    """Draw a side note."""
     st.caption(message(words))
 
 

@@ -30,7 +30,7 @@ Drafting = Job[list[Draft]]
 
 
 def of(collection: str, resources: Resources) -> Drafting | None:
-    """The last run over this collection since the server started."""
+    """The last run over this collection since the server started, None if there is none."""
     found: Drafting | None = resources.runs.get(("drafts", collection))
     return found
 

@@ -34,7 +34,7 @@ class Doubt:
 
 
 def draw(work: Desk) -> None:
-    """The list, and the step that is chosen in it."""
+    """Draw the list and the selected step."""
     journal, among = work.resources.bench.journal, _among(work)
     count = journal.count_steps(work.collection, among=among)
     if not count:

@@ -148,13 +148,13 @@ def _labels(work: Desk) -> None:
         )
         if st.form_submit_button("Use these labels", help="For this session."):
             st.session_state[MISTAKE] = _use(work, queries, qrels)
-        # Remembered, since the page runs again by itself while questions are gathered.
+        # Stored, since the page reruns by itself while questions are gathered.
         if mistake := st.session_state.get(MISTAKE):
             st.error(message(mistake))
 
 
 def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -> str:
-    """Take the labels of two files; why not, if that fails."""
+    """Use the labels in two files. Returns the error message if that fails."""
     if queries is None or qrels is None:
         return "Both files are needed. Choose queries and qrels."
     try:

@@ -51,9 +51,10 @@ class Resources:
     examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
     jobs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(JOBS))
-    """What buttons asked of a model."""
+    """Calls of models started by buttons."""
     runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
-    """Drafting and measuring. Not among `jobs`: many presses would push out a run that goes on."""
+    """Drafting and measuring, separate from `jobs`, where many presses would evict a run in
+    progress."""
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
     """Jobs of the Tune page: gathering, maps and suggestions."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))

@@ -12,7 +12,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from ragfilter.errors import InputError
 
 LONGEST_NAME = 200
-"""Bytes of a file's name. Most systems take 255."""
+"""Maximum bytes of a file's name; most systems allow 255."""
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def as_files(*uploads: UploadedFile | None) -> Iterator[list[Path]]:
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for number, upload in enumerate(filter(None, uploads)):
-            # Apart: both may have the same name.
+            # In separate folders, since both may have the same name.
             paths.append(Path(folder, str(number), _short(upload.name)))
             paths[-1].parent.mkdir()
             paths[-1].write_bytes(upload.getvalue())
@@ -39,5 +39,5 @@ def by_name(message: str, paths: Sequence[Path]) -> str:
 
 
 def _short(name: str) -> str:
-    """The end of a file's name, which says what kind it is."""
+    """The ending of a file's name, which shows its type."""
     return Path(name).name.encode("utf-8", "replace")[-LONGEST_NAME:].decode(errors="ignore")

@@ -61,7 +61,7 @@ def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | No
     except RagfilterError as error:
         problems.show(error, retry=False)
     except Exception:
-        # A caller that forgets its job afterwards would never come to it.
+        # A caller that forgets its job afterwards would never see the error.
         log.exception("%s failed", what)
         st.error(job.failure)
     return None
