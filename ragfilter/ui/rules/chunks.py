@@ -28,7 +28,7 @@ FIGURES = {
     "precision": 72, "Δrecall without": 104, "fires": 80,
 }  # fmt: skip
 """Columns of the matrix, with their widths in pixels."""
-TITLE_WIDTH = 31
+TITLE_WIDTH = 28
 """Characters of a title in capitals that fit into the column."""
 
 
