@@ -22,6 +22,14 @@ _take_keys = st.components.v2.component(
     addEventListener("pointerdown", ({ target }) => {
       within = target instanceof Element && target.closest(".st-key-table")
     }, true)
+    // The table would take Alt and an arrow for itself, and no shortcut of the page would see them.
+    addEventListener("keydown", event => {
+      if (!event.altKey || !/^Arrow(Up|Down)$/.test(event.key)) return
+      if (!(event.target instanceof Element && event.target.closest(".st-key-table"))) return
+      event.stopImmediatePropagation()
+      event.preventDefault()
+      document.body.dispatchEvent(new KeyboardEvent("keydown", event))
+    }, true)
     export default ({ data }) => {
       if (data !== last) within?.querySelector("canvas")?.focus({ preventScroll: true })
       last = data
