@@ -101,15 +101,16 @@ class Family:
 def find_families(
     chunks: Iterable[Chunk], vectors_of: VectorsOf | None = None
 ) -> tuple[Family, ...]:
-    """Find families among `chunks` (whole), largest first. With `vectors_of`, which returns the
-    vectors of chunks by id, also find those that are only close in meaning."""
+    """Find families among `chunks` (whole), those by titles first and larger ones before smaller.
+    With `vectors_of`, which returns the vectors of chunks by id, also find those that are only
+    close in meaning."""
     families: list[Family] = []
     left = _labels(tuple(chunks))
     for find in (_by_numbers, _by_crossing_names, _by_names, _by_texts, _by_vectors(vectors_of)):
         families += find(left)
         taken = {member.chunk.id for family in families for member in family.members}
         left = [each for each in left if each[0].id not in taken]
-    return tuple(sorted(families, key=lambda family: (-len(family.members), family.pattern)))
+    return tuple(sorted(families, key=lambda f: (f.of_texts, -len(f.members), f.pattern)))
 
 
 def _by_numbers(labels: Sequence[Titled]) -> list[Family]:

@@ -110,7 +110,8 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
         page = open_page(AS_USER | {"retrieval.source_pattern": pattern})
         (said,) = (error.replace("\\", "") for error in page.errors)
         assert said.startswith("No file of the collection")
-        told.append((said.replace(pattern, "PATTERN"), page.html, page.buttons))
+        html = [text.replace(pattern, "PATTERN") for text in page.html]
+        told.append((said.replace(pattern, "PATTERN"), html, page.buttons))
     assert told[0] == told[1]
 
 
