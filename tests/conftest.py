@@ -41,7 +41,7 @@ CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield
 
 
 SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
-LONGEST = {"llm": 0, "browser": 1, "app": 2}
+LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
 SLOW_FIXTURES = {
     "adsapi_workspace",
     "cross_encoders",

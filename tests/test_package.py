@@ -243,6 +243,7 @@ BEYOND_THE_CORE = [
     "ragfilter.ingest",
     "ragfilter.integrations",
     "ragfilter.models.chat",
+    "ragfilter.models.endpoint",
     "ragfilter.models.insides",
     "ragfilter.models.openai_embedder",
     "ragfilter.publish",
