@@ -94,7 +94,7 @@ def told(page: Any) -> str:
 
 def drafted(page: Any) -> Any:
     """The page once the run has ended, with the labelled questions gathered."""
-    resources.open_resources().jobs.get(("drafts", "demo")).wait(PATIENT_S)
+    resources.open_resources().runs.get(("drafts", "demo")).wait(PATIENT_S)
     return page.run().run()
 
 
@@ -231,7 +231,7 @@ def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     bench().drafts.forget("demo", list(rules()))
     bench().drafts.want("demo", [SECRET, "monster-troll"])
     drafted(page.run().press("drafts-go-on"))
-    assert resources.open_resources().jobs.get(("drafts", "demo")).at[1] == 1
+    assert resources.open_resources().runs.get(("drafts", "demo")).at[1] == 1
     bench().drafts.forget("demo", list(rules()))
 
 
