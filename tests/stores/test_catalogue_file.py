@@ -44,7 +44,7 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFi
     path = tmp_path / "c.parquet"
     path.write_bytes(b"PAR1 and no more")
     assert read_catalogue(path, "v1") is None
-    assert "made anew" in caplog.text
+    assert "is rebuilt" in caplog.text
 
 
 def test_one_that_cannot_be_written_is_told(
