@@ -22,6 +22,14 @@ _take_keys = st.components.v2.component(
     addEventListener("pointerdown", ({ target }) => {
       within = target instanceof Element && target.closest(".st-key-table")
     }, true)
+    // A table that has no selection yet would select its first row when it gets the focus. Not if
+    // the user has clicked elsewhere in the meantime.
+    const focusOnceSelected = (table, tries) => {
+      if (!tries || !table || table !== within) return
+      if (table.querySelector("[aria-selected='true']")) {
+        table.querySelector("canvas")?.focus({ preventScroll: true })
+      } else setTimeout(focusOnceSelected, 50, table, tries - 1)
+    }
     // The table would take Alt and an arrow for itself, and no shortcut of the page would see them.
     addEventListener("keydown", event => {
       if (!event.altKey || !/^Arrow(Up|Down)$/.test(event.key)) return
@@ -31,7 +39,7 @@ _take_keys = st.components.v2.component(
       document.body.dispatchEvent(new KeyboardEvent("keydown", event))
     }, true)
     export default ({ data }) => {
-      if (data !== last) within?.querySelector("canvas")?.focus({ preventScroll: true })
+      if (data !== last) focusOnceSelected(within, 200)
       last = data
     }""",
     isolate_styles=False,
