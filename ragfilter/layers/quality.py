@@ -345,9 +345,12 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
     limits = {d.limit for d in compared if d.limit is not None}
     if not reranked and limits and quality.score_threshold not in limits:
         nearest = min(d.value for d in compared if d.value is not None)
-        share = math.ceil(100 * quality.background_share * nearest / max(limits)) / 100
-        if share > 1:
-            return None
+        now = quality.background_share
+        share = math.ceil(100 * now * nearest / max(limits)) / 100
+        if share > (now + 1) / 2:
+            far = f"The best chunk is at {share:.3f} of the background distance, far above the "
+            far += f"background share of {now:.3f}"
+            return f"{far}. Rephrase the question: a higher share would let in noise.", {}
         change = {"quality.background_share": share}
         return f"Raise the background share to {numbers.distance(share)}", change
     path = "quality.reranker_threshold" if reranked else "quality.score_threshold"

@@ -91,12 +91,15 @@ def story(result: Result) -> Story:
     )
 
 
-def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
+def sentences(
+    story: Story, price: float = 0.0, currency: str = "", *, doubtful: bool = False
+) -> tuple[str, ...]:
     """What was found and needed, why the others were dropped, and the effect on the prompt. `price`
-    is that of a million prompt tokens, in `currency`."""
+    is that of a million prompt tokens, in `currency`. With `doubtful`, what is kept is not called
+    needed."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    said = [_needed(story)]
+    said = [_needed(story, "kept" if doubtful else "needed")]
     if story.falls:
         said.append(f"{', '.join(fall.line for fall in story.falls)}.")
     if story.message:
@@ -127,14 +130,14 @@ def counted(words: str, n: int) -> str:
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
 
-def _needed(story: Story) -> str:
+def _needed(story: Story, word: str) -> str:
     found = f"Of {numbers.counted(story.found, 'passage')} found"
     own = story.kept - story.brought
     needed = "none is" if not own else "1 is" if own == 1 else f"{numbers.count(own)} are"
     if not story.brought:
-        return f"{found}, {needed} needed."
+        return f"{found}, {needed} {word}."
     more = f"{numbers.count(story.brought)} more {'was' if story.brought == 1 else 'were'} added"
-    return f"{found}, {needed} needed; {more}, since what is needed refers there."
+    return f"{found}, {needed} {word}; {more}, since what is {word} refers there."
 
 
 def _prompt(story: Story, price: float, currency: str) -> str:

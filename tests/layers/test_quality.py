@@ -276,6 +276,25 @@ def test_what_stands_clear_says_by_how_much() -> None:
     assert (dropped.value, dropped.limit) == (0.81, 0.8)
 
 
+@pytest.mark.parametrize(
+    ("nearest", "label", "values"),
+    [
+        (0.84, "Raise the background share to 0.840", {"quality.background_share": 0.84}),
+        (0.95, "The best chunk is at 0.950 of the background distance, far above the background "
+               "share of 0.800. Rephrase the question: a higher share would let in noise.", {}),
+    ],
+)  # fmt: skip
+def test_noise_is_not_offered_where_nothing_is_kept(
+    nearest: float, label: str, values: dict[str, float]
+) -> None:
+    on = {"quality.enabled": True, "quality.good_by": "background", "quality.reranker": "none"}
+    hits = tuple(Hit(Chunk(f"c{i}"), nearest if i == 1 else 1.0, i) for i in range(1, 51))
+    result = replay(Pool("q", "c", "l2", hits), Settings().with_values(on))
+    assert not result.kept
+    assert quality.SPEC.relax is not None
+    assert quality.SPEC.relax(result.trace("quality"), result) == (label, values)
+
+
 def test_without_a_background_similarity_decides() -> None:
     assert ids(run([0.8, 0.3], good_by="background")) == ["c1"]
 

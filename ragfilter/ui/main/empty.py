@@ -23,7 +23,7 @@ INSPECT: Start = (
     "Ask a question to see the filter at work",
     "One wide search finds candidates, and the layers on the left drop what the question does not "
     "need. Thresholds act immediately, and every chunk says why it was kept or dropped.",
-    ("Type a question above, or pick an example.", "Look for the cliff in the curve.",
+    ("Type a question above, or pick an example.", "See in the curve where the filter cuts.",
      "Move a threshold, or open a chunk and edit its rule."),
 )  # fmt: skip
 PRESENT: Start = (

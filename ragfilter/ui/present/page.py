@@ -69,7 +69,9 @@ def _head(view: View, told: Story) -> None:
         )
         switch.draw()
     prices = view.resources.prices
-    said = sentences(told, prices.prompt, prices.currency) if prices else sentences(told)
+    missing = summary.unnamed(view)
+    price = (prices.prompt, prices.currency) if prices else ()
+    said = sentences(told, *price, doubtful=bool(missing))
     k = view.result.settings.retrieval.k
     fell = f"{FELL} {cutting(view.mine)}".strip()
     about = [FOUND, *([fell] if told.falls else []), *([""] if told.message else [])]
@@ -77,7 +79,7 @@ def _head(view: View, told: Story) -> None:
     with st.container(key="present-said", gap=None):
         for words, help in zip(said, about, strict=False):
             st.markdown(_numbers(words), help=help or None)
-        if missing := summary.unnamed(view):
+        if missing:
             html.draw(f'<p class="rf-aside">{html.text(missing)}</p>')
         if view.result.settings.clearance.enabled:
             lacking = people.note(people.groups(view.resources), view.user)

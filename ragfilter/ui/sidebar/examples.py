@@ -39,7 +39,7 @@ DEMO_WANTED = {
     ),
     "monsters-09": (
         "hill giant or troll",
-        "Both sides stay. Other giants are cut at the cliff, however close they are.",
+        "Both monsters stay, although one is far behind. Most other giants are dropped.",
     ),
     "monsters-11": (
         "two dragons",
