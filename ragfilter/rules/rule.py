@@ -4,14 +4,15 @@ Source: Filtering, "query_must Structure"; docs/design.md#rules (`contain_none_o
 
 All parts that are present must hold:
 
+contain_one_of   groups of alternatives; every group needs at least one of its terms
+contain          one term
+contain_all_of   every term
+contain_none_of  none of the terms
+match            ``word`` (default) or ``substring``, see `ragfilter.rules.match`
+
 Terms are text. A number is refused, because ``6`` hardly ever means the bare digit. Only `contain`
 accepts one, as in the source, and stores it as text. A part that is an empty list requires nothing,
 like an absent one. A rule without any parts always holds. ``{"query_must": {…}}``, as in a record,
-is read as its value.
-
-Terms are text. A number is refused, because ``6`` hardly ever means the bare digit. Only `contain`
-takes one, as the source does, and keeps it as text. A part that is an empty list requires nothing,
-like an absent one. A rule without any part always holds. ``{"query_must": {…}}``, as in a record,
 is read as its value.
 """
 
