@@ -230,6 +230,21 @@ class Journal(database.Book):
             rules.setdefault(chunk_id, before)
         return rules
 
+    def export_mark(self, collection: str) -> tuple[int, int, int]:
+        """Changes whenever `edited_since_export` does. Unlike that, it takes the same time after
+        any number of edits."""
+        # SQLite uses the index of pending edits only if the state is written out.
+        pending = edits.c.state == sa.bindparam(None, "pending", literal_execute=True)
+        counts = (
+            sa.select(sa.func.max(edits.c.id)),
+            sa.select(sa.func.count(edits.c.chunk_id)).where(pending),
+            sa.select(exports.c.edit).where(exports.c.collection == collection),
+        )
+        ((last, under_way, edit),) = self._read(
+            sa.select(*(count.scalar_subquery() for count in counts))
+        )
+        return last or 0, under_way, edit or 0
+
     def undoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit that undo would revert: the last one that is done."""
         query = _scope(collection, chunk_id).where(edits.c.kind == "edit", edits.c.state == "done")

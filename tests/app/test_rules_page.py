@@ -14,6 +14,7 @@ from rules_page import open_rules, settled, typing
 from ragfilter.evaluate import labels
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.overview import Checks
 from ragfilter.ui.rules import desk, effect, tester
 from ragfilter.ui.session import background, resources
 
@@ -97,11 +98,15 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     assert stored(first) is None
 
 
-def test_an_edit_lists_the_chunks_no_second_time(
+def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "make_listing", None)
     open_chunk(page, "monster-beholder")
+    for place, name in (
+        (desk, "make_listing"), (desk, "Catalogue"), (Checks, "missing"),
+        (Journal, "edited_since_export"),
+    ):  # fmt: skip
+        monkeypatch.setattr(place, name, None)
     write(page, '{"contain":"eye"}')
     page.at.text_input(key="rules-text").set_value("monster-beholder")
     found = rules_frame(page.run())

@@ -197,6 +197,21 @@ def test_the_rules_at_the_last_export_are_known(store: Store, journal: Journal) 
     assert journal.edited_since_export("rules") == {}
 
 
+def test_the_mark_tells_when_rules_edited_since_the_export_may_have_changed(
+    store: Store, journal: Journal
+) -> None:
+    seen = [journal.export_mark("rules")]
+    pending = journal.begin(who="bob", collection="rules", chunk_id="z", before=None, after=B)
+    seen.append(journal.export_mark("rules"))
+    journal.finish(pending.id)
+    seen.append(journal.export_mark("rules"))
+    journal.mark_exported("rules", pending.id)
+    seen.append(journal.export_mark("rules"))
+    assert len(set(seen)) == 4
+    journal.mark_exported("others", pending.id)
+    assert journal.export_mark("rules") == seen[-1]
+
+
 def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(
     store: Store, journal: Journal
 ) -> None:

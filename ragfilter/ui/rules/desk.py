@@ -77,17 +77,24 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     store = resources.bench.collection(collection)
     version = store.version
     every = store.entries()
-    seen = every
-    if not user.unrestricted:
+    if user.unrestricted:
+        return Desk(collection, version, settings, user, resources, every)
+    key = (collection, version, user)
+    seen = resources.visible.get(key)
+    if seen is None:
         seen = Catalogue({i: chunk for i, chunk in every.items() if user.sees(chunk)})
+        resources.visible.put(key, seen)
     return Desk(collection, version, settings, user, resources, seen)
 
 
 def check(desk: Desk) -> None:
     """Run the linter on rules it has not seen yet, with a progress bar if there are many."""
-    checks = desk.resources.checks
+    checks, key = desk.resources.checks, (desk.collection, desk.version, desk.user)
+    if desk.resources.checked.get(key):
+        return
     missing = checks.missing(desk.chunks.values())
     if len(missing) < MANY:
+        desk.resources.checked.put(key, True)
         return
     place = st.empty()
     for done, chunk in enumerate(missing):
@@ -102,17 +109,16 @@ def check(desk: Desk) -> None:
 def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
     """The rows of the desk, cached per version, with unsaved drafts marked. `harm` is what each
     chunk costs labelled questions, if known."""
-    exported = desk.resources.bench.journal.edited_since_export(desk.collection)
-    key = (
-        desk.collection, desk.version, desk.user, tuple(exported.items()),
-        frozenset(harm.items()),
-    )  # fmt: skip
+    journal = desk.resources.bench.journal
+    mark = journal.export_mark(desk.collection)
+    key = (desk.collection, desk.version, desk.user, mark, frozenset(harm.items()))
     shelf, drafts = desk.resources.listings, frozenset(state.drafts())
     found = shelf.get((key, drafts))
     if found is None:
         plain = shelf.get(key)
         if plain is None:
             chunks = desk.chunks.values()
+            exported = journal.edited_since_export(desk.collection)
             made = make_listing(chunks, desk.resources.checks, exported=exported, harm=harm)
             plain = shelf.put(key, made)
         found = shelf.put((key, drafts), plain.with_drafts(drafts))

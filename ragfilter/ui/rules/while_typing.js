@@ -1,6 +1,6 @@
 // Sends the rule in the editor to the server whenever typing pauses. The text area itself sends it
 // only when it is left, and then only if it has changed.
-const PAUSE_MS = 400
+const PAUSE_MS = 150
 let begun, waiting
 
 export default function ({ setTriggerValue }) {

@@ -15,7 +15,7 @@ from ragfilter.engine.backends import Backends
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import Chunk, Pool
-from ragfilter.protocols import Reranker, Vectors
+from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.ui.session.scores import Remembering
@@ -60,6 +60,10 @@ class Resources:
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
 
+    visible: Shelf[Catalogue] = field(default_factory=lambda: Shelf(8))
+    """Of collections, what a user may see."""
+    checked: Shelf[bool] = field(default_factory=lambda: Shelf(64))
+    """Collections whose visible rules the linter has seen."""
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
