@@ -13,9 +13,11 @@ import pytest
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.matching import duel
 from ragfilter.evaluate.plotted import Mark
 from ragfilter.evaluate.records import Curve, Kept, QueryRecord
+from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import IN_FORCE, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, Result, User
 from ragfilter.publish import drawing, measured, question
@@ -27,6 +29,7 @@ from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
+from ragfilter.ui.evaluate.measured import Measured
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORIGIN = Origin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)
@@ -272,6 +275,27 @@ def test_money_is_told_where_prices_are_set() -> None:
     assert "1.0 1.0–1.0 100 100–100 0.2000 EUR 0.2000–0.2000" in run
     assert "2.0 1.0–3.0 200 100–300 0.4000 EUR 0.2000–0.6000" in run
     assert not any("1,000 questions" in page for page in pages().values())
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [("l1", "tuned on these same labels"), ("l2", "may have seen some of these questions")],
+)
+def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> None:
+    pool = Pool("Who?", "rules", "l2", ())
+    tuned = recorded(GAP, pool, 20, Provenance("l1", "2026-03-01"))
+    changes = tuned.changed_from(settings("adaptive-gap"))
+    plan = Plan("rules", "mine", "adaptive-gap", changes, PUBLIC, "v1", labels, "m", "l2", 2)
+    run, records = Run(7, AT, "ann", plan, 2), (record("q1", 3, 1), record("q2", 1, 1))
+    called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", tuned))
+    made = duel(records, "unfiltered", records, IN_FORCE)
+    for page in (measured.of_run(run, records), measured.of_duel(made, called, (run, run))):
+        assert why in Tags(page).text
+        assert "the best fixed k (cross-validated)" not in Tags(page).text
+        assert "A in mean F1" not in Tags(page).text
+    shown = Measured(run, records)
+    assert why in shown.in_sample
+    assert shown.over_fixed_k is None
 
 
 def test_nothing_lost_speaks_of_all_that_was_found() -> None:

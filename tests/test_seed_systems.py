@@ -253,7 +253,7 @@ LEARNED = Calibration(
 ).to_json()  # fmt: skip
 TUNED = TunedOn(
     collection="c", embedder="", space="l2", reranker="", labels="", queries=20, date="",
-    strategy="gap", values={"gap_threshold": 0.12},
+    strategy="gap", values={"cutoff.gap_threshold": 0.12},
 ).to_json()  # fmt: skip
 TABLES = {"cutoff.calibration": LEARNED, "cutoff.tuned_on": TUNED}
 

@@ -192,10 +192,8 @@ def warn_few(labels: Labels) -> None:
 
 
 def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> None:
-    """Warn if the cutoff (of a `side`) was learned from these very labels of a collection, or may
-    have been from some of them."""
-    said = told.in_sample(settings, labels_version(labels))
-    said = said or told.near_sample(settings, collection)
+    """Warn if the settings (of a `side`) may have seen these labels of a collection."""
+    said = told.in_sample(settings, labels_version(labels), collection)
     if said:
         log.warning("%s", f"{side}: {said}" if side else said)
 

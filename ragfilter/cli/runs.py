@@ -247,8 +247,8 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     except RagfilterError as error:
         # The measurements can be read without the collection.
         notes = [f"Changes since then are unknown: {error}"]
-    learned = told.in_sample(settings_of(run), run.plan.labels_version)
-    notes = [learned, *notes] if learned else notes
+    plan = run.plan
+    learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
     prices = parts.prices(bench.deployment)
     document = head(run) | {
         "rows": rows_document(rows, prices),
@@ -258,13 +258,13 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
             for gain in gains
         ],
         "per_query": queries_document(records),
-        "notes": notes,
+        "notes": [learned, *notes] if learned else notes,
     }
     text = (
         f"run {run.id}: {run.plan.collection}, {run.plan.query_set}, {_settings(run)}, "
         f"{run.done} of {counted(run.plan.queries, 'query')}\n"
     )
-    said = notes if learned else [told.over_fixed_k(records), *notes]
+    said = [told.over_fixed_k(records, learned), *notes]
     text += "".join(f"{each}\n" for each in said if each) + "\n"
     if rows:
         heads = ("", *SHOWN, "chunks", "tokens", *(("cost of 1,000",) if prices else ()), "ms")

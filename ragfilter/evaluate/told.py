@@ -57,8 +57,11 @@ def compared(of: Interval) -> str:
     return "worse than" if of.high < 0 else "not shown to differ from"
 
 
-def over_fixed_k(records: Sequence[QueryRecord]) -> str:
-    """Whether the run's settings beat the best fixed k; empty with fewer than two queries."""
+def over_fixed_k(records: Sequence[QueryRecord], learned: str) -> str:
+    """Whether the run's settings beat the best fixed k, or why this is not said: `learned` is what
+    `in_sample` says of them. Empty with fewer than two queries."""
+    if learned:
+        return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
     if len(records) < 2:
         return ""
     found = table.over_fixed_k(records)
@@ -96,28 +99,29 @@ def few(queries: int) -> str:
     )
 
 
-def in_sample(settings: Settings, labels_version: str) -> str:
-    """A warning if the cutoff was learned from, or tuned on, the very labels it is measured with;
-    empty otherwise."""
+def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
+    """A warning if the cutoff was learned from, or the settings were tuned on, the very labels they
+    are measured with, or labels of this collection that have changed since; empty otherwise."""
     found = origin(settings)
-    if found is None or found.labels != labels_version:
+    if found is None or (found.labels != labels_version and found.collection != collection):
         return ""
-    how = "learned from" if isinstance(found, Calibration) else "tuned on"
-    return (
-        f"The cutoff was {how} these same labels, so its figures here say nothing about new "
-        "questions. Tuning measures it on held-out questions."
-    )
+    learned = isinstance(found, Calibration)
+    what = "The cutoff was learned from" if learned else "The settings were tuned on"
+    if found.labels == labels_version:
+        said = "these same labels, so the figures here say nothing about new questions"
+    else:
+        said = (
+            f"labels of this collection ({found.summary}) and may have seen some of these "
+            "questions, so the figures here may be better than on new ones"
+        )
+    return f"{what} {said}. Tuning measures on held-out questions."
 
 
-def near_sample(settings: Settings, collection: str) -> str:
-    """A warning if the cutoff was learned from, or tuned on, labels of this collection, which may
-    have changed since; empty otherwise."""
-    found = origin(settings)
-    if found is None or found.collection != collection:
-        return ""
-    return (
-        f"The cutoff in force ({found.summary}) may have seen some of these questions: its "
-        "figures on those are better than on new ones."
+def seen(runs: Sequence[Run], settings: tuple[Settings, Settings]) -> tuple[str, ...]:
+    """For each side, A and B, what `in_sample` says of its settings."""
+    return tuple(
+        in_sample(own, run.plan.labels_version, run.plan.collection)
+        for run, own in zip(runs, settings, strict=True)
     )
 
 
@@ -125,7 +129,7 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
     """Caveats about comparing two runs, A and B. `settings` are those of the compared row of
     each."""
     a, b = (run.plan for run in runs)
-    notes = []
+    notes, learned = [], seen(runs, settings)
     if a.collection != b.collection:
         notes.append(f"A measured the collection {a.collection}, B {b.collection}.")
     elif a.collection_version != b.collection_version:
@@ -138,9 +142,8 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
         if not run.complete:
             done = f"{run.done} of {counted(run.plan.queries, 'question')}"
             notes.append(f"{letter} is measured for {done} only.")
-        learned = in_sample(settings[side], run.plan.labels_version)
-        if learned:
-            notes.append(f"{letter}: {learned}")
+        if learned[side]:
+            notes.append(f"{letter}: {learned[side]}")
         names = ("chunks", "unlabelled", "f1", "f1_most")
         bare = unlabelled(*(made.mean(name, side) for name in names))
         if bare:
@@ -182,8 +185,8 @@ def notes(made: Tuning) -> list[str]:
             if alone
             else []
         ),
-        "The previous settings were learned from labels, so they were not a candidate. If they "
-        "were learned from these labels, their figures look better than they would elsewhere."
+        "The previous settings were chosen on labels, so they were not a candidate. If those were "
+        "these labels, their figures look better than they would elsewhere."
         if made.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",

@@ -10,7 +10,7 @@ that ranking, or change it, can do better.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
@@ -36,6 +36,8 @@ Rows = dict[str, Table]
 """Every figure, with one value per query."""
 FEW = 20
 """With fewer labelled queries, the figures say little."""
+RECORD = "cutoff.tuned_on"
+"""Where settings carry what they were tuned on."""
 BEFORE = "before"
 """The previous settings, as another strategy to choose from."""
 
@@ -86,7 +88,7 @@ class Tuning:
     held-out queries; `strategies` are each tuned alone. `over_strategies` is the gain of
     `calibrated` over every other strategy. `dial` maps the share of relevant hits that the recall
     dial aims to keep to the share it kept on held-out queries. `why_not` says why nothing was
-    learned. `seen`: the previous settings were learned from labels, so their figures are better
+    learned. `seen`: the previous settings were chosen on labels, so their figures may be better
     here than they would be elsewhere.
     """
 
@@ -158,7 +160,7 @@ def tune(
     alone = {name: tuned(tables) for name, tables in groups.items()}
     some = next(iter(pools.values()))
     chosen = {
-        name: _recorded(named[name][target.choose(tables)], some, n, provenance)
+        name: recorded(named[name][target.choose(tables)], some, n, provenance)
         for name, tables in groups.items()
     }
     lessons: Lessons | None = None
@@ -208,10 +210,18 @@ def tune(
     )
 
 
-def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenance) -> Settings:
-    """The settings with a record of what their cutoff was tuned on; `pool` is any of those used."""
+def recorded(
+    settings: Settings,
+    pool: Pool,
+    queries: int,
+    provenance: Provenance,
+    chosen: Iterable[str] = (),
+) -> Settings:
+    """The settings with a record of what their cutoff, and the figures at the paths `chosen`, were
+    tuned on; `pool` is any of those used."""
     quality, cutoff = settings.quality, settings.cutoff
-    reads = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
+    names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
+    own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
     made = TunedOn(
         collection=pool.collection,
         embedder=pool.embedder,
@@ -220,10 +230,10 @@ def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenan
         labels=provenance.labels,
         queries=queries,
         date=provenance.date,
-        strategy=cutoff.strategy,
-        values={name: getattr(cutoff, name) for name in (*reads, "max_results")},
+        strategy=cutoff.strategy if cutoff.enabled else "",
+        values={path: settings.get(path) for path in dict.fromkeys((*own, *chosen))},
     )
-    return settings.with_values({"cutoff.tuned_on": made.to_json()})
+    return settings.with_values({RECORD: made.to_json()})
 
 
 def _with_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:

@@ -105,14 +105,13 @@ SCALED = frozenset(
 
 
 def origin(settings: Settings) -> Origin | None:
-    """Where the cutoff in force is from, where labels justified it."""
+    """Where the settings in force are from, where labels justified them."""
     cutoff = settings.cutoff
-    if not cutoff.enabled:
-        return None
-    if cutoff.strategy == "calibrated":
-        return read(cutoff.calibration) if cutoff.calibration else None
     tuned = read_tuned(cutoff.tuned_on) if cutoff.tuned_on else None
-    return tuned if tuned is not None and tuned.is_in_force(cutoff) else None
+    if tuned is not None and tuned.is_in_force(settings):
+        return tuned
+    calibrated = cutoff.enabled and cutoff.strategy == "calibrated"
+    return read(cutoff.calibration) if calibrated and cutoff.calibration else None
 
 
 def _check_scale(inputs: LayerInput) -> None:
@@ -125,7 +124,7 @@ def _check_scale(inputs: LayerInput) -> None:
     names = tuple(
         name
         for name in strategy(settings.strategy).reads
-        if name in SCALED and tuned.values.get(name) == getattr(settings, name)
+        if name in SCALED and tuned.values.get(f"cutoff.{name}") == getattr(settings, name)
     )
     if names:
         tuned.check_fits(names, inputs.pool, inputs.settings.quality)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,7 +18,7 @@ from ragfilter.model import Pool, Space
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+    from ragfilter.settings.schema import Settings
 
 Read = TypeVar("Read", bound=BaseModel)
 
@@ -78,7 +78,7 @@ class Origin(Value):
 
 
 class TunedOn(Origin):
-    """What `tune` chose: the strategy, and the figures that it reads."""
+    """What labels chose: the strategy (empty if there is no cutoff), and figures by dotted path."""
 
     strategy: str
     values: Mapping[str, int | float] = {}
@@ -86,16 +86,18 @@ class TunedOn(Origin):
     @property
     def summary(self) -> str:
         """``gap, tuned on 149 queries of demo``."""
-        return f"{self.strategy}, tuned on {counted(self.queries, 'query')} of {self.place}"
+        chosen = self.strategy or "limits"
+        return f"{chosen}, tuned on {counted(self.queries, 'query')} of {self.place}"
 
     @property
     def by_distance(self) -> bool:
         return True
 
-    def is_in_force(self, cutoff: Cutoff) -> bool:
-        """Whether the strategy and its figures still are what was chosen."""
-        return cutoff.strategy == self.strategy and all(
-            getattr(cutoff, name, None) == value for name, value in self.values.items()
+    def is_in_force(self, settings: Settings) -> bool:
+        """Whether the strategy and the figures still are what was chosen."""
+        cutoff = settings.cutoff
+        return self.strategy == (cutoff.strategy if cutoff.enabled else "") and all(
+            _at(settings, path) == value for path, value in self.values.items()
         )
 
     def check_fits(self, names: tuple[str, ...], pool: Pool, quality: Quality) -> None:
@@ -108,6 +110,12 @@ class TunedOn(Origin):
                 f"{'was' if len(names) == 1 else 'were'} tuned on {self.place} with {other}.",
                 remedy="Tune again on labels of this collection, or set your own values.",
             )
+
+
+def _at(settings: Settings, path: str) -> Any:
+    """The value at a path that may be written by hand; None if there is none."""
+    section, _, name = path.partition(".")
+    return getattr(getattr(settings, section, None), name, None)
 
 
 @lru_cache(maxsize=64)

@@ -86,6 +86,10 @@ def of_duel(
     """A report of two sides over the same queries, which are rows of these two runs."""
     run = runs[1]
     changed = [each for each in made.changes if each.gain]
+    settings = (names[0].settings, names[1].settings)
+    verdict = f"B is {told.compared(made.paired.gain)} A in mean F1."
+    if any(told.seen(runs, settings)):
+        verdict = "Which side is better is not said, because a side may have seen these labels."
     return render(
         "duel.html",
         duel=made,
@@ -93,8 +97,8 @@ def of_duel(
         prices=prices,
         names=[each.name for each in names],
         query_set=run.plan.query_set,
-        notes=told.between(runs, made, (names[0].settings, names[1].settings)),
-        verdict=f"B is {told.compared(made.paired.gain)} A in mean F1.",
+        notes=told.between(runs, made, settings),
+        verdict=verdict,
         gains=drawing.gains([each.gain for each in made.changes]),
         changes=changed[:MOST_QUERIES],
         more=max(len(changed) - MOST_QUERIES, 0),
@@ -117,11 +121,9 @@ def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
     said = []
     if not run.complete:
         said.append(f"The run was stopped after {run.done} of {run.plan.queries} questions.")
-    learned = told.in_sample(settings_of(run), run.plan.labels_version)
-    if learned:
-        said.append(learned)
-    else:
-        said.append(told.over_fixed_k(records) or "One question says little: label more.")
+    plan = run.plan
+    learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
+    said.append(told.over_fixed_k(records, learned) or "One question says little: label more.")
     figures = figures_of(records, IN_FORCE)
     names = ("chunks", "unlabelled", "f1", "f1_most")
     said.append(told.unlabelled(*(float(figures[name].mean()) for name in names)))

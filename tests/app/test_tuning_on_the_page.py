@@ -63,15 +63,17 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     page.press("map-best")
     assert any("questions change" in text for text in page.html)
     assert page.at.button(key="map-best").disabled
+    assert any("tuned on these same labels" in text for text in page.html)
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     assert "In force: max results (k) 5" in strip(page.run())
     page.press("suggest")
     said = next(text for text in page.html if "6 questions, 5-fold cross-validation" in text)
     assert "have no label: F1 is" in said
-    # The place set by the click on the map is the best there is, on so few questions.
-    assert any("These settings are in force" in text for text in page.html)
-    assert page.at.button(key="apply-tuning").disabled
+    # The place set by the click on the map is the best there is on these questions, and no
+    # candidate because of that.
+    assert any("The previous settings were chosen on labels" in text for text in page.html)
+    assert not page.at.button(key="apply-tuning").disabled
     before = page.changes
     page.at.selectbox(key="tuned-strategy").select("otsu")
     page.run()

@@ -6,9 +6,9 @@ import pytest
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.candidates import candidates, gathering
-from ragfilter.evaluate.learn import DEPTH
+from ragfilter.evaluate.learn import DEPTH, Provenance
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.tune import tune
+from ragfilter.evaluate.tune import recorded, tune
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load
@@ -118,6 +118,15 @@ def test_settings_that_nothing_beats_stay_as_they_are() -> None:
     assert (otsu.settings.cutoff.strategy, otsu.means.f1) == ("otsu", 1)
     with pytest.raises(KeyError):
         made.only("before")
+
+
+def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
+    """Their figures are in-sample, so they must not become those of the tuned settings."""
+    best = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
+    clicked = recorded(best, POOLS["q0"], len(POOLS), Provenance(), ["cutoff.gap_threshold"])
+    made = tune(POOLS, QRELS, clicked, rerank=False)
+    assert (made.seen, made.before.f1) == (True, 1)
+    assert made.tuned.settings not in (best, clicked)
 
 
 def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:

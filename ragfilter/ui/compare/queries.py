@@ -45,14 +45,15 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
     a, b = (running.load(each.run.id, resources).records for each in measured)
     made = duel(a, measured[0].variant, b, measured[1].variant)
     runs_of = [each.run for each in measured]
-    for note in told.between(runs_of, made, (sides[0].settings, sides[1].settings)):
+    settings = (sides[0].settings, sides[1].settings)
+    for note in told.between(runs_of, made, settings):
         say.aside(note)
     if not made.paired.queries:
         say.empty(
             "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
-    _told(made, resources.prices)
+    _told(made, resources.prices, seen=any(told.seen(runs_of, settings)))
     reports.button(
         partial(of_duel, made, (sides[0].called, sides[1].called), runs_of, resources.prices),
         "ragfilter-compare.html",
@@ -95,9 +96,10 @@ def _measure(missing: Sequence[Side], asked: Chosen, count: int) -> None:
         st.rerun()
 
 
-def _told(made: Duel, prices: Prices | None) -> None:
+def _told(made: Duel, prices: Prices | None, *, seen: bool) -> None:
     paired, gain = made.paired, made.paired.gain
     sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
+    sure = "in sample" if seen else sure
     facts: list[Fact] = [
         (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), told.ends(gain)),
         ("B better", str(paired.wins), ""),

@@ -59,13 +59,14 @@ class Measured:
 
     @property
     def in_sample(self) -> str:
-        """A note if the settings were learned from these very labels; empty otherwise."""
-        return told.in_sample(settings_of(self.run), self.run.plan.labels_version)
+        """A note if the settings may have seen these labels; empty otherwise."""
+        plan = self.run.plan
+        return told.in_sample(settings_of(self.run), plan.labels_version, plan.collection)
 
     @cached_property
     def over_fixed_k(self) -> Interval | None:
         """The gain in F1 over the best fixed k. None with fewer than two queries, or if the
-        settings were learned from these labels."""
+        settings may have seen these labels."""
         if len(self.records) < 2 or self.in_sample:
             return None
         return over_fixed_k(self.records)

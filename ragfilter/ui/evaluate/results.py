@@ -96,7 +96,7 @@ def draw(measured: Measured, resources: Resources) -> None:
 def _facts(measured: Measured) -> None:
     """Draw the run's own settings in one line with the best fixed k and the oracle."""
     facts: list[Fact] = []
-    own = "Settings of this run" + (", in sample" if measured.in_sample else "")
+    own = "Settings of this run" + (", tuned on labels" if measured.in_sample else "")
     for name, label in ((IN_FORCE, own), (FIXED, "Best fixed k"), (ORACLE, "Oracle")):
         row = measured.row(name)
         if row is not None:
@@ -111,7 +111,9 @@ def _facts(measured: Measured) -> None:
 
 def _notes(measured: Measured, resources: Resources) -> list[str]:
     """Caveats about the figures."""
-    run, notes = measured.run, [measured.in_sample]
+    run, notes = measured.run, []
+    if measured.in_sample:
+        notes.append(told.over_fixed_k(measured.records, measured.in_sample))
     if not run.complete:
         notes.append(
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.evaluate.maps import Map, make
+from ragfilter.evaluate.tune import RECORD
 from ragfilter.settings.schema import fields
 from ragfilter.ui.look import say
 from ragfilter.ui.session import background, state, waiting
@@ -16,9 +17,10 @@ from ragfilter.ui.tune.gathered import STOP, Gathered
 def of(visit: Visit, found: Gathered, axes: tuple[str, str], *, again: bool) -> Map | None:
     """Wait for the map over these axes. None if it was stopped, until it is requested `again`."""
     settings, jobs = visit.settings, visit.resources.tuning
-    # Without the settings of the axes: a click on the map changes only those, and the map stays
-    # valid.
-    others = tuple(settings.get(info.path) for info in fields() if info.path not in axes)
+    # Without the settings of the axes and their record: a click on the map changes only those, and
+    # the map stays valid.
+    moving = {*axes, RECORD}
+    others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
     key = ("map", found.key, others, state.user(), axes)
     job = jobs.get(key)
     # A map that was abandoned for another one was stopped too, and starts again when chosen again.

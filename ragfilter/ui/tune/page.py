@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.told import in_sample, unlabelled
-from ragfilter.evaluate.tune import FEW
+from ragfilter.evaluate.tune import FEW, RECORD, recorded
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import chosen
@@ -86,7 +88,7 @@ def _warn(settings: Settings, given: Labels) -> None:
             f"Only {counted(len(given.qrels), 'labelled question')}, so the best setting on the "
             f"map may be chance. Label at least {FEW}."
         )
-    learned = in_sample(settings, labels_version(given))
+    learned = in_sample(settings, labels_version(given), st.session_state.collection)
     if learned:
         say.aside(learned)
 
@@ -123,20 +125,20 @@ def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> N
     with left:
         st.plotly_chart(
             plots.heatmap(made, measure, here, best, dark=dark), key="map-chart", theme=None,
-            on_select=lambda: _choose("map-chart", made), selection_mode="points", config=CHART,
-            alt=f"{plots.SHOWN[measure]} for every value of the chosen settings",
+            on_select=lambda: _choose("map-chart", found, made), selection_mode="points",
+            config=CHART, alt=f"{plots.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
         st.plotly_chart(
             plots.front(made, here, best, dark=dark), key="front-chart", theme=None,
-            on_select=lambda: _choose("front-chart", made), selection_mode="points",
+            on_select=lambda: _choose("front-chart", found, made), selection_mode="points",
             config=CHART, alt="Recall against context tokens of every setting",
         )  # fmt: skip
-    _told(made, measure, here, best)
+    _told(found, made, measure, here, best)
     changed.draw(found, settings)
 
 
-def _told(made: Map, measure: str, here: int, best: int) -> None:
+def _told(found: Gathered, made: Map, measure: str, here: int, best: int) -> None:
     """Draw the figures of the current settings and of the map's best place, with a button to go
     there."""
     places = (("In force", here), ("Highest on these questions", best))
@@ -164,7 +166,7 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
             key="map-best",
             icon=":material/check:",
             on_click=_set,
-            args=(made, best),
+            args=(found, made, best),
             disabled=here == best,
             help="Sets these values in the sidebar, here and on Inspect.",
         )
@@ -175,15 +177,19 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
         )
 
 
-def _choose(key: str, made: Map) -> None:
+def _choose(key: str, found: Gathered, made: Map) -> None:
     picked: Any = st.session_state[key]["selection"]
     places = [point.get("customdata") for point in picked["points"]]
     place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
     if place is not None:
-        _set(made, int(place))
+        _set(found, made, int(place))
 
 
-def _set(made: Map, place: int) -> None:
-    """Set the sliders to a place on the map."""
-    changed.remember(state.settings())
-    state.change(made.values(place))
+def _set(found: Gathered, made: Map, place: int) -> None:
+    """Set the sliders to a place on the map, and record the labels that it was chosen on."""
+    before, values = state.settings(), made.values(place)
+    changed.remember(before)
+    provenance = Provenance(labels_version(found.labels), date.today().isoformat())
+    some = next(iter(found.pools.values()))
+    there = recorded(before.with_values(values), some, len(found.pools), provenance, values)
+    state.change({**values, RECORD: there.get(RECORD)})
