@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -355,13 +356,20 @@ COMMANDS = (
     "rules|bulk|--remove|--dry-run",
     "rules|import|rules.jsonl|--dry-run",
     "rules|suggest|--families",
+    f"labels|import{LABELLED}",
+    "labels|list",
+    "labels|propose",
 )
 
 
 @pytest.mark.model
 @pytest.mark.parametrize("how", ["interrupted", "damaged"])
 def test_every_command_says_it_once_on_standard_error_and_in_its_document(
-    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path, how: str
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    how: str,
 ) -> None:
     folder: Path = request.getfixturevalue("damaged" if how == "damaged" else "folder")
     if how == "interrupted":
@@ -370,21 +378,35 @@ def test_every_command_says_it_once_on_standard_error_and_in_its_document(
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     where = ["--collection", "demo", "--data-dir", str(folder)]
+    # Without --yes, `labels propose` only says what its calls would cost.
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
     for command in COMMANDS:
         words_of_it = [str(tmp_path / w) if w in FILES else w for w in command.split("|")]
         document, err = cli(capsys, *words_of_it, *where)
         assert document["incomplete"].startswith(words), command
-        # The command also says that two labelled queries are few.
-        lines = [line for line in err.splitlines() if "too few for reliable" not in line]
+        # A command also says that two labelled queries are few, and what an LLM would cost.
+        lines = [line for line in err.splitlines() if not re.search("too few|tokens", line)]
         assert len(lines) == err.count(words) == 1, command
     document, _ = cli(capsys, "query", "text 7", *where)
     assert document["status"] == "incomplete_collection"
     assert not document["success"]
     assert document["message"].startswith(words)
+    why, _ = cli(capsys, "query", "text 7", "--why", document["unfiltered"][0], *where)
+    assert why["incomplete"].startswith(words)
     (listed,), _ = cli(capsys, "collections", "--data-dir", str(folder))
     assert (listed["complete"], listed["incomplete"][: len(words)]) == (False, words)
     assert main(["collections", "--data-dir", str(folder)]) == 0
     assert words in capsys.readouterr().out
+    assert main(["labels", "export", str(tmp_path / "labels"), *where]) == 0
+    assert capsys.readouterr().err.count(words) == 1
+    assert main(["collections", "export", "demo", "--data-dir", str(folder)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"Nothing was exported. {words}" in err
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tmissing\t1\n")
+    files = [str(tmp_path / word) if word in FILES else word for word in LABELLED.split("|")[1:]]
+    assert main(["labels", "import", *files, *where]) == 2
+    assert f"is in the collection 'demo'. {words}" in capsys.readouterr().err
 
 
 @pytest.mark.model

@@ -60,22 +60,23 @@ def import_(
     given = {} if qrels is None else beir.known(asked, beir.read_qrels(qrels), queries, qrels)
     rows = as_labels(asked, given)
     with place.open("labels") as bench:
-        there = bench.collection(collection).entries()
+        store = bench.collection(collection)
+        there, incomplete = store.entries(), store.incomplete
         unknown = sorted({chunk for _, chunk, _ in rows if chunk not in there})
         if rows and len(unknown) == len({chunk for _, chunk, _ in rows}):
             raise InputError(
                 f"None of the labelled ids, such as {unknown[0]!r}, is in the collection "
                 f"{collection!r}.",
-                remedy="Check that the labels belong to this collection.",
+                remedy=incomplete or "Check that the labels belong to this collection.",
             )
+        parts.tell(incomplete)
         set_name = name or queries.stem
         bench.labels.put_set(collection, set_name, asked)
         if qrels is not None:
             source: Origin = "llm" if by_llm else "human"
             bench.labels.add(collection, rows, who=qrels.name, source=source)
-    made = {
-        "collection": collection, "set": set_name, "queries": len(asked), "labels": len(rows),
-        "unknown_labels": unknown,
+    made = place.head(incomplete) | {
+        "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
     if as_json:
         parts.emit(parts.dumps(made))
@@ -112,7 +113,9 @@ def export(
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
-        catalogue = bench.collection(collection).entries()
+        store = bench.collection(collection)
+        catalogue = store.entries()
+        parts.tell(store.incomplete)
         found = stored.load(bench.labels, collection, name, llm=llm)
         # Those who see everything also export the labels of deleted chunks.
         found = found if user.unrestricted else visible(found, catalogue, user)
@@ -128,15 +131,16 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
-        catalogue = bench.collection(collection).entries()
+        store = bench.collection(collection)
+        catalogue, incomplete = store.entries(), store.incomplete
+        parts.tell(incomplete)
         sets = stored.sets(bench.labels, collection)
         every = bench.labels.standing(collection)
     seen = visible_labels(every, catalogue, user)
     agreed = stored.agreed(seen)
     parted = conflicts(seen)
     if as_json:
-        document = {
-            "collection": collection,
+        document = place.head(incomplete) | {
             "sets": sets,
             "labels": [_label(each) for each in seen],
             "conflicts": [[_label(each) for each in pair] for pair in parted],
@@ -264,7 +268,7 @@ def propose(
             )
             agreed = stored.agreed(seen)
             if as_json:
-                document = {"collection": collection, "set": name, "asked": yes}
+                document = place.head(backends.incomplete) | {"set": name, "asked": yes}
                 document |= asdict(bill) | {"labels": made, "failed": failed}
                 parts.emit(parts.dumps(document | {"llm": _agreement(agreed)}))
             elif yes:

@@ -29,6 +29,7 @@ def why_document(result: Result, chunk_id: str) -> dict[str, Any]:
     asked = wording(result, chunk_id)
     return {
         "id": chunk_id,
+        "incomplete": result.pool.incomplete,
         "kept": any(hit.id == chunk_id for hit in result.kept),
         "explanation": explain(result, chunk_id),
         "changes": [asdict(each) | {"words": each.words} for each in changes(result, chunk_id)],

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ragfilter.errors import RuleError
+from ragfilter.errors import RuleError, StoreError
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.rules.rule import canonical, parse
 from ragfilter.stores import copies
@@ -24,7 +24,10 @@ PAGE = 1000
 def export(
     workspace: Workspace, collection: ChromaCollection, user: User = UNRESTRICTED
 ) -> Iterator[str]:
-    """Yield one line per chunk that `user` may see. Raises StoreError."""
+    """Yield one line per chunk that `user` may see. Raises StoreError, also if the collection is
+    incomplete, because the lines could not say that chunks are missing."""
+    if collection.incomplete:
+        raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
     given = {
         row.chunk.id: row.clearance_as_given
