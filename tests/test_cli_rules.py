@@ -790,9 +790,27 @@ def test_an_import_that_fails_changes_nothing(run: Run, tmp_path: Path) -> None:
             "begin select abs(-9223372036854775808); end"
         )
     assert run("import", file, code=2) == ""
-    assert run.err.startswith("ragfilter: The journal of edits failed (integer overflow).")
+    told = "ragfilter: The journal of edits failed (integer overflow). Nothing was saved."
+    assert run.err.startswith(told)
     assert (run.rule("cleric-7"), run.rule("troll"), run.rule("boat")) == (None, OTHER, None)
     assert run.json("history") == []
+
+
+def test_an_import_that_cannot_be_closed_is_finished_at_the_next_start(
+    run: Run, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "in.jsonl", {"id": "boat", "query_must": json.loads(GOOD)})
+    run("history")
+    with closing(sqlite3.connect(run.folder / "ragfilter.db")) as database:
+        database.execute(
+            "create trigger fails before update on rule_edits "
+            "begin select abs(-9223372036854775808); end"
+        )
+        assert run("import", file, code=2) == ""
+        assert "The whole change is finished or rolled back at the next start." in run.err
+        database.execute("drop trigger fails")
+    (edit,) = run.json("history")
+    assert (edit["state"], run.rule("boat")) == ("done", GOOD)
 
 
 def test_a_dry_run_saves_nothing(run: Run, tmp_path: Path) -> None:

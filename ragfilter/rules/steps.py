@@ -18,6 +18,8 @@ from ragfilter.rules.journal_rows import Edit, Entry, Kind
 from ragfilter.rules.rule import canonical, parse
 
 SHOWN = 3
+NOTHING_SAVED = "Nothing was saved."
+UNDECIDED = "The whole change is finished or rolled back at the next start."
 
 
 def save_all(
@@ -32,7 +34,8 @@ def save_all(
 
     `expected` are the stored texts that the user saw. Returns the edits, empty if nothing had to
     change. Raises RuleError for an invalid rule, ConflictError naming the chunks whose rule is not
-    the expected one, and StoreError. Nothing is changed then.
+    the expected one, and StoreError. Nothing is changed then, unless a StoreError says that the
+    next start finishes the step or rolls it back.
     """
     entries = [
         Entry(chunk_id, expected.get(chunk_id) or None, _canonical(rule))
@@ -104,15 +107,18 @@ def plan_redo(
 def _change(
     store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
-    recover(store, journal, min_age_s=STALE_S)
-    _must_be(store, entries)
-    entries = [entry for entry in entries if entry.before != entry.after]
-    if not entries:
-        return ()
-    begun = journal.begin_all(entries, who=who, collection=store.name, kind=kind)
-    batch = begun[0].batch
-    assert batch is not None
+    begun: tuple[Edit, ...] = ()
+    outcome = NOTHING_SAVED
     try:
+        recover(store, journal, min_age_s=STALE_S)
+        _must_be(store, entries)
+        entries = [entry for entry in entries if entry.before != entry.after]
+        if not entries:
+            return ()
+        begun = journal.begin_all(entries, who=who, collection=store.name, kind=kind)
+        outcome = UNDECIDED
+        batch = begun[0].batch
+        assert batch is not None
         try:
             # Check again, now that nobody else can write.
             _must_be(store, entries)
@@ -123,14 +129,17 @@ def _change(
             store.set_rules({entry.chunk_id: entry.after for entry in entries})
         except StoreError:
             settled = settle_batch(store, journal, batch)
-            if not settled or settled[0].state != "done":
-                raise
-            return settled
+            if settled and settled[0].state == "done":
+                return settled
+            outcome = NOTHING_SAVED if settled else UNDECIDED
+            raise
         journal.finish_all(batch)
-    except StoreError:
+    except StoreError as error:
         for edit in begun:
             journal.let_go(edit.id)
-        raise
+        raise type(error)(
+            f"{error.message} {outcome}", remedy=error.remedy, action=error.action
+        ) from error
     return journal.batch(batch)
 
 

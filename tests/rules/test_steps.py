@@ -177,11 +177,31 @@ def test_a_store_that_fails_half_way_is_taken_back(store: Store, journal: Journa
         raise StoreError("no room")
 
     store.after_each = fail
-    with pytest.raises(StoreError, match="no room"):
+    with pytest.raises(StoreError, match=r"no room Nothing was saved\."):
         save(store, journal)
     assert store.stored == BEFORE
     assert journal.unfinished() == ()
     save(store, journal)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_step_that_stays_open_says_that_the_next_start_settles_it(
+    store: Store, journal: Journal, whole: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("no room")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if whole:
+            patch.setattr(journal, "finish_all", fail)
+        else:
+            patch.setattr(store, "after_each", fail)
+            patch.setattr(journal, "roll_back_all", fail)
+        with pytest.raises(StoreError, match="finished or rolled back at the next start"):
+            save(store, journal)
+    assert journal.unfinished()
+    edits.recover(store, journal)
+    assert store.stored == (AFTER if whole else BEFORE)
 
 
 def test_the_rules_at_the_last_export_are_known(store: Store, journal: Journal) -> None:

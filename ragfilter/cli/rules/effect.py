@@ -94,7 +94,7 @@ class Saving(Asking):
         filtering: Filtering,
     ) -> Saved:
         """Save `rules` (by chunk id) as one step, unless it is not wanted. Raises what
-        `steps.save_all` raises; nothing is changed then."""
+        `steps.save_all` raises."""
         from ragfilter.rules import steps
 
         effect = self.measure(rules, bench, place, filtering)
