@@ -89,6 +89,15 @@ def test_a_wrong_type_costs_the_part_and_no_more(tree: dict[str, Any], warning: 
     assert warning in told[0]
 
 
+def test_halves_of_characters_reach_neither_places_nor_warnings(tmp_path: Path) -> None:
+    text = r'{"openapi": "3.1.0", "info": {"title": "T"}, "components": {"schemas": %s}}'
+    for name in ("a.json", "b.yaml"):
+        (tmp_path / name).write_text(text % r'{"A\ud83d": {}, "B\ud83d": 5}')
+        (found,) = load(tmp_path / name)
+        assert "A\ufffd" in found.place
+        assert "B\ufffd" in found.warnings[0]
+
+
 def test_many_warnings_are_summed_up() -> None:
     refs = [{"$ref": f"#/nowhere/{i}"} for i in range(40)]
     told = warnings(described(minimal(components={"schemas": {"A": {"allOf": refs}}})))

@@ -11,6 +11,7 @@ from ragfilter.errors import InputError
 from ragfilter.ingest.files import read_text
 from ragfilter.ingest.openapi.yaml import parse_yaml
 from ragfilter.protocols import Progress
+from ragfilter.text.characters import loads
 
 SUFFIXES = (".json", ".yaml", ".yml")
 # A file that says it is a description, but cannot be parsed, is an error and not another file.
@@ -68,7 +69,7 @@ def _json(text: str, progress: Progress | None) -> object:
     # It is read in one step, so there is nothing to tell in between.
     if progress is not None:
         progress(0, len(text))
-    tree: object = json.loads(text)
+    tree: object = loads(text)
     if progress is not None:
         progress(len(text), len(text))
     return tree
