@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from faults import Handler, Server, says, servers
 from rules_page import open_rules
-from waiting import PATIENT_S
+from waiting import PROCESS_S
 
 from ragfilter.rules.draft_book import DraftBook
 from ragfilter.ui.session import resources
@@ -55,7 +55,7 @@ def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     server.asked.clear()
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_MODEL", "small-model")
-    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
+    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PROCESS_S))
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "100000")
     monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "200000")
     return server
@@ -94,7 +94,7 @@ def told(page: Any) -> str:
 
 def drafted(page: Any) -> Any:
     """The page once the run has ended, with the labelled questions gathered."""
-    resources.open_resources().runs.get(("drafts", "demo")).wait(PATIENT_S)
+    resources.open_resources().runs.get(("drafts", "demo")).wait(PROCESS_S)
     return page.run().run()
 
 
@@ -157,7 +157,7 @@ def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
 
     def held(handler: Handler, body: dict[str, Any]) -> None:
         if len(endpoint.asked) > 2:
-            paused.wait(PATIENT_S)
+            paused.wait(PROCESS_S)
         says(DRAGON)(handler, body)
 
     endpoint.behave = held

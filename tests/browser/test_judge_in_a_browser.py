@@ -14,12 +14,12 @@ import pytest
 from faults import FAULTS, Server, servers
 from judges import QUERY, RELEVANT, SCHEMAS, capable
 from playwright.sync_api import expect
-from waiting import PATIENT_MS
+from waiting import PROCESS_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 LINK = {"collection": "adsapi", "profile": "llm-filter", "q": QUERY,
-        "judge.timeout_ms": str(PATIENT_MS)}  # fmt: skip
+        "judge.timeout_ms": str(int(PROCESS_S * 1000))}  # fmt: skip
 OpenTab = Callable[..., Any]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from waiting import PATIENT_S, SILENT_S, ends_after
+from waiting import PATIENT_S, PROCESS_S, SILENT_S, ends_after
 
 from ragfilter.errors import InputError, StoreError, StoreUnavailable
 from ragfilter.model import Chunk, User
@@ -47,15 +47,16 @@ def chroma_run(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     )
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(300):
+        until = time.monotonic() + PROCESS_S
+        while True:
             with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(f"{url}/api/v2/heartbeat", timeout=1).is_success:
+                if httpx.get(f"{url}/api/v2/heartbeat", timeout=PATIENT_S).is_success:
                     break
             if process.poll() is not None:
                 pytest.fail("the Chroma server did not start")
+            if time.monotonic() > until:
+                pytest.fail("the Chroma server did not answer")
             time.sleep(0.1)
-        else:
-            pytest.fail("the Chroma server did not answer")
         yield url, process
     finally:
         process.kill()
