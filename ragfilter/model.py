@@ -373,7 +373,8 @@ Detail = Rounds | CutoffDetail | JudgeDetail | Widening | None
 
 @dataclass(frozen=True, slots=True)
 class LayerTrace:
-    """What one layer let through. `ms` is not part of equality."""
+    """What one layer let through. `failed`: a model failed, so the layer fell back. `ms` is not
+    part of equality."""
 
     layer: LayerName
     enabled: bool
@@ -383,6 +384,7 @@ class LayerTrace:
     detail: Detail = field(default=None, repr=False)
     note: str = ""
     ms: float = field(default=0.0, compare=False)
+    failed: bool = False
 
     def count(self, outcome: Outcome) -> int:
         """The number of decisions with this outcome."""
@@ -406,6 +408,11 @@ class Result:
     status: Status = "ok"
     message: str = ""
     user: User = PUBLIC
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether a layer fell back, because a model failed or was not asked."""
+        return bool(self.needs) or any(trace.failed for trace in self.traces)
 
     def trace(self, layer: LayerName) -> LayerTrace:
         """The trace of `layer`. Raises KeyError if it was not run."""

@@ -7,16 +7,22 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 
 import pytest
 from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
+from ragfilter.cli.eval import evaluation_text
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import ModelError
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import measure
+from ragfilter.evaluate.run import evaluate
+from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.models.rerankers import CrossEncoderReranker
 from ragfilter.settings.config import load
 from ragfilter.stores.chroma.store import ChromaStore
@@ -57,6 +63,30 @@ def test_a_failing_reranker_is_a_fallback_not_an_error(store: ChromaStore) -> No
     result = run("q", RERANK.with_values({"clearance.enabled": False}), backends)
     assert result.status == "low_quality_results"
     assert "no such model" in result.trace("quality").note
+
+
+class Slow(Scores):
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        sleep(0.3)
+        return super().score(query, texts)
+
+
+@pytest.mark.parametrize(
+    ("reranker", "fell_back"), [(Scores(), False), (Scores(error=True), True), (Slow(), False)]
+)
+def test_what_is_measured_says_where_a_model_failed(
+    store: ChromaStore, reranker: Scores, fell_back: bool
+) -> None:
+    """And waits longer than a user would."""
+    _, vector = filled(store, [None] * 10, 4)
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: reranker)
+    chosen = RERANK.with_values({"clearance.enabled": False, "quality.reranker_timeout_ms": 100})
+    labels = Labels({"q": "q"}, {"q": {"c7": 1}})
+    measured = evaluate(labels.queries, labels.qrels, chosen, backends)
+    assert [row.waiting for row in measured.rows] == [fell_back]
+    assert ("fell back 1 time: a model failed" in evaluation_text(measured)) == fell_back
+    alone = (Variant(IN_FORCE, "settings", chosen),)
+    assert [each.waiting for each in measure(labels, alone, backends)] == [fell_back]
 
 
 CROSS = RERANK.with_values(

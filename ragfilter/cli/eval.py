@@ -97,9 +97,8 @@ def evaluation_text(evaluation: Evaluation) -> str:
     if evaluation.unlabelled:
         bare = counted(len(evaluation.unlabelled), "query")
         lines += ["", f"left out: {bare} without a usable label"]
-    waiting = sum(row.waiting for row in evaluation.rows)
-    if waiting:
-        lines += ["", f"in {waiting} queries a layer lacked scores or verdicts and fell back"]
+    fell_back = told.fell_back(sum(row.waiting for row in evaluation.rows))
+    lines += ["", fell_back] if fell_back else []
     return "\n".join(lines) + "\n"
 
 

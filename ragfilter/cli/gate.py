@@ -136,8 +136,8 @@ def gate(
         cases = [_case(one, names) for one in every]
         suite = as_junit(f"ragfilter gate {place.collection}", cases)
         write_text(junit, suite, remedy=OTHER_FILE)
-    n = len(made.rows)
-    mean = made.filtered
+    n, mean = len(made.rows), made.filtered
+    waiting = sum(row.waiting for row in made.rows)
     if as_json:
         head = place.head(incomplete) | {
             "profile": loaded.profile,
@@ -145,6 +145,7 @@ def gate(
             "f1": mean.f1,
             "f1_most": mean.f1_most,
             "unlabelled": mean.unlabelled,
+            "waiting": waiting,
             "unknown_labels": unknown,
         }
         parts.emit(parts.dumps(head | document(checks, drops)))
@@ -154,6 +155,7 @@ def gate(
             f"{counted(n, 'labelled query')}",
             *(line for one in every for line in _lines(one, names)),
             told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+            told.fell_back(waiting),
         ]
         parts.emit("".join(f"{line}\n" for line in lines if line))
     if update and baseline is not None:

@@ -14,7 +14,6 @@ from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate import maps, run, told
 from ragfilter.evaluate.maps import Map
-from ragfilter.evaluate.measuring import PATIENT
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
@@ -73,7 +72,7 @@ def sweep(
         warn_few(labels)
         warn_in_sample(settings, labels, place.collection)
         pools = run.gather_all(
-            labels.labelled, settings.with_values(PATIENT), backends, user,
+            labels.labelled, settings, backends, user,
             progress=parts.progress("gathered"),
         )  # fmt: skip
         head = place.head(backends.incomplete)

@@ -85,6 +85,7 @@ def replay(
                 step.detail,
                 step.note,
                 ms,
+                step.failed,
             )
         )
         needs.extend(step.needs)

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from ragfilter.evaluate.learn import DEPTH
+from ragfilter.evaluate.run import PATIENT
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Pool
@@ -33,13 +34,8 @@ SHARES: Mapping[str, tuple[float, ...]] = {
 def gathering(settings: Settings, *, rerank: bool) -> Settings:
     """The settings to gather with, so that the pools hold all that the candidates need."""
     ready = _reranking(settings, DEPTH) if rerank else settings
-    # Nobody is waiting for an answer here, so a late score is not a failure.
-    return ready.with_values(
-        {
-            "quality.reranker_timeout_ms": 600_000,
-            "cutoff.max_results": max(DEPTH, settings.cutoff.max_results),
-        }
-    )
+    deep = max(DEPTH, settings.cutoff.max_results)
+    return ready.with_values({**PATIENT, "cutoff.max_results": deep})
 
 
 def candidates(

@@ -19,13 +19,12 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.records import QueryRecord, record
+from ragfilter.evaluate.run import PATIENT
 from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Chunk, Pool, User
 
 MAX_STEPS = 3
-PATIENT = {"quality.reranker_timeout_ms": 600_000}
-"""Nobody is waiting for an answer here, so a late score is not a failure."""
 
 
 def measure(

@@ -51,7 +51,7 @@ class Curve:
 class QueryRecord:
     """One query. `relevant` is the number of relevant chunks, and `ideal` is their discounted gain
     in the best order. `lost` is how many of them the pool holds and the run's settings drop, at any
-    rank. `kept` holds every variant by name; `waiting`: a layer lacked something."""
+    rank. `kept` holds every variant by name; `waiting`: a layer fell back."""
 
     id: str
     query: str
@@ -103,7 +103,7 @@ def record(
         lost=len(relevant & dropped),
         curve=_curve(ranking, labels, costs),
         kept=kept,
-        waiting=any(result.needs for result, _ in replayed.values()),
+        waiting=any(result.fell_back for result, _ in replayed.values()),
     )
 
 

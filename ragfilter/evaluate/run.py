@@ -41,6 +41,8 @@ from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
 """How far down the unfiltered ranking the best fixed k is looked for."""
+PATIENT = {"quality.reranker_timeout_ms": 600_000}
+"""Nobody is waiting for an answer here, so a late score is not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ class QueryRow:
     """One query. `lost` is how many relevant chunks the pool holds, the user may see, and the
     filter dropped, at any rank.
 
-    `ranking` is the unfiltered order, at most `DEEPEST` ids. `waiting`: a layer lacked something
-    (`Result.needs`) and fell back.
+    `ranking` is the unfiltered order, at most `DEEPEST` ids. `waiting`: a layer fell back
+    (`Result.fell_back`).
     """
 
     id: str
@@ -155,8 +157,9 @@ def gather_all(
 ) -> dict[str, Pool]:
     """The pool of every query, with all that `settings` need."""
     pools: dict[str, Pool] = {}
+    patient = settings.with_values(PATIENT)
     for query_id, text in queries.items():
-        pools[query_id] = run(text, settings, backends, user, wide=True).pool
+        pools[query_id] = run(text, patient, backends, user, wide=True).pool
         if progress is not None:
             progress(len(pools), len(queries))
     return pools
@@ -235,7 +238,7 @@ def _row(
         lost=tuple(h.id for h in result.hits if h.id in relevant - {*kept} and seen(h.chunk)),
         ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep, user), DEEPEST)),
         status=result.status,
-        waiting=bool(result.needs),
+        waiting=result.fell_back,
     )
 
 

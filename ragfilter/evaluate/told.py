@@ -89,6 +89,13 @@ def best_distance(best: BestDistance) -> str:
     )
 
 
+def fell_back(times: int) -> str:
+    """That models failed for this many queries; empty for none."""
+    if not times:
+        return ""
+    return f"A layer fell back {counted(times, 'time')}: a model failed or was not asked."
+
+
 def few(queries: int) -> str:
     """A warning if there are too few labelled queries for reliable figures; empty otherwise."""
     if queries >= FEW:

@@ -90,8 +90,8 @@ class LayerInput:
 class LayerOutput:
     """What a layer returns: the hits that go on, in order, and every decision.
 
-    `reranked` says that the order is now a reranker's. `lowered` has the distances that decide the
-    order, if they are not the hits' own.
+    `failed`: a model failed, so the layer fell back. `reranked` says that the order is now a
+    reranker's. `lowered` has the distances that decide the order, if they are not the hits' own.
     """
 
     hits: tuple[Hit, ...]
@@ -104,6 +104,7 @@ class LayerOutput:
     pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
     lowered: Mapping[str, float] = field(default_factory=dict)
+    failed: bool = False
 
 
 def in_order(place: int, hit: Hit) -> str:

@@ -187,7 +187,8 @@ def _fall_back(
     failed = "fallback, the judge failed"
     step = _nearest(asked, unasked, inputs, "fallback", lambda rule: f"{rule}; {failed}")
     limit = inputs.settings.judge.max_chunks
-    return replace(step, note=f"the judge failed ({error}); the first {limit} by distance instead")
+    note = f"the judge failed ({error}); the first {limit} by distance instead"
+    return replace(step, note=note, failed=True)
 
 
 def _nearest(

@@ -121,7 +121,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         # A pin is a result, so that nothing is amiss.
         return LayerOutput(
             pins + step.hits, pinned + step.decisions, step.needs, step.detail, step.note,
-            reranked=step.reranked,
+            reranked=step.reranked, failed=step.failed,
         )  # fmt: skip
     return step
 
@@ -152,7 +152,7 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
             else d
             for d in step.decisions
         )
-        return replace(step, decisions=fallback, note=note)
+        return replace(step, decisions=fallback, note=note, failed=True)
     candidates = hits[: quality.max_top_k]
     missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
     if missing or inputs.pool.reranker != key:

@@ -298,6 +298,7 @@ def test_any_failure_keeps_the_first_by_distance(judgement: Judgement, error: st
     assert ids(step) == ["a", "b"]
     assert outcomes(step) == {"a": "fallback", "b": "fallback", "c": "dropped"}
     assert reason(step, "a") == "among the nearest 2; fallback, the judge failed"
+    assert step.failed
     assert (step.needs, step.status) == ((), "ok")
     assert error in step.note
 

@@ -127,9 +127,7 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
             "Only one question is measured: nothing can be held out, so there is no best fixed k "
             "and no interval. Label a second question."
         )
-    waiting = sum(record.waiting for record in measured.records)
-    if waiting:
-        notes.append(f"In {counted(waiting, 'question')} a layer fell back: a model failed.")
+    notes.append(told.fell_back(sum(record.waiting for record in measured.records)))
     row = measured.row(IN_FORCE)
     if row is not None:
         figures = (row.means[name].mean for name in ("chunks", "unlabelled", "f1", "f1_most"))

@@ -10,7 +10,8 @@ import streamlit as st
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import PATIENT, labels_version
+from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.run import PATIENT
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Progress
