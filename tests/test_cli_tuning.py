@@ -226,7 +226,7 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(out)]
     dial = ["--set", "cutoff.target=recall", "--set", "cutoff.recall=0.8"]
     assert main(["query", "bread", *common, *dial]) == 0
-    assert "which keep 80% of what is relevant" in capsys.readouterr().out
+    assert "which keep 80% of the relevant hits found" in capsys.readouterr().out
     # Measured with the labels it was learned from, its figures show nothing, and the commands say
     # so.
     learned = ["--config", str(out)]
@@ -404,12 +404,17 @@ def test_a_gate_holds_the_filter_to_its_baseline(
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
     capsys.readouterr()
-    # The means of recall and F1 may drop now, but no query may lose as much as this.
-    assert main(["gate", *args, *worse, *files, "--max-drop", "precision=0.5", "--json"]) == 1
+    # A limit of one figure leaves those of the others as they are.
+    assert main(["gate", *args, *worse, *files, "--max-drop", "recall=0.9", "--json"]) == 1
     drops = json.loads(capsys.readouterr().out)["drops"]
     assert [(each["figure"], each["allowed"], bool(each["severe"])) for each in drops] == [
-        ("precision", 0.5, False), ("recall", None, True), ("f1", None, True),
+        ("recall", 0.9, True), ("f1", 0.02, True),
     ]  # fmt: skip
+    # What breaks a limit is no baseline.
+    update = ["--update-baseline", "--min", "recall=0.99"]
+    assert main(["gate", *args, *worse, *files, *update]) == 1
+    assert "because a limit is broken" in capsys.readouterr().err
+    assert baseline.read_bytes() == first
 
 
 def test_a_stale_baseline_is_told(

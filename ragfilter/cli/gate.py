@@ -65,13 +65,16 @@ def gate(
             "--max-drop",
             metavar="FIGURE=NUMBER",
             help="Maximum drop of the mean precision, recall or f1 below the baseline. "
-            "Repeatable. Default: recall=0.02 and f1=0.02. The recall or f1 of one query may never "
-            "drop by 0.5 or more.",
+            "Repeatable. Unless set: recall=0.02 and f1=0.02. The recall or f1 of one query may "
+            "never drop by 0.5 or more.",
         ),
     ] = None,
     update: Annotated[
         bool,
-        typer.Option("--update-baseline", help="Write the current figures to the --baseline file."),
+        typer.Option(
+            "--update-baseline",
+            help="Write the current figures to the --baseline file, unless a limit is broken.",
+        ),
     ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write the checks to this file as JUnit XML.")
@@ -86,7 +89,7 @@ def gate(
     settings, user = loaded.settings, filtering.user
     limits = [gating.read_limit(given, least=True, option="--min") for given in least or ()]
     limits += [gating.read_limit(given, least=False, option="--max") for given in most or ()]
-    allowed = dict(map(_read_drop, max_drop or ())) or baselines.DEFAULT_DROPS
+    allowed = {**baselines.DEFAULT_DROPS, **dict(map(_read_drop, max_drop or ()))}
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if not limits and baseline is None:
@@ -158,11 +161,14 @@ def gate(
             told.fell_back(waiting),
         ]
         parts.emit("".join(f"{line}\n" for line in lines if line))
-    if update and baseline is not None:
+    passed = all(one.passed for one in every)
+    if update and baseline is not None and not passed:
+        parts.tell(f"Not written: {baseline}, because a limit is broken.")
+    elif update and baseline is not None:
         kept = baselines.dumps(baselines.of_rows(made.rows, about))
         write_text(baseline, kept, remedy=OTHER_FILE)
         parts.tell(f"Written to {baseline}: the figures of {counted(n, 'query')}.")
-    return 0 if all(one.passed for one in every) else BROKEN
+    return 0 if passed else BROKEN
 
 
 def _read_drop(given: str) -> tuple[str, float]:
@@ -220,10 +226,9 @@ def _lines(one: Check | Drop, names: Mapping[str, str]) -> Iterator[str]:
     or lost most."""
     state = "ok" if one.passed else "BROKEN"
     if isinstance(one, Drop):
-        may = "" if one.allowed is None else f", may drop {one.allowed:g}"
         yield (
             f"{state:6s}  mean {one.figure} {one.now:.3f}, baseline {one.before:.3f}: "
-            f"{signed(-one.drop)}{may} ({p_value(one.p_value)})"
+            f"{signed(-one.drop)}, may drop {one.allowed:g} ({p_value(one.p_value)})"
         )
         if one.severe:
             yield f"        {counted(len(one.severe), 'query')} lost 0.5 or more at once"

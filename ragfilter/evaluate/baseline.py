@@ -2,7 +2,7 @@
 
 A broad drop is a drop of the mean that is larger than allowed and that a paired permutation test
 does not attribute to chance. A severe loss is a large loss of a single query, which a mean would
-hide. Recall and F1 are always checked for severe losses. The file is small and byte-stable, so it
+hide. The file is small and byte-stable, so it
 can be kept in git.
 """
 
@@ -28,6 +28,7 @@ SIGNIFICANT = 0.05
 SEVERE = 0.5
 DIGITS = 6
 DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
+"""What recall and F1, which are always checked, may drop unless limits say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,11 @@ class Baseline:
 @dataclass(frozen=True, slots=True)
 class Drop:
     """A figure compared with the baseline, over the queries that both have. `drop` is baseline −
-    now; its mean may drop by `allowed`, or by anything if that is None. `severe` are the queries
-    that lost `SEVERE` (of 1) or more, worst first."""
+    now; its mean may drop by `allowed`. `severe` are the queries that lost `SEVERE` (of 1) or more,
+    worst first."""
 
     figure: str
-    allowed: float | None
+    allowed: float
     before: float
     now: float
     p_value: float
@@ -69,8 +70,6 @@ class Drop:
 
     @property
     def broad(self) -> bool:
-        if self.allowed is None:
-            return False
         return self.drop > self.allowed + EPSILON and self.p_value < SIGNIFICANT
 
     @property
@@ -89,13 +88,12 @@ def of_rows(rows: Sequence[QueryRow], about: About) -> Baseline:
 def check_drops(
     baseline: Baseline, rows: Sequence[QueryRow], allowed: Mapping[str, float]
 ) -> tuple[Drop, ...]:
-    """Compare every figure of `allowed`, and those of `DEFAULT_DROPS`, with the baseline. Raises
-    InputError if they have no queries in common."""
+    """Compare every figure of `allowed` with the baseline. Raises InputError if no query is in
+    both."""
     both = [row for row in rows if row.id in baseline.queries]
     if not both:
         raise _refused("None of the baseline's queries is among the labelled queries.")
-    every = dict.fromkeys((*allowed, *DEFAULT_DROPS))
-    return tuple(_drop(name, allowed.get(name), baseline, both) for name in every)
+    return tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
 
 
 def stale(baseline: Baseline, about: About) -> tuple[str, ...]:
@@ -145,7 +143,7 @@ def _refused(why: str) -> InputError:
     return InputError(why, remedy="Create a new one.", action="baseline")
 
 
-def _drop(name: str, allowed: float | None, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:
+def _drop(name: str, allowed: float, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:
     before = np.array([baseline.queries[row.id][name] for row in rows])
     now = np.array([round(FIGURES[name](row), DIGITS) for row in rows])
     changes = [(row.id, float(change)) for row, change in zip(rows, now - before, strict=True)]
