@@ -93,9 +93,6 @@ def tune(
         )
         embedder = backends.embedder.name
         head = place.head(backends.incomplete)
-    failed = next((f.error for pool in pools.values() for f in pool.failures), "")
-    if failed:
-        raise InputError(f"Reranking failed: {failed}", remedy="Tune with --no-rerank.")
     made = tuning.tune(
         pools, labels.qrels, loaded.settings, user,
         target=aim, folds=folds, rerank=rerank,

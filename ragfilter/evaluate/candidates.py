@@ -9,6 +9,7 @@ from typing import Any
 
 from ragfilter.evaluate.learn import DEPTH
 from ragfilter.evaluate.run import PATIENT
+from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Pool
@@ -50,7 +51,7 @@ def candidates(
             for base in bases(settings, rerank=rerank, depth=RERANKED)
             # 1 − rerank score is between 0 and 1, whatever the space.
             for values in _grid(
-                spec.name, spec.reads, 1.0 if base.quality.mode == "always" else spread
+                spec.name, spec.reads, 1.0 if always_reranks(base.quality) else spread
             )
         )
         for spec in STRATEGIES

@@ -26,8 +26,8 @@ from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import cut
 from ragfilter.layers.features import FEATURES, SCORED, Floats, features
-from ragfilter.layers.quality import reranker_key
-from ragfilter.layers.strategies.calibrated import labels_for
+from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.strategies.calibrated import SHARES, labels_for
 from ragfilter.model import CutoffDetail, Pool, User
 from ragfilter.report.summary import NO_BUDGET
 from ragfilter.settings.schema import Settings
@@ -38,8 +38,6 @@ BOOSTED_FROM = 50
 """With this many labelled queries, trees are tried too."""
 INNER = 4
 """Folds used to choose the kind of model."""
-SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
-"""The values of the recall dial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +104,15 @@ def learn(
     best = target.choose(tables)
     settings, base, boosted = tried[best]
     about = read(settings.cutoff.calibration)
-    made = calibrate(examples[base], about, _names(base), boosted=boosted)
+    made = calibrate(examples[base], about, _names(base, examples[base]), boosted=boosted)
     return Learned(settings.with_values({"cutoff.calibration": made.to_json()}), columns[best])
 
 
-def _names(base: Settings) -> tuple[str, ...]:
-    """The features that are certain to exist with these settings."""
-    scored = base.quality.enabled and base.quality.mode == "always"
+def _names(base: Settings, examples: Sequence[Example]) -> tuple[str, ...]:
+    """The features that are certain to exist with these settings, and that the examples have."""
+    scored = always_reranks(base.quality) and all(
+        each.features.keys() >= SCORED for each in examples if each.features
+    )
     return tuple(name for name in FEATURES if scored or name not in SCORED)
 
 
@@ -136,11 +136,11 @@ def _held_out(
     examples: Sequence[Example], about: Calibration, base: Settings, *, boosted: bool
 ) -> tuple[Floats, ...]:
     """The probabilities of every query's hits, by a model that did not see the query."""
-    folds = assign_folds(len(examples), INNER)
+    folds, names = assign_folds(len(examples), INNER), _names(base, examples)
     chances = [np.zeros(0)] * len(examples)
     for fold in range(INNER):
         seen = [each for each, at in zip(examples, folds, strict=True) if at != fold]
-        made = calibrate(seen, about, _names(base), boosted=boosted)
+        made = calibrate(seen, about, names, boosted=boosted)
         for place in map(int, np.flatnonzero(folds == fold)):
             if examples[place].features:
                 chances[place] = made.probabilities(examples[place].features)
@@ -192,7 +192,7 @@ def _about(
         collection=pool.collection,
         embedder=pool.embedder,
         space=pool.space,
-        reranker=reranker_key(base.quality) if SCORED.intersection(_names(base)) else "",
+        reranker=reranker_key(base.quality) if SCORED.intersection(_names(base, examples)) else "",
         labels=provenance.labels,
         queries=len(examples),
         relevant=int(sum(each.relevant.sum() for each in examples)),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate import table
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.learn import SHARES
 from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.tune import FEW
 from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.cutoff import origin
+from ragfilter.layers.strategies.calibrated import SHARES
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
@@ -204,8 +204,8 @@ def notes(made: Tuning) -> list[str]:
     if made.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
         told.append(
-            "Recall dial of calibrated, as shares of the relevant hits found, on held-out "
-            f"queries: {kept}." + _missing(made)
+            "Recall dial of calibrated, as shares of the relevant hits found, before the context "
+            f"budget, on held-out queries: {kept}." + _missing(made)
         )
     return told
 

@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, candidates
 from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
@@ -135,8 +136,15 @@ def tune(
     are.
 
     `pools` are gathered with `gathering(settings)`, and every query has labels. Only the cutoff and
-    the quality layer of `settings` change. Raises ValueError for fewer than two queries or folds.
+    the quality layer of `settings` change. Raises ValueError for fewer than two queries or folds,
+    and InputError if a reranker failed: its scores would be missing in some queries only.
     """
+    failed = next((f.error for pool in pools.values() for f in pool.failures), "")
+    if failed:
+        raise InputError(
+            f"Reranking failed: {failed}",
+            remedy="Tune without reranking, or set another quality.reranker.",
+        )
     n = len(pools)
     assigned = assign_folds(n, folds)
     named = candidates(settings, pools.values(), rerank=rerank)

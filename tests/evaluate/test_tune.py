@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragfilter.engine.replay import replay
+from ragfilter.errors import InputError
 from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.learn import DEPTH, Provenance
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.tune import recorded, tune
+from ragfilter.layers.calibration import read
+from ragfilter.layers.features import SCORED
 from ragfilter.layers.strategies.registry import STRATEGIES
-from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
@@ -127,6 +132,29 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     made = tune(POOLS, QRELS, clicked, rerank=False)
     assert (made.seen, made.before.f1) == (True, 1)
     assert made.tuned.settings not in (best, clicked)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"quality.reranker": "none"},
+        # nobody asked a reranker, as in the library
+        {"quality.reranker": "late_interaction"},
+    ],
+)
+def test_what_always_reranks_without_scores_is_tuned_by_distance(changes: dict[str, str]) -> None:
+    always = PLAIN.with_values({"quality.enabled": True, "quality.mode": "always"} | changes)
+    made = tune(POOLS, QRELS, always, rerank=False)
+    assert not made.why_not
+    learned = read(made.strategies["calibrated"].settings.cutoff.calibration)
+    assert learned.features.isdisjoint(SCORED)
+    assert learned.reranker == ""
+
+
+def test_where_a_reranker_failed_nothing_is_tuned() -> None:
+    failed = replace(POOLS["q0"], failures=(Failure("late_interaction", "no such model"),))
+    with pytest.raises(InputError, match="Reranking failed: no such model"):
+        tune({**POOLS, "q0": failed}, QRELS, PLAIN)
 
 
 def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ragfilter.layers.cutoff import Cutoff
 
 BETA = {"f1": 1.0, "f2": 2.0}
+SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
+"""The values of the recall dial."""
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -47,7 +49,9 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     if target == "recall":
         share, least = threshold(settings)
         kept = int((chances >= least - EPSILON).sum())
-        reason = f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of what is relevant"
+        reason = (
+            f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of the relevant hits found"
+        )
         held_out = read(settings.calibration).held_out.get(f"{share:g}")
         if held_out is not None:
             reason += f" ({held_out:.0%} on questions held out)"
@@ -96,11 +100,12 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
     shares = {float(share): least for share, least in calibration.keeps.items()}
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
     if not fit:
-        missing = labels_for(settings.recall) - calibration.relevant
+        wanted = next(share for share in SHARES if share >= settings.recall - EPSILON)
+        missing = labels_for(wanted) - calibration.relevant
         more = f"Label {missing} more relevant chunks" if missing > 0 else "Label more questions"
         raise SettingsError(
             f"{calibration.relevant} labels of relevant chunks are too few to promise "
-            f"{settings.recall:.0%} of what is relevant.",
+            f"{wanted:.0%} of the relevant hits found.",
             remedy=f"{more} and tune again, or lower cutoff.recall.",
         )
     return fit[0], shares[fit[0]]
