@@ -881,9 +881,9 @@ def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(run: Run, tmp_
 def test_import_of_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
     run("import", str(tmp_path / "missing.jsonl"), code=2)
     assert "missing.jsonl cannot be read: No such file" in run.err
-    (tmp_path / "bytes").write_bytes(b'{"id": "boat"}\n\xff\xfe\x00')
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     run("import", str(tmp_path / "bytes"), code=2)
-    assert "it is not UTF-8 text (line 2)" in run.err
+    assert "it is not UTF-16 text" in run.err
 
 
 # -- history, undo, redo ---------------------------------------------------------------------------

@@ -74,6 +74,35 @@ def test_a_rule_that_cannot_be_read_comes_back_as_it_was(
     assert rule_files.read(file)[0]["boat"].rule == text
 
 
+@pytest.mark.parametrize("end", ["jsonl", "csv"])
+def test_a_rule_stored_in_another_form_comes_back_unchanged(tmp_path: Path, end: str) -> None:
+    file = tmp_path / f"rules.{end}"
+    text = '{"query_must": {"contain_all_of": [],  "contain": "boat"}}'
+    chunks = [Chunk("boat", rule=text)]
+    made = rule_files.csv_text(chunks) if end == "csv" else "".join(rule_files.lines(chunks))
+    file.write_text(made, encoding="utf-8", newline="")
+    plan = rule_files.plan(file, {"boat": text})
+    assert (plan.changes, plan.unchanged) == ((), 1)
+    assert len(rule_files.plan(file, {"boat": '{"contain": "ship"}'}).changes) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("in.csv", (HEAD, "boat,a\xff,{}", 'troll,b,"{""contain"":""troll""}"')),
+        ("in.jsonl", ("", '{"id":"bo\xffat"}', '{"id":"troll","query_must":{"contain":"troll"}}')),
+    ],
+)
+def test_a_line_that_is_not_text_is_named_and_the_others_are_used(
+    tmp_path: Path, name: str, rows: tuple[str, ...]
+) -> None:
+    file = tmp_path / name
+    file.write_bytes("\n".join(rows).encode("latin-1"))
+    plan = rule_files.plan(file, {"boat": None, "troll": None})
+    assert [(each.line, each.error) for each in plan.refusals] == [(2, "it is not UTF-8 text")]
+    assert [change.after for change in plan.changes] == ['{"contain":"troll"}']
+
+
 def test_line_ends_of_another_system_are_those_of_the_first_line(tmp_path: Path) -> None:
     file = tmp_path / "rules.csv"
     for end in ("\n", "\r\n", "\r"):

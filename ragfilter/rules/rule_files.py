@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import canonical, load, parse
-from ragfilter.text.characters import in_one_line, whole
+from ragfilter.text.characters import has_halves, in_one_line, whole
 
 if TYPE_CHECKING:
     import _csv
@@ -41,6 +41,7 @@ RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
 OPEN = "unexpected end of data"
 """The error of `csv` for a file that ends within quotes."""
+NO_TEXT = "it is not UTF-8 text"
 _LINE_END = re.compile(r"\r\n?|\n")
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
@@ -218,10 +219,20 @@ def _change(
             after = canonical(parse(value if isinstance(value, str) else json.dumps(value)))
         except (RuleError, RecursionError) as error:
             return Refusal(number, chunk_id, str(error))
+        if after == _in_stored_form(stored[chunk_id]):
+            after = stored[chunk_id]
     remarks = record.get(REMARKS_KEY)
     told = remarks if after and isinstance(remarks, list) else ()
     doubts = tuple(whole(str(remark)) for remark in told)
     return Change(number, chunk_id, stored[chunk_id], after, doubts)
+
+
+def _in_stored_form(rule: str | None) -> str | None:
+    """A rule in the form in which it would be stored; others may have stored another one."""
+    try:
+        return canonical(parse(rule)) if rule else None
+    except RuleError:
+        return None
 
 
 def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:
@@ -242,6 +253,9 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     # Not `splitlines`, which also breaks at characters allowed within a JSON string.
     for number, line in enumerate(_LINE_END.split(_read_text(path)), start=1):
         if not line.strip():
+            continue
+        if has_halves(line):
+            yield number, NO_TEXT
             continue
         try:
             record: Any = load(line)
@@ -274,6 +288,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     for number, cells in rows:
         if isinstance(cells, str):
             yield number, cells
+        elif any(map(has_halves, cells)):
+            yield number, NO_TEXT
         elif len(cells) > len(names):
             yield number, f"it has {len(cells)} cells, the header {len(names)}"
         else:
@@ -313,12 +329,13 @@ def _read_text(path: Path) -> str:
     try:
         content = path.read_bytes()
         # Excel's "Unicode text" is UTF-16, marked by its first two bytes.
-        wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        return content.decode("utf-16" if wide else "utf-8-sig")
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return content.decode("utf-16")
+        # A byte that is no UTF-8 becomes half a character, by which its line is known.
+        return content.decode("utf-8-sig", "surrogateescape")
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError):
-            line = error.object[: error.start].count(b"\n") + 1
-            why = f"it is not UTF-8 text (line {line})"
+            why = "it is not UTF-16 text"
         else:
             why = error.strerror or "it cannot be opened"
         raise InputError(
