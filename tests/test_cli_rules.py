@@ -30,6 +30,7 @@ from ragfilter.rules import drafting as runs
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.rule import canonical, parse
 from ragfilter.stores.workspace import Workspace
+from ragfilter.workbench import open_workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -584,6 +585,26 @@ def test_lint_with_a_warning_is_no_failure(run: Run) -> None:
     assert first.startswith("warning: cleric-7 contain_one_of[0]: A query must name all of")
     assert better == '  perhaps: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == "small: 3 rules, 0 errors, 1 warning, 0 notes"
+    run("lint", "--strict", code=1)
+    assert run("lint", "--strict", "--where", "id=troll").endswith("0 warnings, 0 notes\n")
+
+
+def test_a_rule_that_asks_for_nothing_is_removed(run: Run) -> None:
+    store_rule(run.folder, "boat", "{}")
+    assert "  better: no rule\n" in run("lint")
+    (fixed,) = run.json("lint", "--fix")["fixed"]
+    assert fixed == {"id": "boat", "before": "{}", "after": None}
+    assert run.rule("boat") is None
+
+
+def test_lint_knows_the_questions_that_were_asked(run: Run) -> None:
+    store_rule(run.folder, "boat", '{"contain_all_of":["boat","fleet"]}')
+    assert run("lint").endswith("0 warnings, 0 notes\n")
+    with open_workspace(run.folder) as bench:
+        for number in range(20):
+            bench.labels.remember("small", f"Which fleet has ship {number}?")
+    assert run("lint").startswith("warning: boat contain_all_of[1]: “fleet” is in nearly every")
+    assert run.json("lint", "--fix")["fixed"][0]["after"] == '{"contain_all_of":["boat"]}'
 
 
 def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
@@ -615,6 +636,10 @@ def test_lint_of_a_file_needs_no_workspace(
     assert first.startswith("warning: a contain_one_of[0]: A query must name all of")
     assert better.strip() == 'better: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == f"{file}: 2 rules, 1 error, 1 warning, 0 notes"
+    doubtful = write(tmp_path / "doubtful.jsonl", {"id": "a", "query_must": json.loads(SPREAD)})
+    assert main(["rules", "lint", "--rules", doubtful]) == 0
+    assert main(["rules", "lint", "--rules", doubtful, "--strict"]) == 1
+    capsys.readouterr()
     broken = write(
         tmp_path / "broken.jsonl",
         '{"id": "a", "x": NaN}',

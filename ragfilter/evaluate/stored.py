@@ -66,6 +66,12 @@ def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     return found
 
 
+def every_question(book: LabelBook, collection: str) -> frozenset[str]:
+    """The questions of all sets, and those that were asked. Raises StoreError."""
+    names = [name for name, count in sets(book, collection).items() if count]
+    return frozenset(q for name in names for q in questions(book, collection, name).values())
+
+
 def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
     """Rename a query set of the workspace; its labels stay. Raises InputError if there is no such
     set or if the new name is taken or invalid, and StoreError."""

@@ -21,7 +21,7 @@ covered     note      a term or group changes nothing, because another one decid
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -31,6 +31,7 @@ from ragfilter.rules.alternatives import spread
 from ragfilter.rules.lint_values import Fault
 from ragfilter.rules.match import prepared
 from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
+from ragfilter.rules.values import COMMON
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[
@@ -61,8 +62,8 @@ _UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "M
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A problem in a rule. `place` is a path within the rule, empty for the rule as a whole.
-    `proposal` is the canonical text of a rule without this problem, None if only a person can tell
-    what was meant. If it is not `sure`, the rule may be intended as it is."""
+    `proposal` is the canonical text of a rule without this problem, empty for no rule, None if only
+    a person can tell what was meant. If it is not `sure`, the rule may be intended as it is."""
 
     chunk_id: str
     kind: Kind
@@ -87,10 +88,12 @@ def lint(
     rules: Mapping[str, str],
     titles: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | None = None,
+    usual: Collection[str] = COMMON,
 ) -> tuple[Finding, ...]:
     """Findings about `rules` (chunk id to rule text), in their order. With `titles` (by chunk id),
     alternatives listed in a title are recognised too. `texts` say what a number counts if the title
-    does not, and which names have a plural."""
+    does not, and which names have a plural. `usual` are the words of nearly every question, as
+    `usual_words` finds them."""
     titles, texts = titles or {}, texts or {}
     known: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
     found: list[Finding] = []
@@ -98,7 +101,7 @@ def lint(
     for chunk_id, text in rules.items():
         key = (text, titles.get(chunk_id, ""), texts.get(chunk_id, ""))
         if key not in known:
-            known[key] = tuple(_of_text(*key))
+            known[key] = tuple(_of_text(*key, usual))
         found += (replace(finding, chunk_id=chunk_id) for finding in known[key])
         if chunk_id in same:
             found.append(same[chunk_id])
@@ -118,7 +121,7 @@ def _finding(fault: Fault, chunk_id: str = "") -> Finding:
     return Finding(chunk_id, kind, fault.place, fault.problem, fault.proposal, fault.sure)
 
 
-def _of_text(text: str, title: str, body: str) -> Iterator[Finding]:
+def _of_text(text: str, title: str, body: str, usual: Collection[str]) -> Iterator[Finding]:
     try:
         rule = parse(text)
     except RuleError as error:
@@ -128,7 +131,7 @@ def _of_text(text: str, title: str, body: str) -> Iterator[Finding]:
         return
     if not any(terms(rule)):
         problem = "The rule asks for nothing, so the chunk always passes; remove it."
-        yield Finding("", "empty", "", problem)
+        yield Finding("", "empty", "", problem, "")
     against = tuple(_against_each_other(rule))
     others = (
         *_spread(rule, title),
@@ -137,7 +140,7 @@ def _of_text(text: str, title: str, body: str) -> Iterator[Finding]:
         *_met_groups(rule),
         *_loose(rule),
         *_no_edges(rule),
-        *(_finding(fault) for fault in lint_values.of_rule(rule, title, body)),
+        *(_finding(fault) for fault in lint_values.of_rule(rule, title, body, usual)),
     )
     if any(finding.kind == "impossible" for finding in against):
         # Only the author knows how to fix this. Fixing another finding would not help, because no

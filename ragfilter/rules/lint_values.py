@@ -4,7 +4,7 @@ chunks whose titles differ in a value. `ragfilter.rules.lint` describes the kind
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -34,6 +34,8 @@ from ragfilter.rules.values import (
 )
 from ragfilter.text.normalise import normalise
 
+ENOUGH, NEARLY_ALL = 20, 0.95
+"""So many questions show which words are usual, and the share of them that has such a word."""
 _GROUP = re.compile(r"contain_one_of\[(\d+)\]")
 
 
@@ -47,10 +49,11 @@ class Fault(NamedTuple):
     sure: bool = True
 
 
-def of_rule(rule: Rule, title: str, text: str) -> Iterator[Fault]:
-    """The faults of one rule on a chunk with this title and text."""
+def of_rule(rule: Rule, title: str, text: str, usual: Collection[str] = COMMON) -> Iterator[Fault]:
+    """The faults of one rule on a chunk with this title and text. `usual` words are in nearly every
+    question."""
     yield from _bare(rule, title)
-    yield from _everywhere(rule)
+    yield from _everywhere(rule, usual)
     yield from _missing_spellings(rule, title, text)
 
 
@@ -271,12 +274,21 @@ def _counted(title: str) -> Iterator[str]:
                 yield word
 
 
-def _everywhere(rule: Rule) -> Iterator[Fault]:
+def usual_words(questions: Collection[str]) -> frozenset[str]:
+    """The common words, and those of nearly all `questions` if these are many."""
+    if len(questions) < ENOUGH:
+        return COMMON
+    held = Counter(chain.from_iterable(set(tokens(question)) for question in questions))
+    fewest = NEARLY_ALL * len(questions)
+    return COMMON.union(word for word, n in held.items() if n >= fewest and word[0].isalnum())
+
+
+def _everywhere(rule: Rule, usual: Collection[str]) -> Iterator[Fault]:
     """Terms made of words that every question has."""
     for place, term in terms(rule):
         # "?" ends most questions, but "???" does not.
         sign = len(term.strip()) == 1 and not term.strip().isalnum()
-        if not sign and not all(token in COMMON for token in tokens(term)):
+        if not sign and not all(token in usual for token in tokens(term)):
             continue
         index = _GROUP.match(place)
         if place.startswith("contain_none_of"):

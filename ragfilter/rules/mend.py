@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ragfilter.rules.lint import by_severity, lint
+from ragfilter.rules.values import COMMON
 
 MOST_ROUNDS = 50
 
@@ -14,9 +15,11 @@ def mend(
     titles: Mapping[str, str],
     kinds: Collection[str] = (),
     texts: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """Fix the rules (by chunk id) that lint can fix, and return those that changed. Only findings
-    of `kinds` are fixed, or by default those that are sure.
+    usual: Collection[str] = COMMON,
+) -> dict[str, str | None]:
+    """Fix the rules (by chunk id) that lint can fix, and return those that changed, None for one to
+    remove. Only findings of `kinds` are fixed, or by default those that are sure. `titles`, `texts`
+    and `usual` as for `lint`.
 
     A rule is fixed one finding at a time, most severe first, since one fix may resolve another
     finding.
@@ -25,7 +28,7 @@ def mend(
     waiting = dict(rules)
     for _ in range(MOST_ROUNDS):
         changed: dict[str, str] = {}
-        for finding in by_severity(lint(waiting, titles, texts)):
+        for finding in by_severity(lint(waiting, titles, texts, usual)):
             wanted = finding.kind in kinds if kinds else finding.sure
             fits = finding.proposal is not None and wanted
             if fits and finding.proposal != waiting[finding.chunk_id]:
@@ -33,5 +36,5 @@ def mend(
         if not changed:
             break
         mended |= changed
-        waiting = changed
-    return {i: text for i, text in mended.items() if text != rules[i]}
+        waiting = {i: text for i, text in changed.items() if text}
+    return {i: text or None for i, text in mended.items() if text != rules[i]}

@@ -97,7 +97,7 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
     [
         ('{"contain": 1', [("unreadable", "line 1, column 14", None)]),
         ({"contain_one_of": [["a"], []]}, [("unreadable", "contain_one_of[1]", None)]),
-        ({}, [("empty", "", None)]),
+        ({}, [("empty", "", "")]),
         ({"contain_one_of": [["cleric", "clerics"]], "contain_all_of": ["10", "13"]}, []),
         # Twice, after normalisation.
         (
@@ -246,7 +246,7 @@ def test_findings_keep_their_word(rule: Rule, query: str) -> None:
             assert scan.passes(text) is scan.passes(finding.proposal)
         if finding.kind == "impossible":
             assert not RuleBook([text]).scan(query).passes(text)
-        if finding.proposal is not None:
+        if finding.proposal:
             assert canonical(parse(finding.proposal)) == finding.proposal
             kinds = {again.kind for again in lint({"c": finding.proposal})}
             fewer = len(list(terms(parse(finding.proposal)))) < len(list(terms(rule)))

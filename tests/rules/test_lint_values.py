@@ -9,6 +9,7 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.rules.lint import lint
+from ragfilter.rules.lint_values import usual_words
 from ragfilter.rules.mend import mend
 from ragfilter.rules.values import Value, spellings
 
@@ -87,6 +88,18 @@ def test_what_a_number_alone_becomes(group: list[str], title: str, mended: Any) 
 )  # fmt: skip
 def test_a_term_of_every_question(rule: Any, place: str, mended: Any) -> None:
     assert found(rule) == [("everywhere", place, mended)]
+
+
+def test_a_word_that_nearly_all_of_many_questions_have_is_one_of_every_question() -> None:
+    asked = [f"Does the Campaign API list item {number} ???" for number in range(40)]
+    rule = {"c": '{"contain_one_of":[["campaign","item 7","api ???"],["list item"],["???"]]}'}
+    for questions, places in (
+        ([*asked[:38], "What else?", "And now?"], ["[0][0]", "[1][0]"]),
+        ([*asked[:37], "What else?", "And now?", "Why?"], []),
+        (asked[:19], []),
+    ):
+        faults = [f for f in lint(rule, usual=usual_words(questions)) if f.kind == "everywhere"]
+        assert [f.place.removeprefix("contain_one_of") for f in faults] == places
 
 
 @pytest.mark.parametrize(

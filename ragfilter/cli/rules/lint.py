@@ -17,8 +17,10 @@ from ragfilter.cli.rules.effect import Saved, Saving, effect_document, effect_te
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
+from ragfilter.evaluate import stored
 from ragfilter.rules.lint import SEVERITIES, Finding, by_severity
 from ragfilter.rules.lint import lint as find
+from ragfilter.rules.lint_values import usual_words
 from ragfilter.rules.mend import mend
 from ragfilter.rules.rule_files import read
 from ragfilter.text.numbers import counted
@@ -54,6 +56,9 @@ def lint(
             "collection's. Needs no workspace.",
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if warnings remain, too.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
@@ -63,10 +68,10 @@ def lint(
                 "--rules can only check a file.",
                 remedy="Leave out --fix and --where, or import the file.",
             )
-        return _lint_file(rules_file, as_json=as_json)
+        return _lint_file(rules_file, strict=strict, as_json=as_json)
     viewer = filtering.viewer
 
-    mended: Mapping[str, str] = {}
+    mended: Mapping[str, str | None] = {}
     saved = Saved(None, wanted=True, done=False)
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
@@ -75,11 +80,12 @@ def lint(
         texts = {chunk.id: chunk.rule or "" for chunk in selected.chunks}
         titles = {chunk.id: chunk.title for chunk in selected.chunks}
         bodies = {chunk.id: chunk.text for chunk in selected.chunks}
+        usual = usual_words(stored.every_question(bench.labels, place.collection))
         if fix:
-            mended = mend(texts, titles, kinds or (), bodies)
+            mended = mend(texts, titles, kinds or (), bodies, usual)
             saved = saving.save(mended, texts, bench, place, filtering)
     left = {**texts, **mended} if saved.done else texts
-    findings = find(left, titles, bodies)
+    findings = find({i: rule for i, rule in left.items() if rule}, titles, bodies, usual)
     if as_json:
         document = lint_document(place.collection, len(texts), findings)
         document |= {"incomplete": selected.incomplete}
@@ -94,14 +100,12 @@ def lint(
         if fix:
             verb = "fixed" if saved.done else "would be fixed"
             for i, rule in mended.items() if saving.dry_run else ():
-                parts.emit(f"{i}\n- {texts[i]}\n+ {rule}\n")
+                parts.emit(f"{i}\n- {texts[i]}\n+ {rule or 'no rule'}\n")
             parts.emit(f"{counted(len(mended), 'rule')} {verb}\n{effect_text(saved.effect)}")
-    errors = any(finding.severity == "error" for finding in findings)
-    return FOUND if errors or not saved.wanted else 0
+    return FOUND if _fails(findings, strict=strict) or not saved.wanted else 0
 
 
-def _lint_file(path: Path, *, as_json: bool) -> int:
-
+def _lint_file(path: Path, *, strict: bool, as_json: bool) -> int:
     read_chunks, refusals = read(path)
     chunks = {i: chunk for i, chunk in read_chunks.items() if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in chunks.items()}
@@ -112,8 +116,12 @@ def _lint_file(path: Path, *, as_json: bool) -> int:
     else:
         parts.emit("".join(f"{refusal.told}\n" for refusal in refusals))
         parts.emit(lint_text(str(path), len(texts), findings))
-    errors = any(finding.severity == "error" for finding in findings)
-    return FOUND if errors or refusals else 0
+    return FOUND if _fails(findings, strict=strict) or refusals else 0
+
+
+def _fails(findings: Sequence[Finding], *, strict: bool) -> bool:
+    grave = ("error", "warning") if strict else ("error",)
+    return any(finding.severity in grave for finding in findings)
 
 
 def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
@@ -136,7 +144,8 @@ def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
         place = f" {finding.place}" if finding.place else ""
         lines.append(f"{finding.severity}: {finding.chunk_id}{place}: {finding.problem}")
         if finding.proposal is not None:
-            lines.append(f"  {'better' if finding.sure else 'perhaps'}: {finding.proposal}")
+            better = "better" if finding.sure else "perhaps"
+            lines.append(f"  {better}: {finding.proposal or 'no rule'}")
     counts = Counter(finding.severity for finding in findings)
     figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
     lines.append(f"{collection}: {counted(rules, 'rule')}, {figures}")

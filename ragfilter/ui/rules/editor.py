@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding, lint
-from ragfilter.rules.rule import parse, pretty, template
+from ragfilter.rules.rule import parse, template
 from ragfilter.rules.sibling import propose
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.panels import draft_note, drafting
@@ -250,7 +250,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
                 "Mend",
                 key=f"rule-mend-{number}",
                 on_click=saving.put,
-                args=(chunk.id, pretty(parse(finding.proposal)), chunk.rule),
+                args=(chunk.id, saving.shown(finding.proposal), chunk.rule),
                 help="Puts the mended rule into the editor. Nothing is saved.",
             )
 
