@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import TypeVar
 
 import streamlit as st
 
@@ -18,6 +19,8 @@ from ragfilter.rules.overview import Filter, Listing, Row, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
+
+T = TypeVar("T")
 
 TITLE_WIDTH = 44
 """Characters of a title in a table; a longer one is shortened before its distinctive end."""
@@ -155,6 +158,31 @@ def forget_order() -> None:
 def selected(desk: Desk) -> tuple[Row, ...]:
     """The rows that the filter currently admits."""
     return listing(desk).find(wanted())
+
+
+def find(
+    work: Desk, key: str, rows: Sequence[T], ids_of: Callable[[T], Sequence[str]], about: str
+) -> Sequence[T]:
+    """Draw a search field. Returns the rows with a chunk that has all the words in title or id."""
+    sought = st.text_input(
+        "Find a chunk",
+        key=key,
+        persist_state="session",
+        icon=":material/search:",
+        placeholder="Title or id",
+        help=about,
+        width=200,
+    )
+    words = (sought or "").casefold().split()
+    if not words:
+        return rows
+
+    def has_words(chunk_id: str) -> bool:
+        chunk = work.chunks.get(chunk_id)
+        text = f"{chunk.title if chunk else ''}\n{chunk_id}".casefold()
+        return all(word in text for word in words)
+
+    return [row for row in rows if any(map(has_words, ids_of(row)))]
 
 
 def turn(place: int) -> None:

@@ -42,8 +42,12 @@ def labels(work: Desk) -> Labels | None:
 
 def history(work: Desk) -> Labels | None:
     """The most recently asked questions, without labels; None if there are none."""
-    every = work.resources.bench.labels.queries(work.collection, ASKED)
+    every = _asked(work)
     return Labels(dict(list(every.items())[-MOST_ASKED:]), {}) if every else None
+
+
+def _asked(work: Desk) -> dict[str, str]:
+    return work.resources.bench.labels.queries(work.collection, ASKED)
 
 
 def mark(work: Desk) -> int:
@@ -108,7 +112,11 @@ def told(work: Desk, *, asked: bool = False) -> bool:
         st.error(message(job.failure), title="The questions could not be gathered")
         st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
         return False
-    found = None if asked else labels(work)
+    if asked:
+        if (count := len(_asked(work))) > MOST_ASKED:
+            say.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
+        return True
+    found = labels(work)
     if found is not None and len(found.qrels) > MOST_LABELLED:
         say.aside(
             f"Measured on the first {MOST_LABELLED} of {len(found.qrels):,} labelled questions."

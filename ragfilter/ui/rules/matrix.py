@@ -18,10 +18,11 @@ from ragfilter.rules.rule import parse, written
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import numbers, say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import desk, labelled
+from ragfilter.ui.rules import desk, labelled, pages
 from ragfilter.ui.rules.desk import Desk
 
 CHOSEN, SOURCE, MISTAKE = "matrix-rule", "matrix-source", "labels-mistake"
+FIND, PAGE_AT = "matrix-find", "matrix-page"
 SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
 HELP = {
     "queries": "Questions for which the rule decides a chunk that was retrieved.",
@@ -106,10 +107,10 @@ def draw(work: Desk) -> None:
         )
         fell = f"; {made.waiting:,} fell back for lack of rerank scores" if made.waiting else ""
         say.aside(f"{numbers.count(len(made.rules))} rules over {over}{fell}.")
-        names = [_chunks(work, row.chunk_ids) for row in made.rules]
-        briefs = [brief(row.rule) for row in made.rules]
-        _table("matrix-table", "chunk", names, made.rules, briefs)
-        _parts(work, made, asked)
+        shown = _shown(work, made.rules)
+        names = [_chunks(work, row.chunk_ids) for row in shown]
+        _table("matrix-table", "chunk", names, shown, [brief(row.rule) for row in shown])
+        _parts(work, shown, asked)
     if made.crowding:
         say.aside("Chunks without a rule that crowd results: often retrieved, labelled irrelevant")
         st.dataframe(
@@ -164,6 +165,16 @@ def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -
     return ""
 
 
+def _shown(work: Desk, rules: Sequence[RuleRow]) -> Sequence[RuleRow]:
+    """Draw the search and the page selector. Returns the rules of the page."""
+    with st.container(key="matrix-pager", horizontal=True, vertical_alignment="bottom"):
+        found = desk.find(
+            work, FIND, rules, lambda row: row.chunk_ids,
+            "Shows only rules of chunks that contain all of these words in title or id.",
+        )  # fmt: skip
+        return found[pages.choose(PAGE_AT, len(found), desk.PAGE)]
+
+
 def _chunks(work: Desk, ids: Sequence[str]) -> str:
     chunk = work.chunks.get(ids[0])
     name = short_title(ids[0] if chunk is None else chunk.name, desk.TITLE_WIDTH)
@@ -199,8 +210,8 @@ def _table(
     )
 
 
-def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
-    by_id = {row.chunk_ids[0]: row for row in made.rules}
+def _parts(work: Desk, rules: Sequence[RuleRow], asked: Labelled) -> None:
+    by_id = {row.chunk_ids[0]: row for row in rules}
     with st.container(key="matrix-one", horizontal=True, vertical_alignment="bottom", gap="small"):
         chosen = st.selectbox(
             "One rule by group and term",
@@ -209,7 +220,7 @@ def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
             key=CHOSEN,
             format_func=lambda i: _chunks(work, by_id[i].chunk_ids),
             placeholder="Choose a chunk",
-            help="What each group and term of its rule does.",
+            help="What each group and term of its rule does. Offers the rules in the table.",
         )
         if chosen is not None:
             st.button(

@@ -4,6 +4,7 @@ occur, which are missing and what comes nearest. Or drop a file of expectations.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import pandas as pd
 import streamlit as st
@@ -16,7 +17,7 @@ from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import expected
+from ragfilter.ui.rules import desk, expected
 from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
@@ -63,7 +64,10 @@ def _questions(work: Desk) -> None:
         say.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
-    passes = book.count_passes(questions)
+    key = (work.collection, work.version, work.user, tuple(questions))
+    passes = work.resources.passes.get(key)
+    if passes is None:
+        passes = work.resources.passes.put(key, book.count_passes(questions))
     if book.errors:
         left_out = counted(len(book.errors), "rule")
         st.error(
@@ -75,7 +79,9 @@ def _questions(work: Desk) -> None:
     _one(work, questions, {i: rule for rule, ids in of_rule.items() for i in ids})
 
 
-def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], asked: int) -> None:
+def _table(
+    work: Desk, of_rule: dict[str, list[str]], passes: Mapping[str, int], asked: int
+) -> None:
     rows = sorted(
         ((ids[0], len(ids), passes[rule]) for rule, ids in of_rule.items()),
         key=lambda row: (-row[2], row[0]),
@@ -137,19 +143,16 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
             format_func=lambda i: questions[i] if i < len(questions) else "",
             help="The question to look at closely.",
         )
-        sought = st.text_input(
-            "Find a chunk",
-            key=FIND,
-            persist_state="session",
-            icon=":material/search:",
-            placeholder="Title or id",
-            help="Offers only chunks that contain all of these words in title or id.",
-            width=200,
-        )
-        found = _found(work, sought or "", rules)
+        found = desk.find(
+            work, FIND, list(rules), lambda i: (i,),
+            "Offers only chunks that contain all of these words in title or id.",
+        )  # fmt: skip
         chunk_id = st.selectbox(
             "Chunk",
-            _near(questions[at] if at is not None and at < len(questions) else "", found),
+            _near(
+                questions[at] if at is not None and at < len(questions) else "",
+                {i: rules[i] for i in found},
+            ),
             key=CHUNK,
             format_func=lambda i: work.chunks[i].name,
             help="A chunk that has a rule: the one that is open under Chunks first, then those "
@@ -163,15 +166,6 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
         st.error(message(str(error)))
         return
     html.draw(_explained(made, whole(questions[at])))
-
-
-def _found(work: Desk, sought: str, rules: dict[str, str]) -> dict[str, str]:
-    """The rules of the chunks whose title or id contains all the words searched for."""
-    words = sought.casefold().split()
-    if not words:
-        return rules
-    named = ((i, f"{work.chunks[i].title}\n{i}".casefold()) for i in rules)
-    return {i: rules[i] for i, text in named if all(word in text for word in words)}
 
 
 def _near(question: str, rules: dict[str, str]) -> list[str]:

@@ -6,6 +6,7 @@ None of it is in session state. All sessions share it, so the keys say what a va
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,8 @@ class Resources:
     renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
+    passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
+    """How many pasted questions meet each rule."""
     checks: Checks = field(default_factory=Checks)
     measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
