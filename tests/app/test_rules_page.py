@@ -12,10 +12,13 @@ import pytest
 from rules_page import open_rules, settled, typing
 
 from ragfilter.evaluate import labels
+from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import Checks
-from ragfilter.ui.rules import desk, effect, tester
+from ragfilter.ui.rules import desk, effect, families, labelled, tester
+from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import background, resources
 
 pytestmark = pytest.mark.model
@@ -412,10 +415,48 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert {i: stored(i) for i in after} == {i: before[i] for i in after}
 
 
+def test_one_proposal_shows_what_it_does_and_is_accepted_alone(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offer(chunk: Chunk, rule: str, *others: Any) -> Offer:
+        return Offer(chunk, '{"contain":"wizard"}' if chunk.id == MATRIX else rule, *others)
+
+    monkeypatch.setattr(families, "Offer", offer)
+    settled(choose_part(page, "Suggest"))
+    settled(settled(page.press("suggest-find")))
+    family = page.at.selectbox(key="suggest-family")
+    (clerics,) = [i for i, name in enumerate(family.options) if "CLERICS" in name]
+    family.select_index(clerics)
+    page.run()
+    bench = resources.open_resources().bench
+    for chunk_id, loses in ((MATRIX, True), ("attack-matrix-clerics-ac-7", False)):
+        before = stored(chunk_id)
+        page.at.selectbox(key="suggest-one").set_value(chunk_id)
+        page.run()
+        _, shown = [text for text in page.html if "labelled question" in text and "would" in text]
+        assert ("loses relevant" in shown and "recall" in shown) is loses
+        assert page.at.button(key="suggest-one-accept").disabled is loses
+        if loses:
+            page.at.checkbox(key="suggest-one-sure").check()
+            page.run()
+        page.press("suggest-one-accept")
+        assert "Saved: 1 rule, accept proposals." in told(page)
+        assert stored(chunk_id) not in (None, before)
+        edits.undo(bench.collection("demo"), bench.journal, who="test", chunk_id=chunk_id)
+        assert stored(chunk_id) == before
+
+
 def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -> None:
     settled(choose_part(page, "Matrix"))
     (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
-    assert len(frame) == 123
+    # Only one page is sent, and only its rules are offered.
+    assert "123 rules over" in told(page)
+    assert len(frame) == len(page.at.selectbox(key="matrix-rule").options) == 50
+    assert page.at.pagination(key="matrix-page").num_pages == 3
+    page.at.text_input(key="matrix-find").set_value("attack-matrix-clerics-ac")
+    page.run()
+    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    assert len(frame) == 21
     page.at.selectbox(key="matrix-rule").set_value(MATRIX)
     page.run()
     frames = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
@@ -455,6 +496,12 @@ def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
         ["warning", "spread", "if meant so"]
     ]
     assert "Nothing would change." in told(page)
+    assert page.at.button(key="bulk-edit").disabled
+    (table,) = [key for key in page.at.session_state if key.startswith("bulk-findings-")]
+    page.at.session_state[table] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    page.run().press("bulk-edit")
+    assert page.at.session_state["rules-open"] == "monster-owlbear"
+    settled(choose_part(page, "Bulk"))
     page.at.multiselect(key="bulk-kinds").set_value(["spread"])
     settled(page.run())
     page.press("bulk-save")
@@ -474,7 +521,9 @@ def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
     store.set_rule("the-monk", None)
 
 
-def test_questions_that_were_asked_are_counted_apart(page: Any) -> None:
+def test_questions_that_were_asked_are_counted_apart(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     book = resources.open_resources().bench.labels
     for kept in (False, True):
         book.record_history("demo", kept)
@@ -487,14 +536,23 @@ def test_questions_that_were_asked_are_counted_apart(page: Any) -> None:
     assert sum(frame["passes"]) >= 1
     assert sum(frame["blocks"]) > 10
     assert frame["ΔF1 without"].isna().all()
+    assert "questions asked." not in told(page)
+    monkeypatch.setattr(labelled, "MOST_ASKED", 1)
+    book.remember("demo", "What is an owlbear?")
+    settled(page.run())
+    assert "Measured on the last 1 of 2 questions asked." in told(page)
 
 
-def test_the_tester_says_what_was_found_and_what_came_nearest(page: Any) -> None:
+def test_the_tester_says_what_was_found_and_what_came_nearest(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     choose_part(page, "Tester")
     assert "No questions yet." in told(page)
     page.at.text_area(key="tester-text").set_value("cleric vs armor clas 6\nmonk AC 6\n\n")
     page.run()
     assert "2 questions, 123 rules" in told(page)
+    # A long log is not read again at every click.
+    monkeypatch.setattr(RuleBook, "count_passes", None)
     page.at.selectbox(key="tester-chunk").set_value(MATRIX)
     page.run()
     assert "The chunk is blocked" in told(page)

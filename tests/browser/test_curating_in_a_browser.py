@@ -66,7 +66,7 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
         tab.page.get_by_role("option", name=re.compile(f"ATTACK MATRIX FOR {caste}")).click()
         accept = tab.rest().keyed("suggest-accept", "button")
         expect(accept).to_have_text(re.compile("Accept 21 rules"))
-        expect(effect).to_contain_text("labelled question")
+        expect(effect.first).to_contain_text("labelled question")
         expect(effect.locator(".rf-lost")).to_have_count(0)
         tab.rest().click("suggest-accept")
         expect(tab.page.get_by_text("Saved: 21 rules")).to_be_visible()

@@ -41,7 +41,8 @@ def suggest(
         bool,
         typer.Option(
             "--families",
-            help="Draft rules for chunks whose titles differ in a value; needs no LLM.",
+            help="Draft rules that tell similar chunks apart: those with titles or texts of one "
+            "pattern, or close vectors, that differ in a few values. Needs no LLM.",
         ),
     ] = False,
     queries: Annotated[
@@ -60,7 +61,8 @@ def suggest(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Append each draft to this file (JSONL). Chunks already in it are skipped."
+            help="Write the drafts to this file (JSONL). With --llm, they are appended, and chunks "
+            "already in it are skipped. With --families, the file must not exist yet."
         ),
     ] = None,
     timeout: Annotated[

@@ -18,6 +18,7 @@ from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, diff, effect, labelled, outcome
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
@@ -99,7 +100,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
     )
     listed = [finding for finding in found if not kinds or finding.kind in kinds]
     shown = listed[:MOST_FINDINGS]
-    st.dataframe(
+    row = grid.picked(
         pd.DataFrame(
             {
                 "severity": [finding.severity for finding in shown],
@@ -113,10 +114,18 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
                 "mend": [_mend(finding) for finding in shown],
             }
         ),
-        key="bulk-findings",
-        hide_index=True,
+        [f"{finding.chunk_id} {finding.kind} {finding.place}" for finding in shown],
+        name="bulk-findings",
         height=min(36 * (len(listed) + 1), 320),
-        column_config={"finding": st.column_config.TextColumn(width="large")},
+        columns={"finding": st.column_config.TextColumn(width="large")},
+    )
+    st.button(
+        "Edit the chosen chunk",
+        key="bulk-edit",
+        on_click=desk.edit,
+        args=() if row is None else (shown[row].chunk_id,),
+        disabled=row is None,
+        help="Click a finding first. Opens its chunk under Chunks.",
     )
     if len(listed) > MOST_FINDINGS:
         say.aside(f"and {len(listed) - MOST_FINDINGS:,} more")

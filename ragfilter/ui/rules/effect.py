@@ -32,9 +32,10 @@ def preview(work: Desk, chunk: Chunk, rule: str | None) -> None:
         labelled.told(work)
 
 
-def of_changes(work: Desk, changes: Changes) -> Effect | None:
-    """Draw what `changes` would do. Returns None if that is not known (yet)."""
-    known = labelled.gathered(work) if labelled.told(work) else None
+def of_changes(work: Desk, changes: Changes, *, again: bool = False) -> Effect | None:
+    """Draw what `changes` would do. Returns None if that is not known (yet). `again`: the page
+    already says which questions there are."""
+    known = labelled.gathered(work) if again or labelled.told(work) else None
     if known is None:
         return None
     effect = known.effect(changes)
@@ -42,10 +43,11 @@ def of_changes(work: Desk, changes: Changes) -> Effect | None:
     return effect
 
 
-def confirm(work: Desk, changes: Changes, key: str) -> bool:
+def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> bool:
     """Draw what `changes` would do, and return whether they may be saved. Asks for confirmation if
-    a labelled question would lose a chunk it needs, or if the effect is not known yet."""
-    effect = of_changes(work, changes)
+    a labelled question would lose a chunk it needs, or if the effect is not known yet. `again` as
+    in `of_changes`."""
+    effect = of_changes(work, changes, again=again)
     if st.session_state.get(f"{key}-of") != changes:
         # The earlier confirmation was for other changes.
         st.session_state.update({f"{key}-of": dict(changes), key: False, f"{key}-unknown": False})

@@ -120,18 +120,15 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
         return
     each = by_id[chosen]
     stored = work.chunks[each.chunk.id].rule
-    spoilt = effect.spoilt(work, {each.chunk.id: each.rule}) if stored != each.rule else ""
-    if spoilt:
-        st.error(message(spoilt))
-    # Keyed by chunk, so that a confirmation holds for that chunk only.
-    sure = not spoilt or st.checkbox("Accept it anyway", key=f"{ONE_SURE}-{chosen}")
+    changed = stored != each.rule
+    sure = changed and effect.confirm(work, {each.chunk.id: each.rule}, ONE_SURE, again=True)
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
         st.button(
             "Accept this one",
             key="suggest-one-accept",
             on_click=_accept,
             args=(work, [each]),
-            disabled=stored == each.rule or not sure,
+            disabled=not sure,
             help="Saves this rule alone.",
         )
         st.button(
