@@ -39,6 +39,10 @@ AS_TUNED = {
     "cutoff.max_results": 10,
     "cutoff.tuned_on": TUNED.to_json(),
 }
+SHARED = {
+    "cutoff.strategy": "otsu",
+    "cutoff.tuned_on": TUNED.model_copy(update={"strategy": "otsu", "values": {}}).to_json(),
+}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,14 @@ AS_TUNED = {
         ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": UNNAMED}, OTHER,
          "The cutoff was learned on hits without a collection name, not on this collection."),
         ("full", AS_TUNED, DEMO, ""),
-        ("full", AS_TUNED, OTHER, "The cutoff was tuned on demo, not on this collection."),
+        ("full", AS_TUNED, OTHER, "The settings were tuned on demo, not on this collection."),
+        # re-indexed; shares have no scale, so they are not refused
+        ("full", SHARED, DEMO, ""),
+        ("full", SHARED, Fit("demo", "other", "l2"),
+         "The settings were tuned on demo (all-MiniLM-L6-v2, l2), not with other, l2."),
+        ("full", SHARED, Fit("demo", "all-MiniLM-L6-v2", "cosine"),
+         "The settings were tuned on demo (all-MiniLM-L6-v2, l2), not with all-MiniLM-L6-v2, "
+         "cosine."),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
     ],
 )  # fmt: skip

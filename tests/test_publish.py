@@ -215,6 +215,13 @@ def test_the_command_asks_as_the_same_user(user: User, options: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("page", "named"), [("run", True), ("duel", True), ("query", False), ("two", False)]
+)
+def test_what_is_measured_names_the_version_of_its_labels(page: str, named: bool) -> None:
+    assert ("labels version l1" in Tags(pages()[page]).text) == named
+
+
+@pytest.mark.parametrize(
     ("page", "command"),
     [("two", "ragfilter query"), ("duel", "ragfilter runs new")],
 )

@@ -27,6 +27,7 @@ from ragfilter.protocols import Progress
 from ragfilter.report.fitted import learned_elsewhere
 from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
+from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.text.pace import Pace, in_words
@@ -154,8 +155,10 @@ def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
 
 
 def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
-    """Warn if the cutoff was learned on another collection."""
-    if told := learned_elsewhere(settings, backends.collection.name):
+    """Warn if the settings were learned or tuned on another collection, model or space."""
+    collection = backends.collection
+    here = Fit(collection.name, backends.embedder.name, collection.space)
+    if told := learned_elsewhere(settings, here):
         log.warning("%s", told)
 
 

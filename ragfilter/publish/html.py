@@ -38,6 +38,7 @@ class Origin:
     space: str
     user: User
     at: datetime
+    labels: str = ""
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -45,6 +46,7 @@ class Origin:
         return (
             ("collection", f"{self.collection}, version {self.collection_version}"),
             ("embedding model", f"{self.model}, {self.space}"),
+            *([("labels", f"version {self.labels}")] if self.labels else []),
             ("seen as", viewed(self.user)),
             ("made", f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC by ragfilter {__version__}"),
         )
@@ -54,8 +56,9 @@ def origin_of(run: Run) -> Origin:
     """The origin of a run's figures."""
     plan = run.plan
     return Origin(
-        plan.collection, plan.collection_version, plan.model, plan.space, plan.viewer, run.at
-    )
+        plan.collection, plan.collection_version, plan.model, plan.space, plan.viewer, run.at,
+        plan.labels_version,
+    )  # fmt: skip
 
 
 def render(template: str, **values: Any) -> str:

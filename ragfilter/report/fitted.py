@@ -17,19 +17,26 @@ SCALES = ("distance", "similarity")
 it as a probability (docs/tuning.md)."""
 
 
-def learned_elsewhere(settings: Settings, collection: str) -> str:
-    """A sentence if the cutoff was learned or tuned on another collection; empty otherwise."""
+def learned_elsewhere(settings: Settings, here: Fit) -> str:
+    """A sentence if the cutoff was learned, or the settings were tuned, on another collection, or
+    with another model or space; empty otherwise."""
     found = origin(settings)
-    if found is None or found.collection == collection:
+    if found is None:
         return ""
-    how = "learned" if isinstance(found, Calibration) else "tuned"
-    return f"The cutoff was {how} on {found.place}, not on this collection."
+    learned = isinstance(found, Calibration)
+    what = "The cutoff was learned" if learned else "The settings were tuned"
+    if found.collection != here.collection:
+        return f"{what} on {found.place}, not on this collection."
+    there = Fit(found.collection, found.embedder or here.embedder, found.space)
+    if there != here:
+        return f"{what} on {there.words}, not with {here.embedder}, {here.space}."
+    return ""
 
 
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
     """A sentence about thresholds that still have the values of profile `name` and were not fitted
     to what is `here`; empty if there are none."""
-    told = learned_elsewhere(settings, here.collection)
+    told = learned_elsewhere(settings, here)
     if told:
         return told
     chosen = profile(name)
