@@ -226,6 +226,15 @@ def test_profiles_and_settings_are_compared_with_a_plain_search(
     assert [s["side"] for s in made["sides"]] == ["unfiltered, k 4", "adaptive-gap", "query-must"]
     assert [s["kept"] for s in made["sides"]] == [4, 5, 4]
     assert [row["id"] for row in made["per_query"]] == ["first"] * 3
+    assert [(each["a"], each["b"]) for each in made["pairs"]] == [
+        ("unfiltered, k 4", "adaptive-gap"), ("unfiltered, k 4", "query-must"),
+        ("adaptive-gap", "query-must"),
+    ]  # fmt: skip
+    f1 = {row["side"]: row["f1"] for row in made["per_query"]}
+    for each in made["pairs"]:
+        gain = f1[each["b"]] - f1[each["a"]]
+        assert each["gain"]["f1"] == pytest.approx(gain)
+        assert (each["wins"], each["losses"]) == (int(gain > 0), int(gain < 0))
     assert made["per_query"][2]["ids"] == ["0", "1", "2", "3"]
 
     vary = ["--vary", "cutoff.max_results=1", "--vary", "", "--vary",
@@ -249,6 +258,8 @@ def test_with_and_without_the_judge(
     bench(llm(serve))
     assert main(["compare", *files, "-p", "llm-filter", *FOUR]) == 0
     shown = capsys.readouterr().out
+    assert "llm-filter against unfiltered, k 4, F1 over 2 queries: 2 better, 0 worse" in shown
+    assert "(paired permutation test)" in shown
     assert re.search(r"^unfiltered, k 4 +4\.0 +0\.625 +1\.000", shown, re.MULTILINE)
     assert re.search(
         r"^llm-filter +2\.5 +1\.000 +1\.000 +1\.000 +1\.000 +100\.0%", shown, re.MULTILINE
@@ -263,6 +274,7 @@ def test_without_labels_there_is_the_rest(
     made = printed(capsys)
     assert {row["id"] for row in made["per_query"]} == set(TEXTS)
     assert made["sides"][0]["precision"] is None
+    assert made["pairs"] == []
     assert made["sides"][0]["kept"] == 4
     assert main(["compare", *files[:4], "--except", "first", "--only", "first"]) == 0
     assert "means over 0 queries" in capsys.readouterr().out

@@ -5,7 +5,7 @@ Source: docs/design.md#evaluate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,11 +31,11 @@ from ragfilter.cli.options import (
     WithLlm,
     in_words,
 )
+from ragfilter.cli.sides import paired_text
 from ragfilter.cli.table import table as columns
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import paired, told
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.paired import Paired
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import (
     ABOUT_LAYERS,
@@ -47,7 +47,7 @@ from ragfilter.evaluate.table import (
     table,
 )
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
-from ragfilter.text.numbers import counted, money, p_value, signed
+from ragfilter.text.numbers import counted, money
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
@@ -176,7 +176,8 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, as_json: Json 
             for side in records
             for each in side
         }
-        parts.emit(paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names) + lines)
+        said = paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names, changes=10)
+        parts.emit(said + lines)
 
 
 def head(run: Run) -> dict[str, Any]:
@@ -218,22 +219,6 @@ def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
         | {measure: float(figures[measure][place]) for measure in MEASURES}
         for place, each in enumerate(records)
     ]
-
-
-def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
-    """A comparison as text; `names` has the name of each query by id."""
-    if not made.queries:
-        return "The two runs have no queries in common.\n"
-    gain = made.gain
-    lines = [
-        f"{b} against {a}, F1 over {counted(made.queries, 'query')}: {made.wins} better, "
-        f"{made.losses} worse, {made.ties} the same",
-        f"mean {told.gain(gain)}, {p_value(made.p_value)} (paired permutation test)",
-    ]
-    if made.worst is not None and made.worst[1] < 0:
-        lines.append(f"largest loss: {names[made.worst[0]]}, {signed(made.worst[1])}")
-    lines += [f"  {signed(change)}  {names[i]}" for i, change in made.changes[:10] if change]
-    return "\n".join(lines) + "\n"
 
 
 def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:

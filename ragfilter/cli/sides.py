@@ -5,7 +5,7 @@ If they are stopped early (Ctrl+C, a failure), both print the finished measureme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,13 @@ from ragfilter.cli import parts
 from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
 from ragfilter.cli.options import Place
 from ragfilter.cli.table import percent, table
+from ragfilter.evaluate import paired, told
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, measure
+from ragfilter.evaluate.paired import Paired
+from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, measure, pairs
 from ragfilter.model import User
 from ragfilter.report import short_title
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, p_value, signed
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -86,9 +88,12 @@ def measure_sides(
 
 
 def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, Any]:
-    """The result as plain values: means by side, then every measurement."""
+    """The result as plain values: means by side, sides in pairs, then every measurement."""
     return {
         "sides": [asdict(side) for side in means(measured, sides)],
+        "pairs": [
+            {"a": a, "b": b} | paired.document(made) for a, b, made in pairs(measured, sides)
+        ],
         "per_query": [_document(one) for one in measured],
     }
 
@@ -96,16 +101,35 @@ def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, A
 def text(
     measured: Sequence[Measured], sides: Sequence[Side], collection: str, *, total: int
 ) -> str:
-    """The means of every side, then every measurement, with a note if some of `total` are
-    missing."""
+    """The means of every side, each two sides in pairs, then every measurement, with a note if some
+    of `total` are missing."""
     every = means(measured, sides)
     n = every[0].queries if every else 0
     head = f"{collection}: means over {counted(n, 'query')}"
     if len(measured) < total:
         head += f"; stopped after {len(measured)} of {total} measurements"
     lines = [head, "", table(HEAD, [_means(one) for one in every])]
+    names = {one.id: query_name(one.id, one.query, ID_WIDTH) for one in measured}
+    lines += [paired_text(made, a, b, names) for a, b, made in pairs(measured, sides)]
     lines.append(table(QUERY_HEAD, [_row(one) for one in measured]))
     return "\n".join(lines)
+
+
+def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str], *, changes: int = 0) -> str:
+    """A comparison as text, with the queries that changed most; `names` has the name of each query
+    by id."""
+    if not made.queries:
+        return "The two runs have no queries in common.\n"
+    gain = made.gain
+    lines = [
+        f"{b} against {a}, F1 over {counted(made.queries, 'query')}: {made.wins} better, "
+        f"{made.losses} worse, {made.ties} the same",
+        f"mean {told.gain(gain)}, {p_value(made.p_value)} (paired permutation test)",
+    ]
+    if made.worst is not None and made.worst[1] < 0:
+        lines.append(f"largest loss: {names[made.worst[0]]}, {signed(made.worst[1])}")
+    lines += [f"  {signed(change)}  {names[i]}" for i, change in made.changes[:changes] if change]
+    return "\n".join(lines) + "\n"
 
 
 def _means(one: SideMeans) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import fmean
 from time import perf_counter
 
@@ -25,6 +26,7 @@ from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, mean_of, noise_reduction
+from ragfilter.evaluate.paired import Paired, compare
 from ragfilter.evaluate.run import kept_of
 from ragfilter.judge import call
 from ragfilter.layers.registry import SWITCHES
@@ -154,6 +156,19 @@ def means(measured: Sequence[Measured], sides: Sequence[Side]) -> tuple[SideMean
         _side_means(name, [one for one in measured if one.side == name and one.id in whole])
         for name in names
     )
+
+
+def pairs(measured: Sequence[Measured], sides: Sequence[Side]) -> Iterator[tuple[str, str, Paired]]:
+    """Every side beside each one before it: their names and how F1 differs, over the labelled
+    queries that both have. Nothing without labels."""
+    f1 = {
+        side.name: {o.id: o.scores.f1 for o in measured if o.side == side.name and o.scores}
+        for side in sides
+    }
+    for a, b in combinations(f1, 2):
+        made = compare(f1[a], f1[b])
+        if made.queries:
+            yield a, b, made
 
 
 def _measure(
