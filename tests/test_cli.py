@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import PROCESS_S
+from faults import Handler, Serve
+from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter import workbench as bench
 from ragfilter.cli import main, parts
@@ -763,6 +765,55 @@ def test_a_failed_answer_leaves_the_result_and_says_so(
     assert made["answer"]["error"]
     assert err.startswith("ragfilter: The answer failed: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.model
+def test_a_character_that_came_in_two_pieces_is_printed_whole(
+    workspace: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
+) -> None:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for piece in ("Fire \ud83d", "\ude00 [1].", " \ud83d"):
+            handler.piece(piece)
+        handler.piece(None, "stop")
+
+    monkeypatch.setenv("OPENAI_BASE_URL", serve(behave).url)
+    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
+    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer", "--json"]
+    for cached in (False, True):
+        capsys.readouterr()
+        assert main([*args, "--data-dir", str(workspace)]) == 0
+        answer = printed(capsys)["answer"]
+        assert (answer["text"], answer["cached"]) == ("Fire 😀 [1]. \ufffd", cached)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("damage", [b"\x00", b"\xa5"], ids=["zeros", "noise"])
+def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
+) -> None:
+    shutil.copytree(workspace, tmp_path / "ws")
+    with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+        edits.save(
+            opened.collection("small"), opened.journal,
+            chunk_id="boat", rule='{"contain":"boat"}', expected=None, who="me",
+        )  # fmt: skip
+    path = tmp_path / "ws" / "ragfilter.db"
+    pages = path.read_bytes()
+    # The first page stays: header and schema are sound.
+    path.write_bytes(pages[:4096] + damage * (len(pages) - 4096))
+    capsys.readouterr()
+    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--data-dir", str(tmp_path / "ws")]
+    assert main([*args, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "cleric-6" in json.loads(out)["kept"]
+    assert "rules cannot be edited or restored: " in err
+    assert "malformed" in err
+    assert "from a backup, or move it away" in err
+    assert "room" not in err
 
 
 @pytest.mark.model

@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 import time
+from itertools import islice, repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,7 +42,7 @@ from ragfilter.errors import ChatError, SettingsError
 from ragfilter.judge import call
 from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.chat import MOST_EVENT_BYTES, OpenAIChat
+from ragfilter.models.chat import MOST_BODY_BYTES, MOST_EVENT_BYTES, OpenAIChat, _Body, _whole
 from ragfilter.models.reply import MOST_BYTES
 from ragfilter.protocols import Delta, Message, Usage
 
@@ -613,6 +614,36 @@ def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str
     assert failure.remedy
     assert len(text) <= MOST_BYTES
     assert server.hung_up.wait(PATIENT_S)
+
+
+@pytest.mark.parametrize(
+    ("part", "most"),
+    [
+        (b"x" * (MOST_EVENT_BYTES - 2) + b"\n\n", MOST_BODY_BYTES),
+        (b"x" * (MOST_EVENT_BYTES // 64), MOST_EVENT_BYTES),
+        (b"data: 1\r\n" * 1024, MOST_EVENT_BYTES),
+    ],
+    ids=["body", "event of one line", "event of many lines"],
+)
+def test_a_body_and_an_event_are_read_up_to_their_limits(part: bytes, most: int) -> None:
+    reading = iter(_Body(repeat(part), threading.Event()))
+    whole = most // len(part)
+    assert len(list(islice(reading, whole))) == whole
+    with pytest.raises(ChatError, match="more than") as error:
+        next(reading)
+    assert error.value.kind == "interrupted"
+
+
+def test_an_answer_in_one_document_is_read_up_to_the_limit_of_an_event() -> None:
+    answer = json.dumps({"choices": [{"message": {"content": "Fire."}}]}).encode()
+
+    def read(size: int) -> Any:
+        padded = answer + b" " * (size - len(answer))
+        return _whole(SimpleNamespace(response=SimpleNamespace(read=lambda: padded)))  # type: ignore[arg-type]
+
+    assert read(MOST_EVENT_BYTES).choices[0].message.content == "Fire."
+    with pytest.raises(ChatError, match="more than"):
+        read(MOST_EVENT_BYTES + 1)
 
 
 def test_nothing_compressed_is_asked_for(serve: Serve) -> None:

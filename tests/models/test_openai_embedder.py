@@ -77,6 +77,18 @@ def test_an_answer_that_is_no_vector_is_refused(serve: Serve, vectors: tuple[Any
     model.close()
 
 
+def test_no_other_host_is_sent_the_texts(serve: Serve) -> None:
+    other = serve(embeddings())
+    there = f"http://localhost:{other.server_port}/v1/embeddings"
+    behave: Behave = lambda handler, _: handler.reply(307, "", Location=there)  # noqa: E731
+    model = OpenAIEmbedder("tiny", api_key=KEY, base_url=url(serve, behave), timeout_s=PATIENT_S)
+    with pytest.raises(ModelError) as error:
+        model.embed(["a"])
+    assert error.value.remedy
+    assert other.asked == []
+    model.close()
+
+
 def test_a_workspace_is_indexed_and_asked_with_it(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
