@@ -11,6 +11,7 @@ frame.dress()
 html.heading("Rules", level=1)
 here = visit.begin()
 controls.choose(here)
+controls.draw_author()
 problems.notices(state.notices())
 if here.ready:
     # Loaded with the first visit.

@@ -52,7 +52,9 @@ class Places(BaseModel):
         description="Maximum size of one upload on the Collections page, after unpacking, in MB.",
     )
     user: str = Field(
-        "curator", description="Name that the journal records as the author of edits."
+        "curator",
+        description="Name recorded with labels and rule edits. Visitors of the app can give their "
+        "own.",
     )
     openai_api_key: SecretStr = Field(
         SecretStr(""), validation_alias="OPENAI_API_KEY", description="API key of the LLM endpoint."

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rules_page import open_rules
 
 from ragfilter.engine.retrieve import run
 from ragfilter.model import CutoffDetail
@@ -14,6 +15,7 @@ from ragfilter.settings.config import load
 from ragfilter.stores.labels import settle
 from ragfilter.ui.panels.labels import QUEUE
 from ragfilter.ui.session import resources
+from ragfilter.ui.session.author import MOST
 
 pytestmark = pytest.mark.model
 
@@ -79,6 +81,39 @@ def test_what_was_said_of_a_chunk_is_shown_and_can_be_changed(page: Any) -> None
     page.press("mark-0").open_chunk(first)
     assert any("curator: not relevant." in text for text in page.html)
     assert labels() == {first: 0}
+
+
+def sign(page: Any, name: str) -> Any:
+    page.at.text_input(key="author-box").set_value(name)
+    return page.run()
+
+
+def test_two_people_on_one_server_are_told_apart(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    workspace = copy_demo()
+    for name, grade in (("Ada", 2), ("  Bob  ", 0)):
+        page = sign(open_page(LINK, workspace=workspace), name)
+        first = page.ids[0]
+        page.open_chunk(first).press(f"mark-{grade}").open_chunk(first)
+    told = "Ada: relevant; Bob: not relevant. They disagree, and the last one counts."
+    assert any(told in text for text in page.html)
+
+    # The name stays with the session on every page.
+    open_rules(page)
+    assert page.at.text_input(key="author-box").value == "Bob"
+    page.press("rules-next")
+    page.at.text_area(key="rule-editor").set_value('{"contain": "strength"}')
+    page.run().press("rule-save").choose("rules-part", "History")
+    (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
+    assert list(frame["who"]) == ["Bob"]
+    sign(page, "Cy" * MOST)
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.run().press("history-undo")
+    (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
+    assert list(frame["who"]) == [("Cy" * MOST)[:MOST], "Bob"]
+    sign(page, " ")
+    assert page.at.text_input(key="author-box").value == "curator"
 
 
 def test_blind_hides_rank_and_decisions_and_mixes_the_order(page: Any) -> None:

@@ -11,6 +11,7 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.evaluate.chosen import Chosen, llm
 from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.session import background, state, waiting
+from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources
 
 STOP = "Stops after the current question. Evaluate continues from there."
@@ -36,7 +37,7 @@ def begin(asked: Chosen, profile: str, settings: Settings) -> Run:
     resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
     assert given is not None
     backends, user = resources.backends(asked.collection), state.user()
-    run = saved.begin(plan(asked, profile, settings), who=resources.deployment.user)
+    run = saved.begin(plan(asked, profile, settings), who=author())
     job = resources.runs.get(_key(run))
     if job is None or job.done:
         job = background.start(

@@ -17,6 +17,7 @@ from ragfilter.ui.look import html, numbers
 from ragfilter.ui.look.prose import quiet
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
+from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.session.visit import View
 
@@ -178,7 +179,7 @@ def marks() -> list[tuple[tuple[int, ...], str]]:
 def _judged(view: View, standing: tuple[Label, ...]) -> dict[str, int]:
     """The grades by chunk. A blind labeller gets only their own: otherwise nobody would label a
     chunk a second time, and no two labellers could be compared."""
-    me = view.resources.deployment.user
+    me = author()
     own = (label for label in standing if label.who == me) if blind() else standing
     return settle(own).get(view.asked.query.strip(), {})
 
@@ -212,10 +213,7 @@ def _mark(
     collection: str, query: str, chunk_ids: Sequence[str], grade: int, following: str | None
 ) -> None:
     try:
-        resources = open_resources()
-        made = resources.bench.labels.mark(
-            collection, query, chunk_ids, grade, who=resources.deployment.user
-        )
+        made = open_resources().bench.labels.mark(collection, query, chunk_ids, grade, who=author())
     except RagfilterError as error:
         state.notice(str(error))
         return

@@ -12,6 +12,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
+from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
 
 Names = tuple[str, str]
@@ -33,7 +34,8 @@ def draw(
         problems.show(error, retry=False)
         return
     here = on_pair((each for each in every if each.query == query.strip()), left, right)
-    mine = next((v.seen_from(left) for v in here if v.who == resources.deployment.user), None)
+    me = author()
+    mine = next((v.seen_from(left) for v in here if v.who == me), None)
     labels: dict[Choice, str] = {
         "first": f"{names[0].capitalize()} is better",
         "second": f"{names[1].capitalize()} is better",
@@ -79,9 +81,8 @@ def _vote(
     collection: str, query: str, left: Answered, right: Answered, choice: Choice
 ) -> None:  # fmt: skip
     try:
-        resources = open_resources()
-        resources.bench.preferences.vote(
-            collection, query, left, right, choice, who=resources.deployment.user
+        open_resources().bench.preferences.vote(
+            collection, query, left, right, choice, who=author()
         )
     except RagfilterError as error:
         state.notice(str(error))

@@ -22,6 +22,7 @@ from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, diff, effect, labelled, outcome
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
+from ragfilter.ui.session.author import author
 
 KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Mend findings", "Set a rule",
@@ -249,7 +250,7 @@ def save(work: Desk, rules: Rules, expected: Rules, what: str) -> None:
             bench.journal,
             rules=rules,
             expected=expected,
-            who=work.resources.deployment.user,
+            who=author(),
         )
     except RagfilterError as error:
         outcome.put(f"Not saved: {error}", good=False)

@@ -19,6 +19,7 @@ from ragfilter.ui.main import grid
 from ragfilter.ui.rules import diff, effect, labelled, outcome, pages
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
+from ragfilter.ui.session.author import author
 
 PAGE, MOST_SHOWN = 50, 20
 OPEN, DOUBT = "history-open", "history-doubt"
@@ -191,7 +192,7 @@ def _go(work: Desk, edit_id: int, again: bool, sure: bool = False) -> None:
             st.session_state[DOUBT] = Doubt(edit_id, again, changes)
             outcome.put(f"Not {word} yet. {spoilt}", good=False)
             return
-        made = act(store, journal, edit_id=edit_id, who=work.resources.deployment.user, among=among)
+        made = act(store, journal, edit_id=edit_id, who=author(), among=among)
     except RagfilterError as error:
         outcome.put(f"Not done: {error}", good=False)
     else:

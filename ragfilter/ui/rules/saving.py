@@ -22,6 +22,7 @@ from ragfilter.text.characters import whole
 from ragfilter.ui.look import prose
 from ragfilter.ui.panels import drafting
 from ragfilter.ui.session import questions, state
+from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
 
 Act = Literal["save", "undo", "redo"]
@@ -95,7 +96,7 @@ def act(
         resources = open_resources()
         store = resources.bench.collection(collection)
         version = store.version
-        journal, who = resources.bench.journal, resources.deployment.user
+        journal, who = resources.bench.journal, author()
         after = text if act == "save" else _brought_back(act, store, journal, chunk_id)
         spoilt = "" if guard is None or after is None else guard(chunk_id, after)
         if spoilt:

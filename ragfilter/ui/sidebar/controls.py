@@ -20,6 +20,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import quiet
 from ragfilter.ui.panels import clearance, costs
 from ragfilter.ui.session import collections, state
+from ragfilter.ui.session.author import MOST, author, sign
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
 from ragfilter.ui.sidebar import files, setting
@@ -106,11 +107,25 @@ def _steps() -> None:
 
 
 def draw(visit: Visit, view: View | None) -> None:
-    """Draw one card per layer, then the other settings and the actions on all of them. `view` is
-    None if there is no result."""
+    """Draw one card per layer, then the other settings, the actions on all of them and the
+    visitor's name. `view` is None if there is no result."""
     if visit.collections:
         with st.sidebar:
             _layers(visit, view)
+    draw_author()
+
+
+def draw_author() -> None:
+    """Draw the field for the visitor's name."""
+    with st.sidebar:
+        state.show("author-box", author())
+        st.text_input(
+            "Your name",
+            key="author-box",
+            max_chars=MOST,
+            on_change=_sign,
+            help="Recorded with your labels and rule edits.",
+        )
 
 
 def _layers(visit: Visit, view: View | None) -> None:
@@ -209,6 +224,10 @@ def _side_by_side(summary: Summary) -> str:
     """Draw how many hits each strategy would keep, to help choose one."""
     kept = " · ".join(f"{setting.word(name)} {n}" for name, n in summary.strategies)
     return f"keeps: {kept}" if kept else ""
+
+
+def _sign() -> None:
+    sign(st.session_state["author-box"])
 
 
 def _choose_profile() -> None:
