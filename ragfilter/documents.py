@@ -183,16 +183,20 @@ def _plain(chunk: Chunk, place: int) -> Chunk:
             f"Document {place} is a Chunk whose {wrong[0]} is {getattr(chunk, wrong[0])!r}.",
             remedy="Pass a whole number." if wrong[0] == "page" else "Pass text.",
         )
-    texts: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
-    return replace(
-        chunk,
-        **texts,
-        page=page,
-        refs=tuple(map(whole, chunk.refs)),
-        department=chunk.department and whole(chunk.department),
-        rule=chunk.rule and whole(chunk.rule),
-        metadata=plain_values(dict(chunk.metadata or {}), f"document {place}"),
-    )
+    refs, metadata = tuple(map(whole, chunk.refs)), chunk.metadata
+    made: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
+    made |= {
+        "page": page,
+        "refs": chunk.refs if refs == chunk.refs else refs,
+        "department": chunk.department and whole(chunk.department),
+        "rule": chunk.rule and whole(chunk.rule),
+        "metadata": metadata
+        if metadata == {}
+        else plain_values(dict(metadata or {}), f"document {place}"),
+    }
+    # Most chunks need no copy, and copying takes longer than looking.
+    changed = {name: value for name, value in made.items() if value is not getattr(chunk, name)}
+    return replace(chunk, **changed) if changed else chunk
 
 
 def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:

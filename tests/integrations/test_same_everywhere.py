@@ -113,10 +113,11 @@ class Once:
 
 
 @pytest.fixture
-def searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is asked once for every combination of vector, number, ids and condition, since
-    nothing is written."""
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is asked once for every combination of vector, number, ids and condition, and once
+    for each chunk, since nothing is written."""
     real, known = ChromaCollection.nearest, dict[object, list[tuple[str, float]]]()
+    chunks_of, chunks = ChromaCollection.chunks, dict[str, rf.Chunk]()
 
     def nearest(
         self: ChromaCollection,
@@ -131,7 +132,13 @@ def searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
             known[key] = real(self, vector, n, ids=ids, where=where)
         return [*known[key]]
 
+    def read(self: ChromaCollection, ids: Sequence[str]) -> dict[str, rf.Chunk]:
+        if missing := [i for i in ids if i not in chunks]:
+            chunks.update(chunks_of(self, missing))
+        return {i: chunks[i] for i in ids if i in chunks}
+
     monkeypatch.setattr(ChromaCollection, "nearest", nearest)
+    monkeypatch.setattr(ChromaCollection, "chunks", read)
 
 
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
@@ -143,7 +150,7 @@ def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> l
 
 
 @pytest.mark.model
-@pytest.mark.usefixtures("searched_once")
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize(("user", "profiles"), USERS)
 def test_all_keep_the_same_chunks_in_the_same_order(
     copy_demo: Callable[[], Path], user: rf.User, profiles: Sequence[str]
