@@ -106,6 +106,28 @@ def test_where_prices_are_set_the_cost_has_its_interval(
     assert (ends[0] - 5e-4 <= table["cost"]).all()
 
 
+def test_a_question_opens_with_the_settings_of_the_run(page: Any) -> None:
+    page.at.selectbox(key="query-set-box").set_value("few")
+    page.slide("cutoff.max_results", 3).press("evaluate").choose("view", "Questions")
+    page.slide("cutoff.max_results", 7)
+    table = page.at.dataframe[0]
+    question = table.value["question"].iloc[1]
+    page.at.session_state[table.key] = {"selection": {"rows": [1], "columns": [], "cells": []}}
+    page.run()
+    assert page.changes == {"cutoff.max_results": 3}
+    assert page.at.text_input(key="question").value == question
+
+
+def test_the_report_of_a_run_is_offered(
+    measured: Any, downloads: dict[str, Callable[[], str]]
+) -> None:
+    measured.run()
+    made = downloads[f"ragfilter-run-{measured.at.session_state['run']}.html"]()
+    f1 = measured.at.dataframe[0].value.set_index("settings").loc["otsu", "F1"]
+    assert "otsu" in made
+    assert f"{f1:.3f}" in made
+
+
 def test_a_run_leads_to_compare(measured: Any) -> None:
     measured.press("evaluate-compare")
     number = measured.at.session_state["run"]
