@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES
 from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
 from ragfilter.evaluate.sweep import sweep
+from ragfilter.evaluate.tune import RECORD
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
@@ -76,6 +78,13 @@ class Map:
             return row
         column = int(np.argmin(np.abs(np.array(self.ys) - settings.get(self.y.path))))
         return row * len(self.ys) + column
+
+    def place_of(self, other: Settings, settings: Settings) -> int | None:
+        """The flat index of settings that differ from the current ones only in the axes and their
+        record; None if they differ elsewhere, or are not on the map."""
+        moved = {path: other.get(path) for path in (*self.values(0), RECORD)}
+        same = self.holds(other) and _with(settings, moved) == other
+        return self.nearest(other) if same else None
 
     def holds(self, settings: Settings) -> bool:
         """Whether the current settings are on the map."""
@@ -176,7 +185,7 @@ def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _with(settings: Settings, values: dict[str, float | int]) -> Settings | None:
+def _with(settings: Settings, values: dict[str, Any]) -> Settings | None:
     """The settings with these values; None if they are invalid."""
     try:
         return settings.with_values(values)

@@ -7,6 +7,7 @@ import pytest
 
 from ragfilter.cli.sweep import document, text
 from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, make, usual
+from ragfilter.evaluate.tune import RECORD
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import field
@@ -115,6 +116,24 @@ def test_the_context_budget_is_tried_from_its_least_by_factors() -> None:
     # The first chunk is always included, and the smallest budget has no room for another.
     assert made.at(0)["kept"] == 1.0
     assert made.at(len(made.xs) - 1)["kept"] == 2.0
+
+
+def test_the_place_before_a_click_is_marked() -> None:
+    made = make(POOLS, QRELS, GAP, PUBLIC, THRESHOLD, OFFSET)
+    was, there = made.nearest(GAP), 40
+    clicked = GAP.with_values({**made.values(there), RECORD: ""})
+    assert made.place_of(GAP, clicked) == was
+    # Its figures are not on this map.
+    assert made.place_of(GAP.with_values({"cutoff.max_results": 9}), clicked) is None
+    assert made.place_of(GAP.with_values({THRESHOLD: 0.1234}), clicked) is None
+    figure = plots.heatmap(made, "f1", there, 0, was, dark=False)
+    marks = {each["name"]: (each["x"], each["y"]) for each in figure["data"][1:]}
+    assert marks["before the click"] == ([GAP.get(THRESHOLD)], [GAP.get(OFFSET)])
+    assert marks["in force"] != marks["before the click"]
+    front = plots.front(made, there, 0, was, dark=False)["data"]
+    assert "before the click" in {each["name"] for each in front}
+    alone = plots.heatmap(made, "f1", there, 0, dark=False)["data"]
+    assert "before the click" not in {each.get("name") for each in alone}
 
 
 def test_the_map_is_drawn_as_squares_that_name_their_place() -> None:

@@ -16,19 +16,25 @@ from ragfilter.ui.session import state
 from ragfilter.ui.tune.gathered import Gathered
 
 
-def remember(before: Settings) -> None:
+def remember(old: Settings) -> None:
     """Remember the settings that a click replaced."""
-    st.session_state.before_click = before
+    st.session_state.before_click = old
+
+
+def before() -> Settings | None:
+    """The settings that the last click replaced, if there was one."""
+    found: Settings | None = st.session_state.get("before_click")
+    return found
 
 
 def draw(found: Gathered, settings: Settings) -> None:
     """Draw the questions that keep other chunks than before the last click, worst first. A click on
     a row opens the question."""
-    before = st.session_state.get("before_click")
-    if before is None or before == settings:
+    old = before()
+    if old is None or old == settings:
         say.empty("No click yet.", "Click the map to list the questions whose kept chunks change.")
         return
-    made = changes(found.pools, found.labels.qrels, before, settings, state.user())
+    made = changes(found.pools, found.labels.qrels, old, settings, state.user())
     every = len(found.pools)
     if not made:
         say.empty(f"All {every} questions keep the same chunks as before.")

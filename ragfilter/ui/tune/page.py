@@ -120,17 +120,21 @@ def _label(path: str) -> str:
 
 def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> None:
     here, best = made.nearest(settings), made.highest(measure)
+    old = changed.before()
+    before = None if old is None else made.place_of(old, settings)
+    before = None if before == here else before
     dark = st.context.theme.type == "dark"
     left, right = st.columns((1.15, 1), gap="medium")
     with left:
         st.plotly_chart(
-            plots.heatmap(made, measure, here, best, dark=dark), key="map-chart", theme=None,
+            plots.heatmap(made, measure, here, best, before, dark=dark), key="map-chart",
             on_select=lambda: _choose("map-chart", found, made), selection_mode="points",
-            config=CHART, alt=f"{plots.SHOWN[measure]} for every value of the chosen settings",
+            theme=None, config=CHART,
+            alt=f"{plots.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
         st.plotly_chart(
-            plots.front(made, here, best, dark=dark), key="front-chart", theme=None,
+            plots.front(made, here, best, before, dark=dark), key="front-chart", theme=None,
             on_select=lambda: _choose("front-chart", found, made), selection_mode="points",
             config=CHART, alt="Recall against context tokens of every setting",
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ragfilter.evaluate.maps import Map
@@ -12,9 +13,12 @@ HIGHEST = "#e0457b"
 SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
-def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
+def heatmap(
+    made: Map, measure: str, here: int, best: int, before: int | None = None, *, dark: bool
+) -> dict[str, Any]:
     """The measure over both settings as squares that can be clicked (Streamlit reports no clicks on
-    a plotly heatmap). With one setting, a line with a point for each value."""
+    a plotly heatmap). With one setting, a line with a point for each value. `before` is the place
+    before the last click."""
     ink = Ink.of(dark)
     flat = made.figures[measure].ravel()
     pairs = [(x, y) for x in made.xs for y in made.ys]
@@ -37,8 +41,7 @@ def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dic
             "hoverinfo": "text",
             "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},
         },
-        _mark("in force", pairs[here][0], ys[here], "circle-open", "#ffffff" if two else ink.text),
-        _mark("highest", pairs[best][0], ys[best], "x-thin", HIGHEST),
+        *_marks([x for x, _ in pairs], ys, before, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
     y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
     figure = layout(ink, made.x.label, y) | {
@@ -50,7 +53,9 @@ def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dic
     return {"data": data, "layout": figure}
 
 
-def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
+def front(
+    made: Map, here: int, best: int, before: int | None = None, *, dark: bool
+) -> dict[str, Any]:
     """Recall against context tokens for every setting, with the Pareto front."""
     ink = Ink.of(dark)
     recall, tokens = made.figures["recall"].ravel(), made.figures["tokens"].ravel()
@@ -65,8 +70,7 @@ def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
          "marker": {"size": 8, "color": ink.kept},
          "text": [_told(made, i, "recall") for i in line], "hoverinfo": "text",
          "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
-        _mark("in force", float(tokens[here]), float(recall[here]), "circle-open", ink.text),
-        _mark("highest", float(tokens[best]), float(recall[best]), "x-thin", HIGHEST),
+        *_marks(tokens.tolist(), recall.tolist(), before, here, best, ink.text),
     ]  # fmt: skip
     figure = layout(ink, "context tokens", "recall") | {
         "clickmode": "event+select", "showlegend": True, "height": 430,
@@ -75,13 +79,28 @@ def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     return {"data": data, "layout": figure}
 
 
-def _mark(name: str, x: float, y: float, symbol: str, colour: str) -> dict[str, Any]:
-    return {
-        "type": "scatter", "mode": "markers", "name": name, "x": [x], "y": [y],
-        "hoverinfo": "skip", "showlegend": True,
-        "marker": {"symbol": symbol, "size": 16, "color": colour,
-                   "line": {"width": 2.4, "color": colour}},
-    }  # fmt: skip
+def _marks(
+    xs: Sequence[float],
+    ys: Sequence[float],
+    before: int | None,
+    here: int,
+    best: int,
+    colour: str,
+) -> list[dict[str, Any]]:
+    marks = (
+        ("before the click", before, "diamond-open", colour),
+        ("in force", here, "circle-open", colour),
+        ("highest", best, "x-thin", HIGHEST),
+    )
+    return [
+        {
+            "type": "scatter", "mode": "markers", "name": name, "x": [xs[place]],
+            "y": [ys[place]], "hoverinfo": "skip", "showlegend": True,
+            "marker": {"symbol": symbol, "size": 16, "color": ink,
+                       "line": {"width": 2.4, "color": ink}},
+        }
+        for name, place, symbol, ink in marks if place is not None
+    ]  # fmt: skip
 
 
 def _told(made: Map, place: int, measure: str) -> str:

@@ -47,7 +47,8 @@ def ask(visit: Visit, given: Labels) -> None:
             )  # fmt: skip
         rerank = st.toggle(
             "Try reranking", key="tune-rerank", persist_state="session", value=False,
-            help="Scores the first 50 hits of every question, which takes most of the time.",
+            help="Scores the first 50 hits of every question, which takes most of the time. Off "
+            "here until you switch it on; `ragfilter tune` does it unless told --no-rerank.",
         )  # fmt: skip
         pressed = st.button(
             "Suggest settings",
