@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.evaluate import stored
@@ -43,19 +44,19 @@ def _draw(here: Visit) -> None:
         return
     runs = chosen.saved_runs(here)
     problems.incomplete(here.incomplete if name else "")
-    sides = _bar(here, runs)
+    sides, share = _bar(here, runs)
     _mode(stored.sets(here.resources.bench.labels, st.session_state.collection), name)
     if name:
         state.share(more=choosing.parameters())
         state.show_address()
-        copy_link.draw(st.container(key="share", width="content"), None)
+        copy_link.draw(share, None)
         controls.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
     ask.box(here)
     view, error = visit.view(here, choosing.parameters())
     state.show_address()
-    copy_link.draw(st.container(key="share", width="content"), view)
+    copy_link.draw(share, view)
     controls.draw(here, view)
     if view is None:
         html.heading("Compare", level=1)
@@ -65,8 +66,9 @@ def _draw(here: Visit) -> None:
     one.draw(view, sides)
 
 
-def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[Side, Side]:
-    """Draw the choice of the two sides, and their differences."""
+def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[tuple[Side, Side], DeltaGenerator]:
+    """Draw the choice of the two sides, and their differences. Returns the sides, and the place for
+    the link."""
     a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
     # Messages about values of a link that could not be used.
     problems.notices(state.notices())
@@ -94,9 +96,10 @@ def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[Side, Side]:
             help="Load a side from a settings file (TOML).",
         ):  # fmt: skip
             _files()
+        share = st.container(key="share", width="content")
     told = choosing.differences(a.settings, b.settings)
     say.aside(f"From A to B: {', '.join(told)}." if told else "A and B have the same settings.")
-    return a, b
+    return (a, b), share
 
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
