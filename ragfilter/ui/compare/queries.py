@@ -99,7 +99,7 @@ def _measure(missing: Sequence[Side], asked: Chosen, count: int) -> None:
 def _told(made: Duel, prices: Prices | None, *, seen: bool) -> None:
     paired, gain = made.paired, made.paired.gain
     sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
-    sure = "in sample" if seen else sure
+    sure = "tuned on labels" if seen else sure
     facts: list[Fact] = [
         (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), told.ends(gain)),
         ("B better", str(paired.wins), ""),
