@@ -80,7 +80,8 @@ WebSocket.prototype.addEventListener = function (event, act, ...more) {
 """Draws each message of the server before the next one, as a busy machine does. A machine that is
 not busy draws those of one run at once, and may not show what is made anew between them."""
 AT_REST = """async () => {
-  const idle = () => new Promise(done => requestIdleCallback(done))
+  // A window that is behind another one may not become idle for minutes.
+  const idle = () => new Promise(done => requestIdleCallback(done, { timeout: 1000 }))
   const quiet = () => window.wire.got >= window.wire.sent
     && document.querySelector(".stApp")?.dataset.testScriptState === "notRunning"
   await idle()
