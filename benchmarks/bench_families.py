@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from ragfilter.engine.backends import Backends
@@ -25,6 +26,7 @@ from ragfilter.ingest.records import to_record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder
 from ragfilter.rules.families import find_families
+from ragfilter.rules.match import RuleBook
 from ragfilter.rules.proposals import propose
 from ragfilter.settings.config import load
 from ragfilter.stores import index
@@ -58,16 +60,31 @@ def of_profile(profile: str, backends: Backends, collection: ChromaCollection) -
     took = time.perf_counter() - start
     every = {each.chunk.id: each.rule for each in made.proposals if not each.doubt}
     sure = {i: rule for i, rule in every.items() if i not in made.evidence.losses}
+    print(f"{profile}: {len(every)} proposals for {len(made.families)} families in {took:.1f} s")
+    compare("all families", bare, every, sure, catalogue)
+    matrices = {i: rule for i, rule in every.items() if i.startswith("attack-matrix")}
+    compare("attack matrices", bare, matrices, {i: sure[i] for i in matrices if i in sure},
+            catalogue)  # fmt: skip
+
+
+def compare(
+    which: str, bare: Labelled, every: Changes, sure: Changes, catalogue: Mapping[str, Chunk]
+) -> None:
     by_hand = {i: catalogue[i].rule for i in every}
     before, handwritten = noise_reduction(bare), noise_reduction(bare.with_changes(by_hand))
-    print(f"{profile}: {len(every)} proposals for {len(made.families)} families in {took:.1f} s")
-    print(f"  noise reduction without rules {before:.4f}, with the handwritten {handwritten:.4f}")
-    for what, rules in (("handwritten", by_hand), ("all", every), ("without doubts", sure)):
+    print(f"  {which}: noise reduction without rules {before:.4f}, with the handwritten "
+          f"{handwritten:.4f}")  # fmt: skip
+    for what, rules in (("handwritten", by_hand), ("proposed", every), ("without doubts", sure)):
         after = noise_reduction(bare.with_changes(rules))
-        lost = [i for row in bare.effect(rules).rows for i in row.lost_relevant]
         restored = (after - before) / (handwritten - before)
-        print(f"  {what}: {len(rules)} rules, {after:.4f}, restored {restored:.1%}, "
-              f"relevant chunks lost: {len(lost)} {lost}")  # fmt: skip
+        lost = [(row.query, i) for row in bare.effect(rules).rows for i in row.lost_relevant]
+        # The others pass their rules, and another layer drops them, as others are kept instead.
+        book = RuleBook(rule for rule in rules.values() if rule)
+        dropped = [i for query, i in lost if not book.scan(query).passes(rules.get(i))]
+        print(
+            f"    {what}: {len(rules)} rules, {after:.4f}, restored {restored:.1%}, relevant "
+            f"chunks lost: {len(dropped)} {dropped}, {len(lost) - len(dropped)} displaced"
+        )
 
 
 def of_corpus(folder: Path, embedder: Embedder) -> None:

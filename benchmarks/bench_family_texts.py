@@ -1,9 +1,10 @@
-"""How long it takes to find families by texts alone, and which of them are found.
+"""How long it takes to find families and propose their rules, and which families are found.
 
 Eight of ten chunks are random sentences above one notice, one of ten stands in groups of fifty
 texts that differ in a random sentence, and one of ten in families of five texts that differ
-in a country and a number. Target: 100,000 chunks in minutes.
-Run: PYTHONPATH=. python benchmarks/bench_family_texts.py [CHUNKS]
+in a country and a number. With ``vectors``, each chunk has a random one: the page and the command
+line compare vectors, too. Target: 100,000 chunks in minutes.
+Run: PYTHONPATH=. python benchmarks/bench_family_texts.py [CHUNKS] [vectors]
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from __future__ import annotations
 import random
 import resource
 import sys
+import time
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
+
+import numpy as np
+import numpy.typing as npt
 
 from benchmarks.bench_rule_matrix import timed
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
 from ragfilter.rules.families import find_families
+from ragfilter.rules.proposals import propose
 
-CHUNKS = 100_000
+CHUNKS, WIDTH = 100_000, 384
 COUNTRIES = ("Germany", "France", "Spain", "Italy", "Poland", "Norway", "Greece")
 NOTICE = "All rights reserved by the publisher, ask there for copies."
 FAMILY = 5
@@ -61,10 +68,23 @@ def make_chunks(n: int) -> list[Chunk]:
     return made
 
 
+def random_vectors(ids: Sequence[str]) -> npt.NDArray[np.float32]:
+    print(f"  {len(ids):,} chunks state enough values to be compared by their vectors")
+    vectors = np.random.default_rng(0).normal(size=(len(ids), WIDTH)).astype(np.float32)
+    unit: npt.NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
 def main() -> None:
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else CHUNKS
+    sizes = [int(given) for given in sys.argv[1:] if given.isdigit()]
+    n = sizes[0] if sizes else CHUNKS
     chunks = make_chunks(n)
-    found = timed(f"find families among {n:,} chunks", partial(find_families, chunks))
+    vectors_of = random_vectors if "vectors" in sys.argv[1:] else None
+    start = time.perf_counter()
+    found = timed(f"find families among {n:,} chunks", partial(find_families, chunks, vectors_of))
+    texts = [chunk.text for chunk in chunks]
+    made = timed("propose their rules", partial(propose, found, texts))
+    print(f"  {len(made):,} proposals, {time.perf_counter() - start:,.0f} s by the clock")
     whole = by_chance = 0
     for family in found:
         kinds = {member.chunk.id.rpartition("-")[0] for member in family.members}
