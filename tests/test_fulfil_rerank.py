@@ -84,7 +84,9 @@ def test_what_is_measured_says_where_a_model_failed(
     labels = Labels({"q": "q"}, {"q": {"c7": 1}})
     measured = evaluate(labels.queries, labels.qrels, chosen, backends)
     assert [row.waiting for row in measured.rows] == [fell_back]
-    assert ("fell back 1 time: a model failed" in evaluation_text(measured)) == fell_back
+    assert (
+        "In 1 query, a layer fell back: a model failed" in evaluation_text(measured)
+    ) == fell_back
     alone = (Variant(IN_FORCE, "settings", chosen),)
     assert [each.waiting for each in measure(labels, alone, backends)] == [fell_back]
 

@@ -119,7 +119,7 @@ def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str], *, chang
     """A comparison as text, with the queries that changed most; `names` has the name of each query
     by id."""
     if not made.queries:
-        return "The two runs have no queries in common.\n"
+        return "The two sides have no queries in common.\n"
     gain = made.gain
     lines = [
         f"{b} against {a}, F1 over {counted(made.queries, 'query')}: {made.wins} better, "

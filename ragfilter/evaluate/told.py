@@ -89,11 +89,11 @@ def best_distance(best: BestDistance) -> str:
     )
 
 
-def fell_back(times: int) -> str:
-    """That models failed for this many queries; empty for none."""
-    if not times:
+def fell_back(queries: int) -> str:
+    """That a layer fell back in this many queries; empty for none."""
+    if not queries:
         return ""
-    return f"A layer fell back {counted(times, 'time')}: a model failed or was not asked."
+    return f"In {counted(queries, 'query')}, a layer fell back: a model failed or was not asked."
 
 
 def few(queries: int) -> str:

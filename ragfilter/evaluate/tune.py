@@ -143,7 +143,7 @@ def tune(
     if failed:
         raise InputError(
             f"Reranking failed: {failed}",
-            remedy="Tune without reranking, or set another quality.reranker.",
+            remedy="Make the results again, or set quality.reranker to none.",
         )
     n = len(pools)
     assigned = assign_folds(n, folds)
@@ -223,10 +223,10 @@ def recorded(
     pool: Pool,
     queries: int,
     provenance: Provenance,
-    chosen: Iterable[str] = (),
+    paths: Iterable[str] | None = None,
 ) -> Settings:
-    """The settings with a record of what their cutoff, and the figures at the paths `chosen`, were
-    tuned on; `pool` is any of those used."""
+    """The settings with a record of what the figures at `paths`, or by default those of the cutoff,
+    were tuned on; `pool` is any of those used."""
     quality, cutoff = settings.quality, settings.cutoff
     names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
     own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
@@ -239,7 +239,7 @@ def recorded(
         queries=queries,
         date=provenance.date,
         strategy=cutoff.strategy if cutoff.enabled else "",
-        values={path: settings.get(path) for path in dict.fromkeys((*own, *chosen))},
+        values={path: settings.get(path) for path in (own if paths is None else paths)},
     )
     return settings.with_values({RECORD: made.to_json()})
 

@@ -27,7 +27,9 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
     what = "The cutoff was learned" if learned else "The settings were tuned"
     if found.collection != here.collection:
         return f"{what} on {found.place}, not on this collection."
-    there = Fit(found.collection, found.embedder or here.embedder, found.space)
+    # The model of a collection that was made elsewhere may be unknown.
+    known = found.embedder and here.embedder
+    there = Fit(found.collection, found.embedder if known else here.embedder, found.space)
     if there != here:
         return f"{what} on {there.words}, not with {here.embedder}, {here.space}."
     return ""

@@ -299,8 +299,10 @@ def _everywhere(rule: Rule, usual: Collection[str]) -> Iterator[Fault]:
         alone = index is not None and len(rule.contain_one_of[int(index.group(1))]) == 1
         gone = index.group(0) if alone and index is not None else place
         left = without(rule, gone)
-        # A rule that asks for nothing is not a fix, since only the author knows what was meant.
-        yield Fault("everywhere", place, problem, left if any(terms(parse(left))) else None)
+        # A rule that asks for nothing is not a fix, since only the author knows what was meant. Nor
+        # is it certain what a word of the questions is for: its synonyms may follow it.
+        known = sign or all(token in COMMON for token in tokens(term))
+        yield Fault("everywhere", place, problem, left if any(terms(parse(left))) else None, known)
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:

@@ -17,7 +17,6 @@ from ragfilter.cli.rules.effect import Saved, Saving, effect_document, effect_te
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
-from ragfilter.evaluate import stored
 from ragfilter.rules.lint import SEVERITIES, Finding, by_severity
 from ragfilter.rules.lint import lint as find
 from ragfilter.rules.lint_values import usual_words
@@ -69,6 +68,8 @@ def lint(
                 remedy="Leave out --fix and --where, or import the file.",
             )
         return _lint_file(rules_file, strict=strict, as_json=as_json)
+    from ragfilter.evaluate import stored
+
     viewer = filtering.viewer
 
     mended: Mapping[str, str | None] = {}

@@ -18,7 +18,7 @@ from ragfilter.ui.session.visit import View, Visit
 
 FOUND = (
     "A passage is one piece of the documents. The search finds the nearest ones by meaning; "
-    "those the filter lets into the prompt are the ones needed."
+    "the filter lets some of them into the prompt."
 )
 FELL = "Every passage is counted once, with the reason that ruled it out."
 PROMPT = (

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.report import short_title
 from ragfilter.rules import bulk, steps
@@ -253,7 +253,9 @@ def save(work: Desk, rules: Rules, expected: Rules, what: str) -> None:
             who=author(),
         )
     except RagfilterError as error:
-        outcome.put(f"Not saved: {error}", good=False)
+        # The store's own errors say what was saved.
+        said = str(error) if isinstance(error, StoreError) else f"Not saved: {error}"
+        outcome.put(said, good=False)
     else:
         outcome.put(f"Saved: {counted(len(made), 'rule')}, {what}.", good=True)
         state.renew()

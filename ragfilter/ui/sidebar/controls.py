@@ -124,7 +124,7 @@ def draw_author() -> None:
             key="author-box",
             max_chars=MOST,
             on_change=_sign,
-            help="Recorded with your labels and rule edits.",
+            help="Recorded with your labels, votes, runs and rule edits.",
         )
 
 
