@@ -116,6 +116,8 @@ def test_arrow_keys_go_on_from_the_cell_that_was_clicked(open_tab: OpenTab) -> N
     for row, column in ((0, "title"), (2, "reason"), (1, "title")):
         tab.click_row(row, column)
         expect(tab.chunk.locator(".rf-facts")).to_contain_text(f"rank {row + 1}")
+        # The table takes the focus once it shows its selection.
+        expect(tab.keyed("table").get_by_test_id("data-grid-canvas")).to_be_focused()
         tab.rest().page.keyboard.press("ArrowDown")
         expect(tab.chunk.locator(".rf-facts")).to_contain_text(f"rank {row + 2}")
         tab.rest()

@@ -80,7 +80,7 @@ def test_the_question_of_the_source_document(
     expect(headline(tab)).to_contain_text("not asked yet")
     button = tab.keyed("need-judge", "button")
     expect(button).to_contain_text(
-        re.compile(r"Ask the LLM about 40 chunks · ~2,\d{3} tokens · at most 60 s · cost 0\.000\d")
+        re.compile(r"Ask the LLM about 40 chunks · ~2,\d{3} tokens · at most 600 s · cost 0\.000\d")
     )
     slider = tab.rest().keyed("set-judge-max_chunks").get_by_role("slider")
     slider.focus()
