@@ -21,6 +21,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.match import prepared
 from ragfilter.rules.mend import mend
 from ragfilter.rules.rule import Rule, canonical, parse
+from ragfilter.rules.values import COMMON
 
 Edit = Callable[[Rule], Rule]
 
@@ -136,13 +137,15 @@ def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
     return Plan(after, before, tuple(unchanged), refused)
 
 
-def plan_mends(chunks: Iterable[Chunk], kinds: Collection[str] = ()) -> Plan:
+def plan_mends(
+    chunks: Iterable[Chunk], kinds: Collection[str] = (), usual: Collection[str] = COMMON
+) -> Plan:
     """Plan the fixes that lint proposes for the rules of `chunks`, given their titles and any
-    texts: for findings of `kinds`, or by default for all that are sure."""
+    texts: for findings of `kinds`, or by default for all that are sure. `usual` as for `lint`."""
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
     titles = {i: chunk.title for i, chunk in ruled.items()}
-    after = mend(texts, titles, kinds, {i: chunk.text for i, chunk in ruled.items()})
+    after = mend(texts, titles, kinds, {i: chunk.text for i, chunk in ruled.items()}, usual)
     left = tuple(i for i in ruled if i not in after)
     return Plan(after, {i: texts[i] for i in after}, left)
 

@@ -10,7 +10,7 @@ valid    no problem is known
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse, shorten
+from ragfilter.rules.values import COMMON
 
 if TYPE_CHECKING:
     from ragfilter.rules.lint import Finding
@@ -69,9 +70,10 @@ class Filter:
 
 
 class Checks:
-    """The linter's findings, cached by rule, title and text. Thread-safe."""
+    """The linter's findings, cached by rule, title and text. `usual` as for `lint`. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, usual: Collection[str] = COMMON) -> None:
+        self.usual = usual
         self._known: dict[tuple[str, str, int], tuple[Finding, ...]] = {}
 
     def findings(self, chunk: Chunk) -> tuple[Finding, ...]:
@@ -85,7 +87,7 @@ class Checks:
             # Imported here and below: the page keeps a `Checks`, and most visits check no rule.
             from ragfilter.rules.lint import lint
 
-            found = self._known[key] = lint(rule, title, text)
+            found = self._known[key] = lint(rule, title, text, self.usual)
         return found
 
     def state(self, chunk: Chunk) -> State:

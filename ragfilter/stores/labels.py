@@ -129,8 +129,15 @@ class LabelBook(database.Book):
 
     def version(self, collection: str) -> str:
         """A version that changes with every label added or removed."""
-        found = sa.select(sa.func.count(), sa.func.max(_labels.c.id))
-        count, last = self._read(found.where(_labels.c.collection == collection))[0]
+        return self._version(_labels, collection)
+
+    def questions_version(self, collection: str) -> str:
+        """A version that changes with every question labelled, put into a set, or asked."""
+        return " ".join(self._version(each, collection) for each in (_labels, _sets, _asked))
+
+    def _version(self, table: sa.Table, collection: str) -> str:
+        found = sa.select(sa.func.count(), sa.func.max(table.c.id))
+        count, last = self._read(found.where(table.c.collection == collection))[0]
         return f"{count}-{last or 0}"
 
     def put_set(self, collection: str, name: str, queries: Mapping[str, str]) -> None:

@@ -70,6 +70,15 @@ def test_mends_know_the_text_where_the_chunk_has_it() -> None:
     assert [finding.kind for finding in checks.findings(chunk)] == ["spelling"]
 
 
+def test_mends_know_which_words_the_questions_have() -> None:
+    chunk = Chunk("c", rule='{"contain_one_of":[["please","cleric"]]}')
+    assert bulk.plan_mends([chunk]).after == {}
+    mended = bulk.plan_mends([chunk], usual={"please"}).after
+    assert mended == {"c": '{"contain_one_of":[["cleric"]]}'}
+    assert Checks().state(chunk) == "valid"
+    assert Checks({"please"}).state(chunk) == "warning"
+
+
 def test_a_rule_that_cannot_be_read_is_refused_and_the_others_are_changed() -> None:
     plan = bulk.plan(bulk.add_group(["a"]), [Chunk("c", rule=BROKEN), Chunk("d")])
     assert plan.after == {"d": '{"contain_one_of":[["a"]]}'}

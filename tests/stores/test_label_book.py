@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,23 @@ def test_the_version_changes_with_every_label(book: LabelBook) -> None:
     book.take_back([first.id])
     book.mark("c", "q", ["x"], 2, who="ann")
     assert book.version("c") not in seen
+
+
+def test_another_version_changes_with_every_question(book: LabelBook) -> None:
+    seen = [book.questions_version("c")]
+    for change in (
+        lambda: book.mark("c", "q", ["x"], 2, who="ann"),
+        lambda: book.put_set("c", "mine", {"1": "q"}),
+        lambda: book.put_set("c", "mine", {"1": "another"}),
+        lambda: book.remove_set("c", "mine"),
+        lambda: book.remember("c", "q"),
+        lambda: book.remember("c", "another"),
+    ):
+        change()
+        seen.append(book.questions_version("c"))
+    assert all(before != after for before, after in pairwise(seen))
+    book.remember("d", "q")
+    assert book.questions_version("c") == seen[-1]
 
 
 def test_query_sets_are_named_replaced_and_removed(book: LabelBook) -> None:

@@ -57,7 +57,7 @@ def draw(work: Desk) -> None:
         kinds = _findings(work, whole)
         outcome.draw()
         if kinds is not None:
-            _preview(work, "mend findings", bulk.plan_mends(whole, kinds))
+            _preview(work, "mend findings", bulk.plan_mends(whole, kinds, work.checks.usual))
         return
     try:
         change = _change(str(kind))
@@ -77,7 +77,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         replace(finding, chunk_id=chunk.id)
         for chunk in chunks
         for finding in (
-            *work.resources.checks.findings(chunk),
+            *work.checks.findings(chunk),
             *([shared[chunk.id]] if chunk.id in shared else []),
         )
     )

@@ -15,7 +15,7 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import Filter, Listing, Row, make_listing
+from ragfilter.rules.overview import Checks, Filter, Listing, Row, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -49,6 +49,11 @@ class Desk:
         bench = self.resources.bench
         catalogue = bench.collection(self.collection).entries()
         return stored.everything(bench.labels, self.collection, catalogue, self.user)
+
+    @cached_property
+    def checks(self) -> Checks:
+        """The linter's findings. Raises StoreError."""
+        return self.resources.checks_of(self.collection)
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
         """The whole chunk, None if it does not exist or may not be seen."""
@@ -92,7 +97,8 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
 
 def check(desk: Desk) -> None:
     """Run the linter on rules it has not seen yet, with a progress bar if there are many."""
-    checks, key = desk.resources.checks, (desk.collection, desk.version, desk.user)
+    checks = desk.checks
+    key = (desk.collection, desk.version, desk.user, checks)
     if desk.resources.checked.get(key):
         return
     missing = checks.missing(desk.chunks.values())
@@ -114,7 +120,8 @@ def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
     chunk costs labelled questions, if known."""
     journal = desk.resources.bench.journal
     mark = journal.export_mark(desk.collection)
-    key = (desk.collection, desk.version, desk.user, mark, frozenset(harm.items()))
+    known = desk.collection, desk.version, desk.user, desk.checks
+    key = (*known, mark, frozenset(harm.items()))
     shelf, drafts = desk.resources.listings, frozenset(state.drafts())
     found = shelf.get((key, drafts))
     if found is None:
@@ -122,7 +129,7 @@ def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
         if plain is None:
             chunks = desk.chunks.values()
             exported = journal.edited_since_export(desk.collection)
-            made = make_listing(chunks, desk.resources.checks, exported=exported, harm=harm)
+            made = make_listing(chunks, desk.checks, exported=exported, harm=harm)
             plain = shelf.put(key, made)
         found = shelf.put((key, drafts), plain.with_drafts(drafts))
     return found

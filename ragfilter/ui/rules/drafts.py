@@ -205,7 +205,8 @@ def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Of
     doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
     titles = {i: chunk.title for i, chunk in chunks.items()}
     texts = {i: chunk.text for i, chunk in work.read(chunks).items()}
-    for finding in lint({draft.chunk_id: draft.text for draft in drafted}, titles, texts):
+    rules = {draft.chunk_id: draft.text for draft in drafted}
+    for finding in lint(rules, titles, texts, work.checks.usual):
         said = f"{finding.place}: {finding.problem}" if finding.place else finding.problem
         if finding.severity != "note" and said not in doubts[finding.chunk_id]:
             doubts[finding.chunk_id].append(said)

@@ -224,8 +224,9 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
+    usual = it.resources.checks_of(it.collection).usual
     found = (
-        *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}),
+        *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}, usual),
         *(() if is_changed(chunk, rule) else it.more),
     )
     for number, finding in enumerate(found[:MOST_FINDINGS]):

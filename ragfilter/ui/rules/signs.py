@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ragfilter.errors import StoreError
-from ragfilter.rules.overview import make_listing
+from ragfilter.rules.overview import Checks, make_listing
 from ragfilter.ui.look import theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -40,7 +40,7 @@ def states(view: View) -> dict[str, tuple[str, ...]]:
     looked for among these chunks only."""
     # Without texts, as on the Rules page: which texts were fetched depends on the settings.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
-    made = make_listing(chunks, view.resources.checks, exported=_exported(view))
+    made = make_listing(chunks, _checks(view), exported=_exported(view))
     made = made.with_drafts(frozenset(state.drafts()))
     return {row.id: tuple(row.words.split(", ")) for row in made.rows}
 
@@ -57,6 +57,14 @@ def edited(view: View) -> dict[str, list[str]]:
         if words:
             found[hit.id] = list(map(signed, words))
     return found
+
+
+def _checks(view: View) -> Checks:
+    try:
+        return view.resources.checks_of(view.asked.collection)
+    except StoreError:
+        # As below; the same database holds the questions.
+        return Checks()
 
 
 def _exported(view: View) -> dict[str, str | None]:

@@ -71,7 +71,9 @@ class Resources:
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
     """How many pasted questions meet each rule."""
-    checks: Checks = field(default_factory=Checks)
+    usual: Shelf[frozenset[str]] = field(default_factory=lambda: Shelf(8))
+    """The words of nearly every question, by collection and version of its questions."""
+    checks: Shelf[Checks] = field(default_factory=lambda: Shelf(8))
     measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
 
@@ -83,6 +85,19 @@ class Resources:
         where = self.deployment
         given = Prices(where.price_prompt, where.price_completion, where.currency)
         return given if given.prompt or given.completion else None
+
+    def checks_of(self, collection: str) -> Checks:
+        """The linter's findings about rules of this collection, whose questions say which words are
+        usual. Raises StoreError."""
+        from ragfilter.evaluate.stored import every_question
+        from ragfilter.rules.lint_values import usual_words
+
+        labels = self.bench.labels
+        key = (collection, labels.questions_version(collection))
+        usual = self.usual.get(key)
+        if usual is None:
+            usual = self.usual.put(key, usual_words(every_question(labels, collection)))
+        return self.checks.get(usual) or self.checks.put(usual, Checks(usual))
 
     def backends(self, collection: str) -> Backends:
         """The workbench's backends, with a reranker that caches its scores."""
