@@ -405,8 +405,14 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert frame["value"][0].startswith("armor class ")
     # The row of the matrix for every proposal; empty for proposals whose chunk no question
     # retrieves.
-    figures = frame[["blocks", "passes", "overlap", "ΔF1 without", "Δrecall without"]]
+    figures = frame[[
+        "queries", "blocks", "passes", "overlap", "conflicts", "ΔF1 without", "Δrecall without",
+        "fires",
+    ]]  # fmt: skip
     assert (figures.notna().all(axis=1) | figures.isna().all(axis=1)).all()
+    assert (frame["precision"].notna() == (frame["blocks"] > 0)).all()
+    assert (frame["queries"].dropna() > 0).any()
+    assert set(frame["fires"].dropna()) <= {"never", "sometimes", "always"}
     assert figures["overlap"].notna().any()
     assert (figures["overlap"].dropna() <= figures["blocks"].dropna()).all()
     assert figures["ΔF1 without"].abs().max() > 0
@@ -488,7 +494,10 @@ def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:
     frame = rules_frame(page)
     ruled = frame[frame["blocks"].notna()]
     # Less distinctive columns come after what identifies a chunk.
-    assert list(frame)[-5:] == ["queries", "passes", "precision", "Δrecall without", "fires"]
+    assert list(frame)[-6:] == [
+        "queries", "passes", "overlap", "precision", "Δrecall without", "fires",
+    ]  # fmt: skip
+    assert (ruled["overlap"] <= ruled["blocks"]).all()
     assert (ruled["queries"] <= ruled["blocks"] + ruled["passes"]).all()
     assert set(ruled["fires"]) <= {"never", "sometimes", "always"}
     # Without figures, the first page has only chunks without a rule.

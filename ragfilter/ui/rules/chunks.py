@@ -25,7 +25,7 @@ HEIGHT, ROW = 640, 32
 ONE_STATE, TWO_STATES = 92, 162
 FIGURES = {
     "conflicts": 66, "ΔF1 without": 80, "blocks": 60, "queries": 66, "passes": 60,
-    "precision": 72, "Δrecall without": 104, "fires": 80,
+    "overlap": 66, "precision": 72, "Δrecall without": 104, "fires": 80,
 }  # fmt: skip
 """Columns of the matrix, with their widths in pixels."""
 TITLE_WIDTH = 28
@@ -163,6 +163,7 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
         columns |= {
             "queries": [None if row is None else row.queries for row in known],
             "passes": [None if row is None else row.passes for row in known],
+            "overlap": [None if row is None else row.overlap for row in known],
             "precision": [None if row is None else row.precision for row in known],
             "Δrecall without": [None if row is None else row.delta_recall for row in known],
             "fires": [None if row is None else row.fires for row in known],
