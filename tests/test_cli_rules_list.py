@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rule_runs import GOOD, SPREAD, Run, make_workspace
 
+from ragfilter.cli.parts import open_for
 from ragfilter.stores.workspace import Workspace
 
 
@@ -91,6 +92,17 @@ def test_changed_since_the_last_export(run: Run, tmp_path: Path) -> None:
     assert (row["id"], row["state"], row["changed"]) == ("troll", "valid", True)
     run("export", "--out", str(tmp_path / "out.jsonl"), "--level", "4")
     assert run.json("list", "--state", "changed")["rows"] == []
+
+
+def test_words_of_every_question_are_questioned_as_by_lint(run: Run, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(run.folder, tmp_path / "ws"), run.capsys)
+    with open_for(run.folder, "test") as bench:
+        questions = {str(number): f"Is troll {number} at home?" for number in range(20)}
+        bench.labels.put_set("small", "trolls", questions)
+    (row,) = run.json("list", "--type", "monster")["rows"]
+    assert (row["id"], row["state"]) == ("troll", "warning")
+    found = run.json("lint", code=1)["findings"]
+    assert ("troll", "everywhere") in {(each["chunk_id"], each["kind"]) for each in found}
 
 
 def test_a_state_that_there_is_not(run: Run) -> None:

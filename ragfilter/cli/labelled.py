@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import Except, Only, Place, QrelsFile, QueriesFile, WithLlm
+from ragfilter.cli.options import (
+    Except,
+    Only,
+    Place,
+    QrelsFile,
+    QueriesFile,
+    SetOrNone,
+    WithLlm,
+)
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import known
 from ragfilter.errors import InputError
@@ -108,6 +116,22 @@ class Labelled(Chosen):
         if self.llm:
             tell_agreement(bench, collection, user, settings)
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring(Chosen):
+    """Options for labelled queries on which rules are measured, if any are named."""
+
+    queries: SetOrNone = None
+    qrels: QrelsFile = None
+
+    def read(
+        self, bench: Workbench, collection: str, user: User, settings: Settings
+    ) -> Labels | None:
+        """The named queries; see `read_labels`. None if there are none."""
+        if self.queries is None:
+            return None
+        return read_labels(self, self.queries, self.qrels, bench, collection, user, settings)
 
 
 def check_llm(qrels: str | None, *, llm: bool) -> None:

@@ -125,6 +125,7 @@ QueriesFile = Annotated[
         "demo and adsapi.",
     ),
 ]
+SetOrNone = Annotated[str | None, typer.Option("--queries", help=SET_HELP)]
 QrelsFile = Annotated[
     str | None,
     typer.Option(

@@ -4,18 +4,24 @@ Rules page."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import MOST, Json, Place, Viewing, in_words
+from ragfilter.cli.labelled import Measuring
+from ragfilter.cli.options import MOST, Filtering, Json, Place, in_words
 from ragfilter.cli.rules.group import rules
+from ragfilter.cli.rules.matrix import FIGURES, figures, measured
 from ragfilter.cli.rules.select import Selection
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.evaluate import stored
+from ragfilter.evaluate.rule_matrix import Matrix, row_document
 from ragfilter.report import short_title
+from ragfilter.rules.lint_values import usual_words
 from ragfilter.rules.overview import STATES, Checks, Filter, Row, brief, make_listing
 from ragfilter.text.numbers import chunks as counted_chunks
 
@@ -25,7 +31,8 @@ TITLE_WIDTH = 44
 @command(rules, name="list")
 def list_(
     place: Place,
-    viewing: Viewing,
+    filtering: Filtering,
+    measuring: Measuring,
     text: Annotated[
         str,
         typer.Option(
@@ -59,8 +66,11 @@ def list_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List chunks with their rules, most urgent first."""
-    user = viewing.viewer
+    """List chunks with their rules, most urgent first.
+
+    With --queries also the effect of each rule, and harmful rules before those in doubt.
+    """
+    user = filtering.viewer
 
     known = (*STATES, "changed")
     unknown = next((state for state in states or () if state not in known), None)
@@ -75,41 +85,63 @@ def list_(
         seen = [chunk for chunk in every if user.sees(chunk)]
         exported = bench.journal.edited_since_export(place.collection)
         incomplete = store.incomplete
+        checks = Checks(usual_words(stored.every_question(bench.labels, place.collection)))
+        made = measured(measuring, bench, place, filtering, every)
     parts.tell(Selection((), len(every) - len(seen), incomplete).notice)
-    found = make_listing(seen, Checks(), exported=exported).find(wanted)
+    harm = {} if made is None else made.harm()
+    found = make_listing(seen, checks, exported=exported, harm=harm).find(wanted)
     shown = found[:limit]
     if as_json:
         document = place.head(incomplete) | {"chunks": len(seen), "found": len(found)}
-        rows = [_document(row) for row in shown]
-        parts.emit(parts.dumps(document | {"rows": rows}))
+        parts.emit(parts.dumps(document | {"rows": _documents(shown, made)}))
     else:
-        parts.emit(_text(shown))
-        figures = f"{len(found):,} of {counted_chunks(len(seen))}"
+        parts.emit(_text(shown, made))
+        counts = f"{len(found):,} of {counted_chunks(len(seen))}"
         first = f", the first {len(shown):,} shown" if len(shown) < len(found) else ""
-        parts.emit(f"{place.collection}: {figures}{first}\n")
+        parts.emit(f"{place.collection}: {counts}{first}\n")
 
 
-def _document(row: Row) -> dict[str, Any]:
+def _documents(rows: Sequence[Row], made: Matrix | None) -> list[dict[str, Any]]:
 
-    chunk = row.chunk
-    return {
-        "id": row.id,
-        "title": chunk.title,
-        "type": chunk.type,
-        "source": chunk.source,
-        "state": row.state,
-        "changed": row.changed,
-        "rule": chunk.rule or None,
-        "brief": brief(chunk.rule),
-    }
+    documents: list[dict[str, Any]] = [
+        {
+            "id": row.id,
+            "title": row.chunk.title,
+            "type": row.chunk.type,
+            "source": row.chunk.source,
+            "state": row.state,
+            "changed": row.changed,
+            "rule": row.chunk.rule or None,
+            "brief": brief(row.chunk.rule),
+        }
+        for row in rows
+    ]
+    if made is None:
+        return documents
+    of_rule = {one.rule: row_document(one) for one in made.rules}
+    crowding = {one.chunk_id: asdict(one) for one in made.crowding}
+    for row, document in zip(rows, documents, strict=True):
+        document["matrix"] = of_rule.get(row.chunk.rule or "")
+        document["crowding"] = crowding.get(row.id)
+    return documents
 
 
-def _text(rows: Sequence[Row]) -> str:
+def _text(rows: Sequence[Row], made: Matrix | None) -> str:
 
     if not rows:
         return ""
-    body = (
+    head: tuple[str, ...] = ("state", "id", "title", "rule")
+    body: list[tuple[str, ...]] = [
         (row.words, row.id, short_title(row.chunk.title, TITLE_WIDTH), brief(row.chunk.rule))
         for row in rows
-    )
-    return table(("state", "id", "title", "rule"), body)
+    ]
+    if made is not None:
+        of_rule = {one.rule: one for one in made.rules}
+        kept = {one.chunk_id: str(one.kept) for one in made.crowding}
+        # Before the rule, which may be long.
+        head = (*head[:-1], *FIGURES, "kept wrongly", head[-1])
+        body = [
+            (*line, *figures(of_rule.get(row.chunk.rule or "")), kept.get(row.id, "–"), rule)
+            for row, (*line, rule) in zip(rows, body, strict=True)
+        ]
+    return table(head, body)

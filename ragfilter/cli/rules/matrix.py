@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Chosen, read_labels
-from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, in_words
+from ragfilter.cli.labelled import Measuring
+from ragfilter.cli.options import Filtering, Json, Place, in_words
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -19,17 +19,43 @@ from ragfilter.evaluate import rule_matrix, run
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.ingest.files import read_lines
 from ragfilter.layers.clearance import viewer
+from ragfilter.model import Chunk
 from ragfilter.rules.rule import parse, shorten, written
 from ragfilter.text.numbers import counted, signed
 
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
+    from ragfilter.workbench import Workbench
+
 MOST_CROWDING = 10
+FIGURES = (
+    "queries", "blocks", "passes", "overlap", "conflicts", "precision", "ΔF1 without",
+    "Δrecall without", "fires",
+)  # fmt: skip
+
+
+def measured(
+    measuring: Measuring,
+    bench: Workbench,
+    place: Place,
+    filtering: Filtering,
+    chunks: Iterable[Chunk],
+) -> Matrix | None:
+    """The matrix of the rules of `chunks` over labelled queries; None if none are named."""
+    settings, user = _settings(filtering), filtering.user
+    labels = measuring.read(bench, place.collection, user, settings)
+    if labels is None:
+        return None
+    backends, show = parts.backends(bench, place.collection), parts.progress("queries")
+    pools = run.gather_all(labels.labelled, settings, backends, user, progress=show)
+    return rule_matrix.build_matrix(pools, labels.qrels, chunks, settings, user)
 
 
 @command(rules)
 def matrix(
     place: Place,
     filtering: Filtering,
-    chosen: Chosen,
+    measuring: Measuring,
     chunk: Annotated[
         str | None,
         typer.Argument(
@@ -38,8 +64,6 @@ def matrix(
             callback=in_words,
         ),
     ] = None,
-    queries: Annotated[str | None, typer.Option("--queries", help=SET_HELP)] = None,
-    qrels: QrelsFile = None,
     questions: Annotated[
         Path | None,
         typer.Option(
@@ -50,12 +74,9 @@ def matrix(
     as_json: Json = False,
 ) -> None:
     """Show the effect of every rule over many questions, most harmful rule first."""
-    if queries is None and questions is None:
+    if measuring.queries is None and questions is None:
         raise InputError("--queries is missing.", remedy="Pass labelled queries, or --questions.")
-    settings = filtering.load().settings
-    # Gathered with rules applied, so that the pools are large enough for what passes them.
-    settings = settings.with_values({"query_must.enabled": True})
-    user = filtering.user
+    settings, user = _settings(filtering), filtering.user
     from ragfilter.stores.labels import ASKED
 
     asked: dict[str, tuple[Mapping[str, str], Any]] = {}
@@ -78,8 +99,8 @@ def matrix(
                 )
         backends = parts.backends(bench, place.collection)
         catalogue = bench.collection(place.collection).entries()
-        if queries is not None:
-            labels = read_labels(chosen, queries, qrels, bench, place.collection, user, settings)
+        labels = measuring.read(bench, place.collection, user, settings)
+        if labels is not None:
             asked = {"labelled": (labels.labelled, labels.qrels)} | asked
         rule = None
         if chunk is not None:
@@ -104,6 +125,11 @@ def matrix(
         parts.emit(parts.dumps(head | _document(made)))
     else:
         parts.emit("\n".join(f"{name}\n{_text(one)}" for name, one in made.items()))
+
+
+def _settings(filtering: Filtering) -> Settings:
+    # Gathered with rules applied, so that the pools are large enough for what passes them.
+    return filtering.load().settings.with_values({"query_must.enabled": True})
 
 
 def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
@@ -134,26 +160,25 @@ def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
 
 
 def _rows(rows: Sequence[RuleRow], first: str, names: Sequence[str]) -> str:
-    head = (
-        first, "queries", "blocks", "passes", "overlap", "conflicts", "precision", "ΔF1 without",
-        "Δrecall without", "fires",
-    )  # fmt: skip
-    body = [
-        (
-            name,
-            str(row.queries),
-            str(row.blocks),
-            str(row.passes),
-            str(row.overlap),
-            str(len(row.conflicts)),
-            "–" if row.precision is None else f"{row.precision:.2f}",
-            _gain(row.delta_f1),
-            _gain(row.delta_recall),
-            row.fires,
-        )
-        for name, row in zip(names, rows, strict=True)
-    ]
-    return table(head, body)
+    body = [(name, *figures(row)) for name, row in zip(names, rows, strict=True)]
+    return table((first, *FIGURES), body)
+
+
+def figures(row: RuleRow | None) -> tuple[str, ...]:
+    """The `FIGURES` of a row as text."""
+    if row is None:
+        return ("–",) * len(FIGURES)
+    return (
+        str(row.queries),
+        str(row.blocks),
+        str(row.passes),
+        str(row.overlap),
+        str(len(row.conflicts)),
+        "–" if row.precision is None else f"{row.precision:.2f}",
+        _gain(row.delta_f1),
+        _gain(row.delta_recall),
+        row.fires,
+    )
 
 
 def _named(ids: Sequence[str]) -> str:
