@@ -167,6 +167,28 @@ def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
     assert run.rule("cleric-6") == GOOD
 
 
+def test_a_change_is_tried_on_the_questions_that_were_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_workspace(tmp_path / "ws")
+    run = Run(tmp_path / "ws", capsys)
+    change = ("bulk", "--where", "id=troll", "--set-rule", GOOD, "--dry-run")
+    settings = ("--profile", "query-must", "--set", "retrieval.k=6")
+    run(*change, "--queries", "asked", code=2)
+    with parts.open_for(run.folder, "test") as bench:
+        for question in ("how does a troll heal", "a cleric against armor class 6"):
+            bench.labels.remember("small", question)
+    effect = run.json(*change, "--queries", "asked", *settings)["effect"]
+    assert (effect["queries"], effect["labelled"], effect["before"]) == (2, 0, None)
+    first, second = effect["changed"]
+    assert (first["lost"], second["gained"]) == (["troll"], ["troll"])
+    # Labels count, and the questions without any stay.
+    with parts.open_for(run.folder, "test") as bench:
+        bench.labels.mark("small", first["query"], ["troll"], 2, who="test")
+    effect = run.json(*change, "--queries", "asked", *settings)["effect"]
+    assert (effect["queries"], effect["labelled"], effect["loses_relevant"]) == (2, 1, True)
+
+
 def test_an_import_that_loses_labelled_recall_asks_once_more(
     run: Run, labels: list[str], tmp_path: Path
 ) -> None:

@@ -564,6 +564,54 @@ def test_questions_that_were_asked_are_counted_apart(
     assert "Measured on the last 1 of 2 questions asked." in told(page)
 
 
+def test_an_effect_covers_the_questions_asked_if_wanted(page: Any) -> None:
+    book = resources.open_resources().bench.labels
+    for kept in (False, True):
+        book.record_history("demo", kept)
+    open_chunk(page, MATRIX)
+    write(page, '{"contain":"wizard"}')
+    assert "effect-asked" not in {toggle.key for toggle in page.at.toggle}
+    book.remember("demo", CLERIC)
+    page.run()
+    assert "questions would change" in told(page)
+    assert "asked would change" not in told(page)
+    page.at.toggle(key="effect-asked").set_value(True)
+    settled(page.run())
+    assert "1 of 1 question asked would change." in told(page)
+    page.press("rule-discard")
+
+
+def test_without_labels_the_questions_asked_show_an_effect(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources.open_resources().bench.labels.remember("demo", CLERIC)
+    monkeypatch.setattr(labelled, "labels", lambda work: None)
+    open_chunk(page, MATRIX)
+    write(page, '{"contain":"wizard"}')
+    assert "Without labelled questions" in told(page)
+    assert "asked would change." in told(settled(page.run()))
+    page.press("rule-discard")
+
+
+def test_words_of_nearly_every_question_are_questioned_everywhere(page: Any) -> None:
+    bench = resources.open_resources().bench
+    store = bench.collection("demo")
+    store.set_rule("the-monk", '{"contain_one_of":[["please","monk"]]}')
+    questions = {str(number): f"Please, number {number}!" for number in range(4000)}
+    bench.labels.put_set("demo", "polite", questions)
+    page.at.text_input(key="rules-text").set_value("the-monk")
+    open_chunk(page, "the-monk")
+    assert [list(state) for state in rules_frame(page)["state"]] == [["! warning"]]
+    assert "“please” is in nearly every question" in told(page)
+    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
+    (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
+    assert list(frame["kind"]) == ["everywhere"]
+    page.press("bulk-save")
+    assert stored("the-monk") == '{"contain_one_of":[["monk"]]}'
+    bench.labels.remove_set("demo", "polite")
+    store.set_rule("the-monk", None)
+
+
 def test_the_tester_says_what_was_found_and_what_came_nearest(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.labelled import Chosen, read_labels
 from ragfilter.cli.options import SET_HELP, Filtering, Place, QrelsFile
+from ragfilter.errors import InputError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Effect, document, measure_effect
@@ -45,7 +46,8 @@ class Asking:
         typer.Option(
             "--queries",
             help="Labelled queries on which to check the change before it is saved. Default: all "
-            f"labelled queries of the workspace, or none with --yes. {SET_HELP}",
+            "labelled queries of the workspace, or none with --yes. `asked` also counts questions "
+            f"without labels. {SET_HELP}",
         ),
     ] = None
     qrels: QrelsFile = None
@@ -119,17 +121,25 @@ def _effect_of(
     labelled: tuple[str | None, str | None],
     filtering: Filtering,
 ) -> Effect | None:
-    """The effect of changes (chunk id to rule) on labelled queries; reports what the labels lack.
-    None if no queries were named and the workspace has no labels."""
+    """The effect of changes (chunk id to rule) on labelled queries, or on all that were asked;
+    reports what the labels lack. None if no queries were named and the workspace has no labels."""
+    from ragfilter.evaluate import stored
+    from ragfilter.stores.labels import ASKED
 
     settings, user = filtering.load().settings, filtering.user
-    known, settings = labels_of(labelled, bench, place, user, settings)
+    asked: Mapping[str, str] = {}
+    if labelled == (ASKED, None):
+        asked = stored.questions(bench.labels, place.collection, ASKED)
+    try:
+        known, settings = labels_of(labelled, bench, place, user, settings)
+    except InputError:
+        if not asked:
+            raise
+        known = Labels(asked, {})
     if known is None:
         return None
-    backends = parts.backends(bench, place.collection)
-    pools = run.gather_all(
-        known.labelled, settings, backends, user, progress=parts.progress("queries")
-    )
+    backends, show = parts.backends(bench, place.collection), parts.progress("queries")
+    pools = run.gather_all(asked or known.labelled, settings, backends, user, progress=show)
     return measure_effect(pools, known.qrels, settings, changes, user)
 
 
@@ -164,7 +174,7 @@ def effect_document(effect: Effect | None) -> dict[str, Any]:
 
 
 def effect_text(effect: Effect | None) -> str:
-    """The effect of a change on labelled queries as text, those that lose relevant chunks first."""
+    """The effect of a change on queries as text, those that lose relevant chunks first."""
     if effect is None:
         return ""
     lines = []

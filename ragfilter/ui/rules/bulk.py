@@ -19,7 +19,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import desk, diff, effect, labelled, outcome
+from ragfilter.ui.rules import desk, diff, effect, outcome
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
@@ -215,7 +215,7 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
     diff.draw_all(
         [(work.chunks[i].name, before[i], rule) for i, rule in after.items()], f"{key}-changes"
     )
-    labelled.wait(work)
+    effect.wait(work)
 
 
 def _leave_out(work: Desk, plan: Plan) -> Plan:

@@ -20,7 +20,7 @@ from ragfilter.text.pace import in_words
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.panels.draft_note import NO_LLM, NO_LLM_MORE
-from ragfilter.ui.rules import desk, drafting_run, labelled, offers
+from ragfilter.ui.rules import desk, drafting_run, effect, labelled, offers
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.rules.drafting_run import TROUBLE, Drafting, tokens
 from ragfilter.ui.rules.offers import Offer
@@ -180,7 +180,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         help="Lets you draft them again. Accepted rules stay.",
     )
     if not busy and drafted:
-        labelled.wait(work)
+        effect.wait(work)
 
 
 def _without(made: Sequence[Draft]) -> None:

@@ -1,4 +1,5 @@
-"""What a change of rules would do to the labelled questions, before it is saved."""
+"""What a change of rules would do to the labelled questions, and if wanted to those asked before,
+before it is saved."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from ragfilter.ui.rules.desk import Desk
 UNKNOWN = (
     "The labelled questions were still being gathered, so what they would lose was not yet known."
 )
+WITH_ASKED = "effect-asked"
 PATIENCE_S = 60.0
 MOST_ROWS = 8
 MOST_NAMES = 5
@@ -36,11 +38,36 @@ def of_changes(work: Desk, changes: Changes, *, again: bool = False) -> Effect |
     """Draw what `changes` would do. Returns None if that is not known (yet). `again`: the page
     already says which questions there are."""
     known = labelled.gathered(work) if again or labelled.told(work) else None
-    if known is None:
-        return None
-    effect = known.effect(changes)
-    html.draw(f'<div class="rf-effect">{_headline(effect)}{_rows(work, effect)}</div>')
+    effect = None if known is None else known.effect(changes)
+    if effect is not None:
+        _draw(work, effect, "labelled question", "")
+    _of_asked(work, changes, again=again)
     return effect
+
+
+def wait(work: Desk) -> None:
+    """Show the progress until the questions are gathered on which changes are tried."""
+    labelled.wait(work)
+    if st.session_state.get(WITH_ASKED):
+        labelled.wait(work, asked=True)
+
+
+def _of_asked(work: Desk, changes: Changes, *, again: bool) -> None:
+    if labelled.history(work) is None:
+        return
+    if not again:
+        st.toggle(
+            "Questions asked",
+            value=labelled.labels(work) is None,
+            key=WITH_ASKED,
+            persist_state="session",
+            help="Also shows which of the most recent questions asked would gain and lose chunks. "
+            "They are gathered first, again after each new question.",
+        )
+    if st.session_state.get(WITH_ASKED) and (again or labelled.told(work, asked=True)):
+        known = labelled.gathered(work, asked=True)
+        if known is not None:
+            _draw(work, known.effect(changes), "question", " asked")
 
 
 def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> bool:
@@ -120,11 +147,17 @@ def spoilt(work: Desk, changes: Changes) -> str:
     )
 
 
-def _headline(effect: Effect) -> str:
+def _draw(work: Desk, effect: Effect, before: str, after: str) -> None:
+    headline = _headline(effect, before, after)
+    html.draw(f'<div class="rf-effect">{headline}{_rows(work, effect)}</div>')
+
+
+def _headline(effect: Effect, before: str, after: str) -> str:
+    """`before` and `after` name a question."""
     line = (
-        f"{len(effect.rows)} of {counted(effect.queries, 'labelled question')} would change"
+        f"{len(effect.rows)} of {counted(effect.queries, before)}{after} would change"
         if effect.rows
-        else f"No labelled question of {effect.queries} would change"
+        else f"No {before}{after} of {effect.queries} would change"
     )
     figures = ""
     if effect.rows and effect.before and effect.after:

@@ -7,7 +7,7 @@ import streamlit as st
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.look import say
-from ragfilter.ui.rules import labelled, offers
+from ragfilter.ui.rules import effect, labelled, offers
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import background, waiting
@@ -47,6 +47,7 @@ def draw(work: Desk) -> None:
         )
         return
     _family(work, made)
+    effect.wait(work)
 
 
 def _job(work: Desk) -> Job[Suggested]:

@@ -16,7 +16,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import diff, effect, labelled, outcome, pages
+from ragfilter.ui.rules import diff, effect, outcome, pages
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
@@ -172,7 +172,7 @@ def _doubt(work: Desk, edit_id: int) -> None:
         args=(work, edit_id, found.again, True),
         help="Does it even though labelled questions would lose relevant chunks.",
     )
-    labelled.wait(work)
+    effect.wait(work)
 
 
 def _go(work: Desk, edit_id: int, again: bool, sure: bool = False) -> None:

@@ -24,7 +24,7 @@ DROPPED, TRIES = "rules-labels", "rules-tries"
 MOST_ASKED, MOST_LABELLED = 200, 500
 """The most recent questions asked, and the first labelled ones, that are used."""
 NONE = (
-    "Without labelled questions, the effect of a change cannot be measured. Label chunks on "
+    "Without labelled questions, it is unknown whether a change does harm. Label chunks on "
     "Inspect, or add queries.jsonl and qrels.tsv under Matrix."
 )
 NONE_ASKED = (
@@ -110,7 +110,8 @@ def told(work: Desk, *, asked: bool = False) -> bool:
     job = _job(work, asked=asked)
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
-        st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
+        key = "rules-gather-asked" if asked else "rules-gather"
+        st.button("Gather again", key=key, on_click=_again, help="Tries again.")
         return False
     if asked:
         if (count := len(_asked(work))) > MOST_ASKED:

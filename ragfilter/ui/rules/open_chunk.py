@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.model import Chunk
 from ragfilter.rules.overview import Listing
 from ragfilter.ui.look import html, say
-from ragfilter.ui.rules import desk, editor, effect, labelled
+from ragfilter.ui.rules import desk, editor, effect
 from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT_HEIGHT = 150
@@ -32,7 +32,7 @@ def draw(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
             chunk, work.collection, work.user, work.resources, preview, guard, shared
         )
         editor.draw(here, both=True)
-        labelled.wait(work)
+        effect.wait(work)
 
 
 def _steps(place: int | None, ids: Sequence[str]) -> None:
