@@ -44,7 +44,8 @@ def apart(one: Locator, other: Locator) -> bool:
 
 
 def test_the_strip_stays_where_it_is_while_the_page_searches(open_tab: OpenTab) -> None:
-    tab = open_tab(CLERIC).rest().expect_kept(2)
+    # What is shown for a moment only is drawn nevertheless.
+    tab = open_tab(CLERIC, busy=True).rest().expect_kept(2)
     tab.page.evaluate(WATCH)
     # Questions that no other test asks this server, whose searches it remembers.
     for question in ("Who guards the strip?", "What stays where it was?"):
