@@ -603,11 +603,6 @@ def test_words_of_nearly_every_question_are_questioned_everywhere(page: Any) -> 
     open_chunk(page, "the-monk")
     assert [list(state) for state in rules_frame(page)["state"]] == [["! warning"]]
     assert "“please” is in nearly every question" in told(page)
-    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
-    (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
-    assert list(frame["kind"]) == ["everywhere"]
-    page.press("bulk-save")
-    assert stored("the-monk") == '{"contain_one_of":[["monk"]]}'
     bench.labels.remove_set("demo", "polite")
     store.set_rule("the-monk", None)
 

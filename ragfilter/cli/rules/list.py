@@ -18,7 +18,6 @@ from ragfilter.cli.rules.matrix import FIGURES, figures, measured
 from ragfilter.cli.rules.select import Selection
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
-from ragfilter.evaluate import stored
 from ragfilter.evaluate.rule_matrix import Matrix, row_document
 from ragfilter.report import short_title
 from ragfilter.rules.lint_values import usual_words
@@ -70,8 +69,9 @@ def list_(
 
     With --queries also the effect of each rule, and harmful rules before those in doubt.
     """
-    user = filtering.viewer
+    from ragfilter.evaluate import stored
 
+    user = filtering.viewer
     known = (*STATES, "changed")
     unknown = next((state for state in states or () if state not in known), None)
     if unknown is not None:
