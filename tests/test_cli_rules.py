@@ -604,7 +604,10 @@ def test_lint_knows_the_questions_that_were_asked(run: Run) -> None:
         for number in range(20):
             bench.labels.remember("small", f"Which fleet has ship {number}?")
     assert run("lint").startswith("warning: boat contain_all_of[1]: “fleet” is in nearly every")
-    assert run.json("lint", "--fix")["fixed"][0]["after"] == '{"contain_all_of":["boat"]}'
+    # What such a word is for is not certain.
+    assert run.json("lint", "--fix")["fixed"] == []
+    (fixed,) = run.json("lint", "--fix", "--kind", "everywhere")["fixed"]
+    assert fixed["after"] == '{"contain_all_of":["boat"]}'
 
 
 def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
