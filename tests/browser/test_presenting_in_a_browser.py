@@ -107,6 +107,12 @@ def test_the_stage_fits_every_window_and_is_printed_on_one_page(open_tab: OpenTa
         tab.page.set_viewport_size({"width": width, "height": 900})
         tab.rest()
         assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+        for said in tab.keyed("present-said").locator("p:has(.stTooltipIcon)").all():
+            words, mark = said.bounding_box(), said.locator(".stTooltipIcon").bounding_box()
+            assert words is not None
+            assert mark is not None
+            # Never alone on a line.
+            assert mark["x"] > words["x"] + 20
         if width > 900:
             # With the whole chart.
             expect(tab.keyed("scene-chart").locator(".xtick").last).to_have_text("200")
