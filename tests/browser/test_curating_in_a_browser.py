@@ -60,7 +60,8 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
     # The window is narrow from the third family on.
     for caste, width in zip(CASTES, (1440, 1440, 900, 900), strict=True):
         tab.page.set_viewport_size({"width": width, "height": 900})
-        expect(families).to_be_visible()
+        # The list closes when the page scrolls, so it is scrolled before the click.
+        families.scroll_into_view_if_needed()
         tab.rest()
         families.click()
         tab.page.get_by_role("option", name=re.compile(f"ATTACK MATRIX FOR {caste}")).click()
