@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    Error,
     Locator,
     Page,
     expect,
@@ -121,6 +122,12 @@ class Tab:
             assert time.monotonic() < deadline, "the page does not come to rest"
             self.page.wait_for_timeout(50)
         return self
+
+    def describe(self) -> str:
+        """What the page shows, as a screen reader gets it, and what has the focus."""
+        focused = self.page.evaluate("document.activeElement?.outerHTML.slice(0, 200)")
+        shown = self.page.locator("body").aria_snapshot(timeout=PATIENT_MS)
+        return f"{self.page.url}\nfocus: {focused}\n{shown}"
 
     def keyed(self, key: str, what: str = "") -> Locator:
         """The part of the page to which our code gave this key, or the visible `what` in it."""
@@ -364,6 +371,20 @@ def app(
         yield start()
 
 
+TABS = pytest.StashKey[list[Tab]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport]:
+    """Report what each page showed when a test failed."""
+    report = yield
+    if report.when == "call" and report.failed:
+        for number, tab in enumerate(item.stash.get(TABS, ()), start=1):
+            with contextlib.suppress(Error):
+                report.sections.append((f"Page {number}", tab.describe()))
+    return report
+
+
 @pytest.fixture
 def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenTab]:
     """Opens the page in a fresh browser session: ``open_tab({"q": …}, width=900, dark=True)``.
@@ -371,6 +392,7 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
     At the end, no page may show an exception or have written an error to the console.
     """
     tabs: list[Tab] = []
+    request.node.stash[TABS] = tabs
     contexts: list[BrowserContext] = []
 
     def open_(

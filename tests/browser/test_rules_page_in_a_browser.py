@@ -143,9 +143,9 @@ def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab
     expect(first.keyed("rules-panel").locator(".rf-good")).to_be_visible()
 
     second.rest().page.keyboard.type(mine[-4:])
+    expect(second.rule).to_have_value(mine)
     # The form follows the typing.
     expect(second.keyed("rule-form").locator("[data-tag]:visible")).to_have_text(["mine"])
-    expect(second.rule).to_have_value(mine)
     expect(second.rule).to_be_focused()
     second.rest().click("rule-save")
     expect(second.keyed("rule-overwrite", "button")).to_be_visible()
