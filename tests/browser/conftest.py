@@ -233,10 +233,10 @@ class Tab:
         self.click_canvas(ACROSS[column], row)
         return title
 
-    def click_canvas(self, across: int, row: int) -> None:
+    def click_canvas(self, across: int, row: int, table: str = "table") -> None:
         """Click in a row of the table, this many pixels from its left edge, once the table no
         longer moves: a chart above it may still be loading."""
-        canvas = self.keyed("table").get_by_test_id("data-grid-canvas")
+        canvas = self.keyed(table).get_by_test_id("data-grid-canvas")
         canvas.scroll_into_view_if_needed()
         self.rest()
         # Resolves once its box is the same in two frames.

@@ -156,6 +156,24 @@ def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab
     expect(first.rule).to_have_value("")
 
 
+def test_a_bulk_change_leaves_out_the_chunks_without_a_tick(open_tab: OpenTab) -> None:
+    tab = open_rules(open_tab({"profile": "query-must"}).rest())
+    tab.keyed("rules-text", "input").fill("monster-dragon")
+    tab.keyed("rules-text", "input").press("Enter")
+    tab.rest().choose("rules-part", "Bulk")
+    tab.rest().keyed("bulk-terms", "input").click()
+    tab.type_terms("dragon")
+    save = tab.keyed("bulk-save", "button")
+    expect(save).to_have_text(re.compile(r"Save \d+ rules"))
+    total = int(re.sub(r"\D", "", save.inner_text()))
+    tab.rest().keyed("bulk-chunks").get_by_text("Leave out chunks").click()
+    tab.rest().click_canvas(18, 1, "bulk-chunks")
+    expect(save).to_have_text(f"Save {total - 1} rules")
+    expect(tab.page.get_by_text(f"{total - 1} of {total} chunks are ticked.")).to_be_visible()
+    tab.rest().click_canvas(18, 1, "bulk-chunks")
+    expect(save).to_have_text(f"Save {total} rules")
+
+
 def groups(tab: Any) -> list[list[str]]:
     found: list[list[str]] = json.loads(tab.rule.input_value())["contain_one_of"]
     return found

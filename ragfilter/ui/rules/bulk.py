@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -15,6 +16,7 @@ from ragfilter.report import short_title
 from ragfilter.rules import bulk, steps
 from ragfilter.rules.bulk import Change, Plan
 from ragfilter.rules.lint import Finding, by_severity
+from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
@@ -30,7 +32,7 @@ KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
 )  # fmt: skip
 KIND, TERM, TERMS, RULE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule"
 MEND_KINDS, NEW, LEFT_OUT = "bulk-kinds", "bulk-new", "bulk-left-out"
-MOST_FINDINGS, MOST_LEFT_OUT = 500, 1_000
+MOST_FINDINGS, MOST_TICKED = 500, 1_000
 Rules = Mapping[str, str | None]
 """Rules by chunk id, None for no rule."""
 
@@ -193,7 +195,8 @@ def _preview(work: Desk, what: str, plan: Plan) -> None:
     if not plan.after:
         say.empty(
             "Nothing would change.",
-            "The rules already have this change, or the filter shows no chunk that it applies to.",
+            "The rules already have this change, it applies to no chunk that the filter shows, or "
+            "no chunk is ticked.",
         )
         return
     offer(work, plan.after, plan.before, what, key="bulk")
@@ -219,26 +222,38 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
 
 
 def _leave_out(work: Desk, plan: Plan) -> Plan:
-    """The plan without the chunks that the user excluded."""
+    """The plan without the chunks whose rows are not ticked."""
     ids = list(plan.after)
-    if not 1 < len(ids) <= MOST_LEFT_OUT:
+    if not 1 < len(ids) <= MOST_TICKED:
         return plan
-    chosen = st.session_state.get(LEFT_OUT, [])
-    st.session_state[LEFT_OUT] = [i for i in chosen if i in plan.after]
-    left = st.multiselect(
-        "Leave out",
-        ids,
-        key=LEFT_OUT,
-        persist_state="session",
-        format_func=lambda i: work.chunks[i].name,
-        placeholder="none",
-        help="These chunks keep their rules.",
-    )
-    after, before = (
-        {i: rule for i, rule in rules.items() if i not in left}
-        for rules in (plan.after, plan.before)
-    )
+    chosen = [i for i in ids if i not in st.session_state.get(LEFT_OUT, ())]
+    # The label stays the same, since an expander with a new one is closed.
+    with st.container(key="bulk-chunks"), st.expander("Leave out chunks"):
+        grid.draw(
+            pd.DataFrame(
+                {
+                    "chunk": [short_title(work.chunks[i].name, desk.TITLE_WIDTH) for i in ids],
+                    "id": ids,
+                    "rule": [brief(plan.before[i]) for i in ids],
+                }
+            ),
+            ids,
+            name="bulk",
+            height=min(32 * (len(ids) + 1) + 6, 320),
+            row_height=32,
+            columns={"rule": st.column_config.TextColumn(width="large")},
+            ticked=chosen,
+            tick=partial(_tick, ids),
+        )
+        say.aside("The chunks without a tick keep their rules.")
+    if len(chosen) < len(ids):
+        say.aside(f"{len(chosen):,} of {counted(len(ids), 'chunk')} are ticked.")
+    after, before = ({i: rules[i] for i in chosen} for rules in (plan.after, plan.before))
     return replace(plan, after=after, before=before)
+
+
+def _tick(ids: Sequence[str], ticked: Sequence[str]) -> None:
+    st.session_state[LEFT_OUT] = [i for i in ids if i not in set(ticked)]
 
 
 def save(work: Desk, rules: Rules, expected: Rules, what: str) -> None:
