@@ -1,7 +1,9 @@
-"""The tuned settings are next to the curve; Back, Ctrl+Z and a click undo a step."""
+"""The tuned settings are next to the curve, Ctrl+Z and a click undo a step, and Back goes to the
+question before."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,14 +35,17 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     tab.expect_kept(2).rest()
     tab.page.locator(".stMain").press("Control+z")
     expect(tab.strip).to_contain_text("Best + 0.30")
-    # Back goes to the previous question, Forward to the next one.
+    # Back goes to the previous question, whatever was set since, and Forward to the next one.
     tab.rest().keyed("example-5", "button").first.click()
+    tab.expect_kept(3).rest().switch("diversity")
+    expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
     tab.expect_kept(3).rest()
     tab.page.go_back()
     tab.expect_kept(2)
     expect(tab.keyed("ask-row", "input")).to_have_value(CLERIC)
     tab.rest().page.go_forward()
     tab.expect_kept(3)
+    expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
 
 
 def test_the_sidebar_shows_what_is_in_force_on_every_page(open_tab: Callable[..., Any]) -> None:

@@ -1,5 +1,5 @@
-"""The start of every page: the style sheet in the browser's theme, and a sidebar that closes in
-narrow windows when a page was chosen in it."""
+"""The start of every page: the style sheet in the browser's theme, a sidebar that closes in narrow
+windows when a page was chosen in it, and what a step of the browser's history is."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ _follow = st.components.v2.component(
       if (innerWidth < 768 && target.closest("[data-testid=stSidebarNavLink]")) {
         document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
       }
+    }
+    // Streamlit makes each change of the address a step of the history, and Back would undo one
+    // setting after another before it came to the question before.
+    const stepOf = url => {
+      const { pathname, searchParams } = new URL(url, location)
+      return [pathname, searchParams.get("q"), searchParams.get("present")].join(" ")
+    }
+    const push = history.pushState
+    history.pushState = (state, title, url) => {
+      const change = stepOf(url) === stepOf(location) ? history.replaceState : push
+      change.call(history, state, title, url)
     }
     export default ({ data, parentElement, setTriggerValue }) => {
       document.addEventListener("click", close)

@@ -22,8 +22,8 @@ from ragfilter.text.characters import whole
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
 FILTER, RULE = "filter", "rule"
-"""What is open on the page. Only a copied link has these; in the address bar, Back would step
-through each of them."""
+"""What is open on the page. Only a copied link has these, since updating the address bar takes the
+browser as long as drawing a small chart."""
 LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW)
 UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
