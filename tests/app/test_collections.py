@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import time
 import zipfile
@@ -96,6 +97,42 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
     assert bench().collection("handbook").chunks(["guide.md#owls"])["guide.md#owls"].title == "Owls"
     uploads = bench().workspace.path / "uploads"
     assert list(uploads.iterdir()) == []
+
+
+def test_size_and_overlap_change_the_chunks_that_are_shown_and_indexed(page: Any) -> None:
+    words = [f"word{n}" for n in range(400)]
+    drop(page, ("long.txt", " ".join(words).encode()))
+
+    def cut(size: int, overlap: int) -> list[list[str]]:
+        page.at.slider(key="cut-size").set_value(size)
+        page.run().at.slider(key="cut-overlap").set_value(overlap)
+        page.run()
+        made = [shown.value for shown in page.at.text]
+        assert max(map(len, made)) <= size
+        return [text.split() for text in made]
+
+    assert len(cut(2000, 0)) < len(cut(1000, 0))
+    apart = cut(1000, 0)
+    assert [word for chunk in apart for word in chunk] == words
+    shared = cut(1000, 200)
+    assert all(later[0] in earlier for earlier, later in itertools.pairwise(shared))
+    indexed(named(page, "mine").press("index"))
+    stored = bench().collection("mine").entries()
+    assert len(stored) == len(shared)
+
+
+def test_files_are_added_to_a_collection_that_exists(page: Any) -> None:
+    drop(page, ("guide.md", GUIDE))
+    indexed(named(page, "mine").press("index"))
+    drop(
+        page, ("guide.md", GUIDE.replace(b"fire", b"acid")), ("bats.md", b"# Bats\n\nThey hang.\n")
+    )
+    page.at.selectbox(key="upload-target").set_value("mine")
+    indexed(page.run().press("index"))
+    said = [each.value for each in page.at.success]
+    assert any("holds 3 chunks: 1 added, 1 changed, 1 unchanged" in each for each in said), said
+    chunks = bench().collection("mine").chunks(["guide.md#trolls"])
+    assert chunks["guide.md#trolls"].text.endswith("Trolls fear acid.")
 
 
 def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:

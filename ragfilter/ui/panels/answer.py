@@ -175,10 +175,11 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
 
 
 def _saved(name: str, found: Sequence[Answer | None]) -> str:
-    """How much cheaper the first side is than the second: ``filtered 77% cheaper``."""
+    """How much cheaper the first side is than the second: ``with the filter 77% cheaper``."""
     first, second = found
     said = compare.saved(first, second) if first is not None and second is not None else ""
-    return f"{name} {said}" if said else ""
+    who = "with the filter" if name == "filtered" else name
+    return f"{who} {said}" if said else ""
 
 
 def _title(k: int, side: Side) -> None:
