@@ -38,6 +38,8 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     # A tab lives for seconds, and the optimising compiler takes longer than it saves.
     "--js-flags=--no-opt",
+    # So that a tab finds the app's scripts compiled, which takes as long as all that a test does.
+    "--process-per-site",
 )  # fmt: skip
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
 """Where the first columns of the table are, in pixels from its left edge."""
@@ -295,6 +297,13 @@ def browser(chromium: str) -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="package")
+def warm(browser: Browser) -> BrowserContext:
+    """The browser session in which every test begins, with its storage cleared. Its first page
+    stays open, and with it the process that has the app's scripts compiled."""
+    return browser.new_context(accept_downloads=True)
+
+
 @pytest.fixture(scope="module")
 def serve_app(
     copy_demo: Callable[[], Path],
@@ -386,14 +395,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture
-def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenTab]:
-    """Opens the page in a fresh browser session: ``open_tab({"q": …}, width=900, dark=True)``.
+def open_tab(
+    browser: Browser, warm: BrowserContext, request: pytest.FixtureRequest
+) -> Iterator[OpenTab]:
+    """Opens the page in a browser session without history: ``open_tab({"q": …}, width=900)``.
 
     At the end, no page may show an exception or have written an error to the console.
     """
     tabs: list[Tab] = []
     request.node.stash[TABS] = tabs
-    contexts: list[BrowserContext] = []
 
     def open_(
         params: dict[str, str] | None = None,
@@ -407,31 +417,39 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
         moving: bool = False,
         busy: bool = False,
     ) -> Tab:
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
+        url = url or request.getfixturevalue("app")
+        if not warm.pages:
+            warm.new_page().goto(f"{url}/_stcore/health")
+        context = browser.new_context(accept_downloads=True) if tabs else warm
+        page = context.new_page()
+        tab = Tab(page, url)
+        tabs.append(tab)
+        if context is warm:
+            cleared = {"origin": tab.url, "storageTypes": "cookies,local_storage"}
+            warm.new_cdp_session(page).send("Storage.clearDataForOrigin", cleared)
+        page.set_default_timeout(SHOWN_MS)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(
             color_scheme="dark" if dark else "light",
             reduced_motion="no-preference" if moving else "reduce",
-            accept_downloads=True,
         )
-        context.set_default_timeout(SHOWN_MS)
-        context.add_init_script(f"{ONE_BY_ONE if busy else ''}{WIRE}")
+        page.add_init_script(f"{ONE_BY_ONE if busy else ''}{WIRE}")
         if not newcomer:
-            context.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
-        contexts.append(context)
-        tab = Tab(context.new_page(), url or request.getfixturevalue("app"))
-        watch(tab.page)
-        tab.page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
-        tab.page.on(
+            page.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
+        watch(page)
+        page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
+        page.on(
             "console",
             lambda line: tab.troubles.append(line.text) if line.type == "error" else None,
         )
-        tabs.append(tab)
         return tab.go(params)
 
     yield open_
     exceptions = [tab.page.locator(".stException").all_inner_texts() for tab in tabs]
     troubles = [trouble for tab in tabs for trouble in tab.troubles]
-    for context in contexts:
-        context.close()
+    for tab in tabs[1:]:
+        tab.page.context.close()
+    for page in warm.pages[1:]:
+        page.close()
     assert not any(exceptions), exceptions
     assert not troubles

@@ -42,8 +42,6 @@ def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
     listed = tab.page.get_by_text(re.compile(r"of 592 chunks"))
     expect(listed).not_to_contain_text("592 of 592")
     tab.rest().click("rules-next")
-    # The labelled questions are gathered once, in the background.
-    expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
     titles, saved = [], tab.keyed("rules-panel").locator(".rf-good")
     tab.page.evaluate(COUNT)
     for number in range(1, total + 1):
@@ -52,6 +50,11 @@ def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
         # No question has these words, so no rule loses a labelled chunk, which would require a
         # confirmation.
         tab.rule.fill(f'{{"contain_none_of": ["word {number}"]}}')
+        if number == 1:
+            # The labelled questions are gathered once, in the background. Saving before asks for a
+            # confirmation.
+            expect(tab.keyed("rules-panel")).to_contain_text("No labelled question of 156")
+            tab.rest()
         tab.click("rule-save")
         expect(saved).to_be_visible()
         if number < total:
