@@ -179,7 +179,8 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
         for j, forbidden in dead:
             if forbidden:
                 place = f"contain_one_of[{i}][{j}]"
-                problem = f"“{shorten(group[j])}” never helps: “{shorten(forbidden)}” is forbidden."
+                problem = f"“{shorten(group[j])}” never helps: “{shorten(forbidden)}” is "
+                problem += "forbidden. Remove it."
                 yield Finding("", "dead", place, problem, without(rule, place))
 
 
@@ -193,13 +194,13 @@ def _redundant(rule: Rule) -> Iterator[Finding]:
         required = part is parts[-2]
         for i, (place, term) in enumerate(part):
             if compared[i] in compared[:i]:
-                problem = f"“{shorten(term)}” appears twice."
+                problem = f"“{shorten(term)}” appears twice. Remove one."
                 yield Finding("", "duplicate", place, problem, without(rule, place))
                 continue
             decider = _decider(compared[i], compared, required=required)
             if decider is not None:
                 other = shorten(part[decider][1])
-                problem = f"“{shorten(term)}” changes nothing: “{other}” decides."
+                problem = f"“{shorten(term)}” changes nothing: “{other}” decides. Remove it."
                 yield Finding("", "covered", place, problem, without(rule, place))
 
 

@@ -16,7 +16,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.overview import Checks
+from ragfilter.rules.overview import Checks, Filter
 from ragfilter.ui.rules import desk, effect, families, labelled, tester
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import background, resources
@@ -177,6 +177,8 @@ def test_losing_what_is_labelled_relevant_asks_once_more(page: Any) -> None:
     write(page, '{"contain":"wizard"}')
     assert "labelled questions would change" in told(page)
     assert "loses relevant" in told(page)
+    # In red.
+    assert any('class="rf-lost"' in each.value for each in page.at.html)
     page.press("rule-save")
     assert "Not saved yet." in told(page)
     assert stored(MATRIX) == before
@@ -305,6 +307,21 @@ def choose_part(page: Any, part: str) -> Any:
     return page.choose("rules-part", part)
 
 
+def leave_out(page: Any, ids: list[str]) -> Any:
+    """Untick these rows, and tick the others."""
+    held = page.at.session_state
+    change = ("demo", Filter(text=held["rules-text"]), "Add a group")
+    held["bulk-left-out"] = change, frozenset(ids)
+    return page.run()
+
+
+def save_bulk(page: Any) -> Any:
+    if "bulk-sure" in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key="bulk-sure").set_value(True)
+        page.run()
+    return page.press("bulk-save")
+
+
 def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> None:
     page.at.text_input(key="rules-text").set_value("owlbear")
     page.run()
@@ -316,17 +333,15 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     page.run()
     assert "+   &quot;contain_one_of&quot;" in "".join(e.value for e in page.at.html)
     assert all(stored(i) is None for i in ids)
-    page.at.session_state["bulk-left-out"] = ids[:1]
-    page.run()
+    leave_out(page, ids[:1])
     assert page.at.button(key="bulk-save").label == f"Save {len(ids) - 1} rule" + "s" * (
         len(ids) > 2
     )
-    page.at.session_state["bulk-left-out"] = []
+    # Another filter begins with every row ticked.
+    page.at.session_state["rules-text"] = "owlbear "
     page.run()
-    if "bulk-sure" in {box.key for box in page.at.checkbox}:
-        page.at.checkbox(key="bulk-sure").set_value(True)
-        page.run()
-    page.press("bulk-save")
+    assert page.at.button(key="bulk-save").label == f"Save {len(ids)} rules"
+    save_bulk(page)
     assert f"Saved: {len(ids)} rules" in told(page)
     wanted = '{"contain_one_of":[["owlbear","owlbears"]]}'
     assert [stored(i) for i in ids] == [wanted] * len(ids)
@@ -355,17 +370,30 @@ def test_every_diff_of_a_bulk_change_can_be_looked_at(page: Any) -> None:
     def diffs() -> list[str]:
         return [e.value for e in page.at.html if 'class="rf-diff"' in e.value]
 
-    seen = diffs()
-    pages = page.at.pagination(key="bulk-changes").num_pages
-    for number in range(2, pages + 1):
-        page.at.pagination(key="bulk-changes").set_value(number)
-        page.run()
-        seen += diffs()
+    def of_all_pages(key: str) -> list[str]:
+        seen = diffs()
+        for number in range(2, page.at.pagination(key=key).num_pages + 1):
+            page.at.pagination(key=key).set_value(number)
+            page.run()
+            seen += diffs()
+        return seen
+
+    seen = of_all_pages("bulk-changes")
     assert len({*seen}) == len(seen) == total > 40
     # Fewer changes are shown, starting from a page that exists.
-    page.at.session_state["bulk-left-out"] = list(rules_frame(page)["id"])[1:]
-    settled(page.run())
+    settled(leave_out(page, list(rules_frame(page)["id"])[1:]))
     assert len(diffs()) == 1
+    settled(leave_out(page, []))
+    save_bulk(page)
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.run()
+    assert {*of_all_pages("history-changes")} == {*seen}
+    page.press("history-undo")
+    if "history-confirm" in page.buttons:
+        page.press("history-confirm")
+    assert f"Undone: {total} rules." in told(page)
 
 
 def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(
@@ -620,6 +648,10 @@ def test_the_tester_says_what_was_found_and_what_came_nearest(
     page.run()
     assert "The chunk is blocked" in told(page)
     assert "nearest to “armor class 6” is “armor clas 6”, 1 letter off" in told(page)
+    marked = "".join(each.value for each in page.at.html)
+    assert (
+        '<mark class="rf-in">cleric</mark> vs <mark class="rf-near">armor clas 6</mark>' in marked
+    )
     page.at.selectbox(key="tester-question").set_value(1)
     page.run()
     assert "The chunk passes" in told(page)

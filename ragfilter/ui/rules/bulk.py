@@ -224,36 +224,38 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
 def _leave_out(work: Desk, plan: Plan) -> Plan:
     """The plan without the chunks whose rows are not ticked."""
     ids = list(plan.after)
-    if not 1 < len(ids) <= MOST_TICKED:
-        return plan
-    chosen = [i for i in ids if i not in st.session_state.get(LEFT_OUT, ())]
-    # The label stays the same, since an expander with a new one is closed.
-    with st.container(key="bulk-chunks"), st.expander("Leave out chunks"):
-        grid.draw(
-            pd.DataFrame(
-                {
-                    "chunk": [short_title(work.chunks[i].name, desk.TITLE_WIDTH) for i in ids],
-                    "id": ids,
-                    "rule": [brief(plan.before[i]) for i in ids],
-                }
-            ),
-            ids,
-            name="bulk",
-            height=min(32 * (len(ids) + 1) + 6, 320),
-            row_height=32,
-            columns={"rule": st.column_config.TextColumn(width="large")},
-            ticked=chosen,
-            tick=partial(_tick, ids),
-        )
-        say.aside("The chunks without a tick keep their rules.")
+    # Another change, filter or collection begins with every row ticked.
+    change = (work.collection, desk.wanted(), st.session_state.get(KIND))
+    of, left_out = st.session_state.get(LEFT_OUT, (change, frozenset()))
+    chosen = [i for i in ids if of != change or i not in left_out]
+    if 0 < len(ids) <= MOST_TICKED:
+        # The label stays the same, since an expander with a new one is closed.
+        with st.container(key="bulk-chunks"), st.expander("Leave out chunks"):
+            grid.draw(
+                pd.DataFrame(
+                    {
+                        "chunk": [short_title(work.chunks[i].name, desk.TITLE_WIDTH) for i in ids],
+                        "id": ids,
+                        "rule": [brief(plan.before[i]) for i in ids],
+                    }
+                ),
+                ids,
+                name="bulk",
+                height=min(32 * (len(ids) + 1) + 6, 320),
+                row_height=32,
+                columns={"rule": st.column_config.TextColumn(width="large")},
+                ticked=chosen,
+                tick=partial(_tick, change, ids),
+            )
+            say.aside("The chunks without a tick keep their rules.")
     if len(chosen) < len(ids):
         say.aside(f"{len(chosen):,} of {counted(len(ids), 'chunk')} are ticked.")
     after, before = ({i: rules[i] for i in chosen} for rules in (plan.after, plan.before))
     return replace(plan, after=after, before=before)
 
 
-def _tick(ids: Sequence[str], ticked: Sequence[str]) -> None:
-    st.session_state[LEFT_OUT] = [i for i in ids if i not in set(ticked)]
+def _tick(change: object, ids: Sequence[str], ticked: Sequence[str]) -> None:
+    st.session_state[LEFT_OUT] = change, frozenset(ids).difference(ticked)
 
 
 def save(work: Desk, rules: Rules, expected: Rules, what: str) -> None:
@@ -273,4 +275,5 @@ def save(work: Desk, rules: Rules, expected: Rules, what: str) -> None:
         outcome.put(said, good=False)
     else:
         outcome.put(f"Saved: {counted(len(made), 'rule')}, {what}.", good=True)
+        st.session_state.pop(LEFT_OUT, None)
         state.renew()

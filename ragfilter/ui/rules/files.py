@@ -9,12 +9,12 @@ from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import Change, Plan, Refusal
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import bulk, desk, outcome
+from ragfilter.ui.rules import bulk, desk, outcome, pages
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import uploads
 
 FILE, DOUBTS, PRUNE = "files-file", "files-doubts", "files-prune"
-MOST_SHOWN = 20
+PAGE = 20
 
 
 def draw(work: Desk) -> None:
@@ -101,10 +101,11 @@ def _planned(work: Desk, plan: Plan) -> None:
         f"{counted(len(plan.changes), 'rule')} to save{pruned}, {plan.unchanged} unchanged, "
         f"{len(plan.held)} held back for doubts, {len(plan.refusals)} refused."
     )
-    refused = [f"{_where(each)}: {each.error}" for each in plan.refusals[:MOST_SHOWN]]
-    held = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held[:MOST_SHOWN]]
-    if refused or held:
-        st.warning("\n".join(f"- {message(each)}" for each in (*refused, *held)))
+    refused = [f"{_where(each)}: {each.error}" for each in plan.refusals]
+    held = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held]
+    if left_out := [*refused, *held]:
+        shown = left_out[pages.choose("files-left-out", len(left_out), PAGE)]
+        st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:
         after = {change.chunk_id: change.after for change in plan.changes}
         before = {change.chunk_id: change.before for change in plan.changes}

@@ -21,7 +21,7 @@ from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
-PAGE, MOST_SHOWN = 50, 20
+PAGE = 50
 OPEN, DOUBT = "history-open", "history-doubt"
 
 
@@ -152,11 +152,15 @@ def _step(work: Desk, edit_id: int | None) -> None:
             disabled=not own or not any(edit.state == "undone" for edit in seen),
             help="Brings back all of it that was undone.",
         )
-    for edit in seen[:MOST_SHOWN]:
-        chunk = work.chunks.get(edit.chunk_id)
-        diff.draw(edit.chunk_id if chunk is None else chunk.name, edit.before, edit.after)
-    if len(seen) > MOST_SHOWN:
-        say.aside(f"and {len(seen) - MOST_SHOWN:,} more")
+    diff.draw_all(
+        [
+            (work.chunks[edit.chunk_id].name, edit.before, edit.after)
+            if edit.chunk_id in work.chunks
+            else (edit.chunk_id, edit.before, edit.after)
+            for edit in seen
+        ],
+        "history-changes",
+    )
 
 
 def _doubt(work: Desk, edit_id: int) -> None:
