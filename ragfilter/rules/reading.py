@@ -53,8 +53,8 @@ def _read(answer: str, chunk: Chunk) -> Reading:
         rule = parse(found)
     except RuleError as error:
         return Reading(None, (str(error),))
-    found_in = lint({chunk.id: found}, {chunk.id: chunk.title}, {chunk.id: chunk.text})
-    findings = [f for f in found_in if f.severity != "note"]
+    every = lint({chunk.id: found}, {chunk.id: chunk.title}, {chunk.id: chunk.text})
+    findings = [f for f in every if f.severity != "note"]
     faults = [f"{f.place}: {f.problem}" if f.place else f.problem for f in findings]
     if any(f.kind in ("impossible", "empty") for f in findings):
         return Reading(None, tuple(faults))

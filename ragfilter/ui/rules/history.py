@@ -101,8 +101,12 @@ def _what(step: Step) -> str:
 def _chunk(work: Desk, step: Step) -> str:
     if step.size > 1:
         return counted(step.size, "rule")
-    chunk = work.chunks.get(step.edit.chunk_id)
-    return chunk.name if chunk is not None else step.edit.chunk_id
+    return _title(work, step.edit.chunk_id)
+
+
+def _title(work: Desk, chunk_id: str) -> str:
+    chunk = work.chunks.get(chunk_id)
+    return chunk_id if chunk is None else chunk.name
 
 
 def _forget() -> None:
@@ -152,15 +156,8 @@ def _step(work: Desk, edit_id: int | None) -> None:
             disabled=not own or not any(edit.state == "undone" for edit in seen),
             help="Brings back all of it that was undone.",
         )
-    diff.draw_all(
-        [
-            (work.chunks[edit.chunk_id].name, edit.before, edit.after)
-            if edit.chunk_id in work.chunks
-            else (edit.chunk_id, edit.before, edit.after)
-            for edit in seen
-        ],
-        "history-changes",
-    )
+    changes = [(_title(work, edit.chunk_id), edit.before, edit.after) for edit in seen]
+    diff.draw_all(changes, "history-changes")
 
 
 def _doubt(work: Desk, edit_id: int) -> None:
