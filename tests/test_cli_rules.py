@@ -110,7 +110,7 @@ def test_drafts_of_a_selection(run: Run, llm: Llm, tmp_path: Path) -> None:
         "query_must": json.loads(GOOD), "error": "", "remarks": [], "repaired": False, "failed": "",
         "category": "attack-matrix", "model": "tiny",
         "prompt_version": "suggest-1 attack-matrix-1",
-        "prompt_tokens": 7, "completion_tokens": 3, "estimated": False,
+        "prompt_tokens": 7, "completion_tokens": 3, "estimated": False, "matrix": None,
     }  # fmt: skip
     assert len(server.asked) == 3
     assert run.rule("cleric-7") is None
@@ -129,6 +129,10 @@ def test_drafts_of_a_selection(run: Run, llm: Llm, tmp_path: Path) -> None:
         (["id=troll", "id=boat", "source=SEA.md"], ["Boats"]),
         (["type=special", "title=*secret"], ["Secret"]),
         (["type=nothing"], []),
+        (["state=none"], ["AC 7", "AC 8", "Boats", "Secret"]),
+        (["state=none", "text=matrix clerics"], ["AC 7", "AC 8"]),
+        (["state=none", "state=valid", "text=troll", "text=sea.md"], ["Troll", "Boats"]),
+        (["state=changed"], []),
     ],
 )
 def test_where_selects(run: Run, llm: Llm, where: list[str], titles: list[str]) -> None:
@@ -545,9 +549,10 @@ def test_suggest_needs_an_llm(run: Run) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["--where", "colour=red"], "fields are type, source, id, title, rule"),
+        (["--where", "colour=red"], "fields are type, source, id, title, rule, state, text"),
         (["--where", "type"], "is not a condition"),
         (["--where", "rule=maybe"], "rule=any or none"),
+        (["--where", "state=draft"], "state=invalid, warning, none, valid or changed"),
         (["--limit", "0"], "--limit"),
         (["--templates", "/nowhere"], "/nowhere cannot be read"),
         (["--out", "/nowhere/drafts.jsonl"], "/nowhere/drafts.jsonl"),

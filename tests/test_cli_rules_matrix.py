@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from faults import KEY, Serve, says
 from rule_runs import GOOD, OTHER, Run, make_workspace
 
 from ragfilter.cli import main, parts
@@ -91,6 +92,31 @@ def test_the_table(run: Run, labels: list[str]) -> None:
     assert lines[2].split()[:6] == ["cleric-6", "2", "1", "1", "0", "1"]
     assert lines[-1] == "2 rules over 2 questions"
     assert any(line.startswith("boat ") for line in lines)
+
+
+def test_a_draft_comes_with_its_row_and_its_losses(
+    run: Run, labels: list[str], serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = serve(says('{"contain_one_of":[["armor"]]}'))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_MODEL", "tiny")
+    out = tmp_path / "drafts.jsonl"
+    ask = ["suggest", "--llm", "--where", "id=boat", "--where", "id=troll", *labels]
+    loses = f"labelled relevant, but would be dropped: {QUERIES['t']}"
+
+    run(*ask, "--out", str(out))
+    troll, boat = (json.loads(line) for line in out.read_text().splitlines())
+    # "armor" is in one of the two questions; the other is labelled for the troll.
+    assert (troll["matrix"]["blocks"], troll["matrix"]["passes"]) == (1, 1)
+    assert troll["matrix"]["conflicts"] == [["t", "troll"]]
+    assert loses in troll["remarks"]
+    assert boat["matrix"]["conflicts"] == []
+    assert loses not in boat["remarks"]
+    assert run.json(*ask)["drafts"][0]["matrix"] == troll["matrix"]
+    printed = run(*ask)
+    assert "2 queries, blocks 1, passes 1, 1 conflict, without it F1 +" in printed
+    assert f"doubt: {loses}" in printed
 
 
 def test_one_rule_by_group_and_term(run: Run, labels: list[str]) -> None:

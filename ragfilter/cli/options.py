@@ -164,8 +164,9 @@ Limit = Annotated[
 
 WHERE_HELP = (
     "Select chunks by field=value. Fields: type, source, id, title (* matches anything, case is "
-    "ignored) and rule (any or none). Repeatable: values of the same field are alternatives, and "
-    "every field must match."
+    "ignored), rule (any or none), and as in rules list: state (invalid, warning, none, valid, "
+    "changed) and text (words). Repeatable: values of the same field are alternatives, and every "
+    "field must match."
 )
 
 Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP, callback=in_words)]

@@ -28,6 +28,8 @@ State = Literal["invalid", "warning", "none", "valid"]
 STATES: tuple[State, ...] = ("invalid", "warning", "none", "valid")
 WORDS = (*STATES, "draft", "changed")
 """All words for a rule's state."""
+STORED = (*STATES, "changed")
+"""Those that do not depend on unsaved edits."""
 MOST_PARTS = 4
 
 

@@ -60,7 +60,7 @@ def bulk(
     viewer = filtering.viewer
 
     with place.open("rules") as bench:
-        selected = select(bench.collection(place.collection), where or (), user=viewer)
+        selected = select(bench, place.collection, where or (), user=viewer)
         parts.tell(selected.notice)
         if not selected.chunks and not selected.hidden:
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")

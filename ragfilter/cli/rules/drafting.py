@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ragfilter.answer.stream import Prices
+from ragfilter.cli.rules.effect import row_text
 from ragfilter.errors import InputError
+from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.model import Chunk
 from ragfilter.protocols import Progress, Usage
 from ragfilter.rules import draft as suggesting
@@ -28,10 +30,11 @@ MANY = 20
 MOST_NAMED = 5
 
 
-def record(draft: Draft, chunk: Chunk, collection: str) -> dict[str, Any]:
+def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
     """One line of the output file; `ragfilter rules import` reads it."""
     head = {"collection": collection, "id": chunk.id, "title": chunk.title}
-    return head | dict(suggesting.fields(draft))
+    matrix = None if row is None else row_document(row)
+    return head | dict(suggesting.fields(draft)) | {"matrix": matrix}
 
 
 def drafted_before(path: Path, collection: str) -> set[str]:
@@ -74,12 +77,13 @@ def append(path: Path, line: dict[str, Any]) -> None:
         raise _unusable(path, error.strerror or str(error)) from None
 
 
-def text(draft: Draft, chunk: Chunk, place: str) -> str:
+def text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> str:
     """A draft as printed if no file is written."""
     second = ", second answer" if draft.repaired else ""
     title = " ".join(chunk.name.split())
     lines = [f"{place}  {chunk.id}  {title}  ({draft.category}{second})"]
     lines.append(f"  {draft.text}" if draft.rule is not None else f"  no draft: {draft.error}")
+    lines += [] if row is None else [f"  {row_text(row)}"]
     lines += [f"  doubt: {remark}" for remark in draft.remarks]
     return "\n".join(lines) + "\n"
 

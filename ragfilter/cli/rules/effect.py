@@ -17,10 +17,12 @@ from ragfilter.cli.options import SET_HELP, Filtering, Place, QrelsFile
 from ragfilter.errors import InputError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.effect import Effect, document, measure_effect
+from ragfilter.evaluate.effect import Effect, Labelled, document, make_labelled, measure_effect
+from ragfilter.evaluate.proposed import Evidence
+from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
@@ -163,6 +165,44 @@ def labels_of(
     catalogue = bench.collection(place.collection).entries()
     seen_by = viewer(user, settings)
     return stored.everything(bench.labels, place.collection, catalogue, seen_by), settings
+
+
+def gather_labelled(
+    labelled: tuple[str | None, str | None],
+    bench: Workbench,
+    place: Place,
+    filtering: Filtering,
+) -> Labelled | None:
+    """The labelled queries that were named, or all of the workspace, with their pools, to measure
+    proposed rules on; None if there are none."""
+    given = filtering.load().settings.with_values({"query_must.enabled": True})
+    read, given = labels_of(labelled, bench, place, filtering.user, given)
+    if read is None:
+        return None
+    backends, show = parts.backends(bench, place.collection), parts.progress("queries")
+    pools = run.gather_all(read.labelled, given, backends, filtering.user, progress=show)
+    return make_labelled(pools, read.qrels, given, filtering.user)
+
+
+def loss_remarks(chunk_id: str, evidence: Evidence) -> tuple[str, ...]:
+    """The queries that would lose a chunk by its proposed rule, as doubts about it."""
+    lost = evidence.losses.get(chunk_id, ())
+    return tuple(f"labelled relevant, but would be dropped: {query}" for query in lost)
+
+
+def row_text(row: RuleRow) -> str:
+    """A row of the matrix in short form."""
+    figures = [
+        counted(row.queries, "query"),
+        f"blocks {row.blocks}",
+        f"passes {row.passes}",
+        counted(len(row.conflicts), "conflict"),
+    ]
+    if row.delta_f1 is not None and row.delta_recall is not None:
+        figures.append(
+            f"without it F1 {signed(row.delta_f1, 4)}, recall {signed(row.delta_recall, 4)}"
+        )
+    return ", ".join(figures)
 
 
 def effect_document(effect: Effect | None) -> dict[str, Any]:

@@ -12,16 +12,20 @@ from typing import Any
 
 from ragfilter.cli import parts
 from ragfilter.cli.options import OTHER_OUT, Filtering, Place
-from ragfilter.cli.rules.effect import effect_document, effect_text, labels_of
+from ragfilter.cli.rules.effect import (
+    effect_document,
+    effect_text,
+    gather_labelled,
+    loss_remarks,
+    row_text,
+)
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
-from ragfilter.evaluate import run
-from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
-from ragfilter.evaluate.rule_matrix import RuleRow, row_document
+from ragfilter.evaluate.rule_matrix import row_document
 from ragfilter.files import kind, write_text
 from ragfilter.rules.proposals import Proposal
-from ragfilter.text.numbers import counted, signed
+from ragfilter.text.numbers import counted
 
 
 def suggest_families(
@@ -39,22 +43,14 @@ def suggest_families(
 
     if out is not None and kind(out):
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
-    given = viewing.load().settings.with_values({"query_must.enabled": True})
-    user = viewing.user
     with place.open("rules") as bench:
-        store = bench.collection(place.collection)
-        selected = select(store, where or (), user=viewing.viewer, limit=limit)
+        selected = select(bench, place.collection, where or (), user=viewing.viewer, limit=limit)
         parts.tell(selected.notice)
-        read, given = labels_of(labelled, bench, place, user, given)
-        known, likeness = None, None
-        if read is not None:
-            backends = parts.backends(bench, place.collection)
-            show = parts.progress("queries")
-            pools = run.gather_all(read.labelled, given, backends, user, progress=show)
-            known = make_labelled(pools, read.qrels, given, user)
-            likeness = likeness_of(bench.embedder)
+        known = gather_labelled(labelled, bench, place, viewing)
+        likeness = None if known is None else likeness_of(bench.embedder)
         asked = bench.labels.queries(place.collection, ASKED).values()
-        made = suggest(selected.chunks, asked, known, likeness, store.vectors)
+        vectors = bench.collection(place.collection).vectors
+        made = suggest(selected.chunks, asked, known, likeness, vectors)
     records = [record(each, made) for each in made.proposals]
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
@@ -67,9 +63,7 @@ def suggest_families(
 
 def record(each: Proposal, made: Suggested) -> dict[str, Any]:
     """A proposal as a line in a file of drafts, with its evidence."""
-
     row = made.evidence.rows.get(each.rule)
-    lost = made.evidence.losses.get(each.chunk.id, ())
     return {
         "id": each.chunk.id,
         "title": each.chunk.title,
@@ -78,10 +72,7 @@ def record(each: Proposal, made: Suggested) -> dict[str, Any]:
         "names": list(each.names),
         "value": each.value,
         "matrix": None if row is None else row_document(row),
-        "remarks": [
-            *filter(None, (each.doubt,)),
-            *(f"labelled relevant, but would be dropped: {question}" for question in lost),
-        ],
+        "remarks": [*filter(None, (each.doubt,)), *loss_remarks(each.chunk.id, made.evidence)],
     }
 
 
@@ -98,21 +89,6 @@ def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
     return document | effect_document(made.evidence.effect)
 
 
-def _row_text(row: RuleRow) -> str:
-    """A row of the matrix in short form."""
-    figures = [
-        counted(row.queries, "query"),
-        f"blocks {row.blocks}",
-        f"passes {row.passes}",
-        counted(len(row.conflicts), "conflict"),
-    ]
-    if row.delta_f1 is not None and row.delta_recall is not None:
-        figures.append(
-            f"without it F1 {signed(row.delta_f1, 4)}, recall {signed(row.delta_recall, 4)}"
-        )
-    return ", ".join(figures)
-
-
 def _text(collection: str, made: Suggested, out: Path | None) -> str:
     lines = []
     for family in made.families:
@@ -122,7 +98,7 @@ def _text(collection: str, made: Suggested, out: Path | None) -> str:
         example = next(p for p in made.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
         row = made.evidence.rows.get(example.rule)
-        lines += [] if row is None else [f"  {_row_text(row)}"]
+        lines += [] if row is None else [f"  {row_text(row)}"]
     losses = made.evidence.losses
     doubtful = sum(bool(p.doubt) or p.chunk.id in losses for p in made.proposals)
     lines.append(

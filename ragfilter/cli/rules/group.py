@@ -35,8 +35,6 @@ def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) ->
     user = viewing.viewer
 
     with place.open("rules") as bench:
-        selected = select(
-            bench.collection(place.collection), [*(where or ()), "rule=any"], user=user
-        )
+        selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
     parts.tell(selected.notice)
     return selected

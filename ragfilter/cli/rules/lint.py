@@ -75,8 +75,7 @@ def lint(
     mended: Mapping[str, str | None] = {}
     saved = Saved(None, wanted=True, done=False)
     with place.open("rules") as bench:
-        store = bench.collection(place.collection)
-        selected = select(store, [*(where or ()), "rule=any"], user=viewer)
+        selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=viewer)
         parts.tell(selected.notice)
         texts = {chunk.id: chunk.rule or "" for chunk in selected.chunks}
         titles = {chunk.id: chunk.title for chunk in selected.chunks}

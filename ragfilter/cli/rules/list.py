@@ -15,13 +15,12 @@ from ragfilter.cli.labelled import Measuring
 from ragfilter.cli.options import MOST, Filtering, Json, Place, in_words
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.rules.matrix import FIGURES, figures, measured
-from ragfilter.cli.rules.select import Selection
+from ragfilter.cli.rules.select import Selection, list_chunks
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate.rule_matrix import Matrix, row_document
 from ragfilter.report import short_title
-from ragfilter.rules.lint_values import usual_words
-from ragfilter.rules.overview import STATES, Checks, Filter, Row, brief, make_listing
+from ragfilter.rules.overview import STORED, Filter, Row, brief
 from ragfilter.text.numbers import chunks as counted_chunks
 
 TITLE_WIDTH = 44
@@ -69,27 +68,22 @@ def list_(
 
     With --queries also the effect of each rule, and harmful rules before those in doubt.
     """
-    from ragfilter.evaluate import stored
-
     user = filtering.viewer
-    known = (*STATES, "changed")
-    unknown = next((state for state in states or () if state not in known), None)
+    unknown = next((state for state in states or () if state not in STORED), None)
     if unknown is not None:
         raise InputError(
-            f"--state {unknown!r} is not a state.", remedy=f"Use one of {', '.join(known)}."
+            f"--state {unknown!r} is not a state.", remedy=f"Use one of {', '.join(STORED)}."
         )
     wanted = Filter(text, tuple(types or ()), tuple(sources or ()), tuple(states or ()))
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         every = store.entries().values()
         seen = [chunk for chunk in every if user.sees(chunk)]
-        exported = bench.journal.edited_since_export(place.collection)
         incomplete = store.incomplete
-        checks = Checks(usual_words(stored.every_question(bench.labels, place.collection)))
         made = measured(measuring, bench, place, filtering, every)
+        harm = {} if made is None else made.harm()
+        found = list_chunks(seen, bench, place.collection, harm).find(wanted)
     parts.tell(Selection((), len(every) - len(seen), incomplete).notice)
-    harm = {} if made is None else made.harm()
-    found = make_listing(seen, checks, exported=exported, harm=harm).find(wanted)
     shown = found[:limit]
     if as_json:
         document = place.head(incomplete) | {"chunks": len(seen), "found": len(found)}

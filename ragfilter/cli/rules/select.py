@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError
+from ragfilter.evaluate import stored
 from ragfilter.model import Chunk, User
+from ragfilter.rules.lint_values import usual_words
+from ragfilter.rules.overview import STORED, Checks, Filter, Listing, make_listing
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.collection import ChromaCollection
+    from ragfilter.workbench import Workbench
 
-FIELDS = ("type", "source", "id", "title", "rule")
-RULE_VALUES = ("any", "none")
+PLAIN = ("type", "source", "id", "title", "rule")
+"""Fields that a chunk alone decides."""
+LISTED = ("state", "text")
+"""Fields that need the listing."""
+FIELDS = (*PLAIN, *LISTED)
+VALUES = {"rule": ("any", "none"), "state": STORED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +33,7 @@ class Condition:
     value: str
 
     def holds(self, chunk: Chunk) -> bool:
-        """Whether `chunk` meets the condition."""
+        """Whether `chunk` meets the condition, whose field is one of `PLAIN`."""
         if self.field == "rule":
             return bool(chunk.rule) == (self.value == "any")
         pattern = ".*".join(map(re.escape, self.value.split("*")))
@@ -66,13 +74,30 @@ def condition(text: str) -> Condition:
             f"--where {text!r} is not a condition.",
             remedy=f"Write field=value; fields are {', '.join(FIELDS)}.",
         )
-    if name == "rule" and value not in RULE_VALUES:
-        raise InputError(f"--where rule={value} is not valid.", remedy="Write rule=any or none.")
+    if value not in VALUES.get(name, (value,)):
+        *others, last = VALUES[name]
+        raise InputError(
+            f"--where {name}={value} is not valid.",
+            remedy=f"Write {name}={', '.join(others)} or {last}.",
+        )
     return Condition(name, value)
 
 
+def list_chunks(
+    chunks: Iterable[Chunk],
+    bench: Workbench,
+    collection: str,
+    harm: Mapping[str, float] = MappingProxyType({}),
+) -> Listing:
+    """The listing of `chunks` with their states. Raises StoreError."""
+    usual = usual_words(stored.every_question(bench.labels, collection))
+    exported = bench.journal.edited_since_export(collection)
+    return make_listing(chunks, Checks(usual), exported=exported, harm=harm)
+
+
 def select(
-    collection: ChromaCollection,
+    bench: Workbench,
+    collection: str,
     where: Sequence[str] = (),
     *,
     user: User,
@@ -84,21 +109,35 @@ def select(
     see. Raises InputError, StoreError, and CollectionMissing if the collection is empty.
     """
     conditions = [condition(text) for text in where]
-    known = collection.entries()
+    store = bench.collection(collection)
+    known = store.entries()
     if not known:
         raise CollectionMissing(
-            f"The collection {collection.name!r} is empty.", remedy="Index chunks into it first."
+            f"The collection {collection!r} is empty.", remedy="Index chunks into it first."
         )
-    by_field = [[c for c in conditions if c.field == name] for name in FIELDS]
+    by_field = [[c for c in conditions if c.field == name] for name in PLAIN]
     fitting = [
         chunk
         for chunk in known.values()
         if all(any(c.holds(chunk) for c in each) for each in by_field if each)
     ]
-    seen = [c.id for c in fitting if user.sees(c)]
-    found = collection.chunks(seen[:limit])
+    seen = [chunk.id for chunk in fitting if user.sees(chunk)]
+    asked = [c for c in conditions if c.field in LISTED]
+    if asked:
+        # Among all visible chunks, since some findings depend on the other rules.
+        listing = list_chunks(filter(user.sees, known.values()), bench, collection)
+        listed = _listed(listing, asked)
+        seen = [chunk_id for chunk_id in seen if chunk_id in listed]
+    found = store.chunks(seen[:limit])
     return Selection(
         tuple(found.values()),
-        hidden=len(fitting) - len(seen),
-        incomplete=collection.incomplete,
+        hidden=len(fitting) - sum(map(user.sees, fitting)),
+        incomplete=store.incomplete,
     )
+
+
+def _listed(listing: Listing, asked: Sequence[Condition]) -> set[str]:
+    """The ids of the rows that are in one of the states asked for, with one of the texts."""
+    states = tuple(c.value for c in asked if c.field == "state")
+    texts = [c.value for c in asked if c.field == "text"] or [""]
+    return {row.id for text in texts for row in listing.find(Filter(text, states=states))}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -18,13 +19,18 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, Where
+from ragfilter.cli.rules.effect import gather_labelled, loss_remarks
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate.proposed import weigh
+from ragfilter.model import Chunk
 from ragfilter.rules import drafting as runs
 from ragfilter.rules.draft import Draft
 
 if TYPE_CHECKING:
+    from ragfilter.evaluate.effect import Labelled
+    from ragfilter.evaluate.rule_matrix import RuleRow
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.settings.deployment import Deployment
 
@@ -49,8 +55,8 @@ def suggest(
         str | None,
         typer.Option(
             "--queries",
-            help="With --families: labelled queries used to learn names and to measure the "
-            f"proposals. Default: all labelled queries of the workspace. {SET_HELP}",
+            help="Labelled queries to measure the rules on, from which --families also learns "
+            f"names. Default: all labelled queries of the workspace. {SET_HELP}",
         ),
     ] = None,
     qrels: QrelsFile = None,
@@ -100,15 +106,17 @@ def suggest(
         deployment = bench.deployment
         prompts = with_folder(templates) if templates else bench.templates()
         chat = _chat(deployment)
-        selected = select(bench.collection(place.collection), where or (), user=user, limit=limit)
-    parts.tell(selected.notice)
-    chosen = selected.chunks
-    waiting = [chunk for chunk in chosen if chunk.id not in done]
+        selected = select(bench, place.collection, where or (), user=user, limit=limit)
+        parts.tell(selected.notice)
+        chosen = selected.chunks
+        waiting = [chunk for chunk in chosen if chunk.id not in done]
+        known = gather_labelled((queries, qrels), bench, place, viewing) if waiting else None
     if waiting:
         step = -(-len(waiting) // SAMPLE)
         expected = runs.foresee(waiting[::step], len(waiting), prompts)
         parts.tell(drafting.expected_text(len(waiting), expected, parts.prices(deployment)))
     made: list[Draft] = []
+    rows: list[RuleRow | None] = []
     started = perf_counter()
 
     def report() -> None:
@@ -118,8 +126,8 @@ def suggest(
             document = place.head(selected.incomplete)
             document |= {"selected": len(chosen), "before": before}
             document |= drafting.totals_document(totals)
-            pairs = zip(made, waiting, strict=False)
-            document["drafts"] = [drafting.record(d, chunk, place.collection) for d, chunk in pairs]
+            drafted = zip(made, waiting, rows, strict=False)
+            document["drafts"] = [drafting.record(d, c, place.collection, r) for d, c, r in drafted]
             parts.emit(parts.dumps(document))
         else:
             parts.emit(drafting.totals_text(totals, before=before))
@@ -140,12 +148,14 @@ def suggest(
             timeout_s=timeout or deployment.answer_timeout_s,
             templates=prompts,
         )
-        for draft, chunk in zip(found, waiting, strict=True):
+        for answered, chunk in zip(found, waiting, strict=True):
+            draft, row = _measured(answered, chunk, known)
             made.append(draft)
-            shown = drafting.text(draft, chunk, f"{len(made)}/{len(waiting)}")
+            rows.append(row)
+            shown = drafting.text(draft, chunk, f"{len(made)}/{len(waiting)}", row)
             if out:
                 try:
-                    drafting.append(out, drafting.record(draft, chunk, place.collection))
+                    drafting.append(out, drafting.record(draft, chunk, place.collection, row))
                 except InputError:
                     # The document of --json contains it; otherwise it would be lost.
                     parts.emit("" if as_json else shown)
@@ -153,6 +163,15 @@ def suggest(
             elif not as_json:
                 parts.emit(shown)
             show(len(made), len(waiting))
+
+
+def _measured(draft: Draft, chunk: Chunk, known: Labelled | None) -> tuple[Draft, RuleRow | None]:
+    """The draft, doubted if labelled queries would lose its chunk; and its row of the matrix."""
+    if draft.rule is None or known is None:
+        return draft, None
+    evidence = weigh([replace(chunk, rule=draft.text)], known)
+    remarks = (*draft.remarks, *loss_remarks(chunk.id, evidence))
+    return replace(draft, remarks=remarks), evidence.rows.get(draft.text)
 
 
 def _chat(deployment: Deployment) -> OpenAIChat:
