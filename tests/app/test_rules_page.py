@@ -451,6 +451,11 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     after = {i: stored(i) for i in before if before[i] and "attack-matrix" in i}
     changed = [i for i in after if after[i] != before[i]]
     assert 15 <= len(changed) <= 21
+    families = page.at.selectbox(key="suggest-family")
+    assert f"Families accepted: 1 of {len(families.options)}." in told(page)
+    assert families.index == 0
+    page.press("suggest-next")
+    assert page.at.selectbox(key="suggest-family").index == 1
     page.press("suggest-edit")
     assert page.at.session_state["rules-part"] == "Chunks"
     choose_part(page, "History")

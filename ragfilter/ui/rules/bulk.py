@@ -206,6 +206,7 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
     """Draw the effect of storing the rules `after`, the button that stores them, and every
     change."""
     sure = effect.confirm(work, after, f"{key}-sure")
+    progress = st.container()
     st.button(
         f"Save {counted(len(after), 'rule')}",
         key=f"{key}-save",
@@ -218,7 +219,9 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
     diff.draw_all(
         [(work.chunks[i].name, before[i], rule) for i, rule in after.items()], f"{key}-changes"
     )
-    effect.wait(work)
+    # Last, since it waits, but shown where the effect will be.
+    with progress:
+        effect.wait(work)
 
 
 def _leave_out(work: Desk, plan: Plan) -> Plan:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import streamlit as st
 
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
+from ragfilter.rules.proposals import Proposal
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.look import say
 from ragfilter.ui.rules import effect, labelled, offers
@@ -74,6 +78,15 @@ def _job(work: Desk) -> Job[Suggested]:
 
 def _family(work: Desk, made: Suggested) -> None:
     by_pattern = {family.pattern: family for family in made.families}
+    proposed: dict[str, list[Proposal]] = {name: [] for name in by_pattern}
+    for each in made.proposals:
+        if each.chunk.id in work.chunks:
+            proposed[each.family].append(each)
+    left = [
+        name
+        for name, some in proposed.items()
+        if any(work.chunks[p.chunk.id].rule != p.rule for p in some)
+    ]
     pattern = st.selectbox(
         "Family",
         list(by_pattern),
@@ -83,8 +96,10 @@ def _family(work: Desk, made: Suggested) -> None:
         help="The title, words of the text, or the titles of the first members. # stands for the "
         "number, and * for the name in which they differ.",
     )
+    if len(left) < len(by_pattern):
+        say.aside(f"Families accepted: {len(by_pattern) - len(left):,} of {len(by_pattern):,}.")
     family = by_pattern[pattern]
-    proposals = [p for p in made.proposals if p.family == pattern and p.chunk.id in work.chunks]
+    proposals = proposed[pattern]
     losses = made.evidence.losses
     offered = [
         Offer(
@@ -98,11 +113,25 @@ def _family(work: Desk, made: Suggested) -> None:
         )
         for p in proposals
     ]
-    left, right = st.columns((1.2, 1), gap="medium")
-    with left:
+    listed, chosen = st.columns((1.2, 1), gap="medium")
+    with listed:
         if family.names:
             names = " and one of these: ".join(map(", ".join, family.places))
             say.aside(f"Each rule also asks for one of these: {names}.")
         offers.table(work, offered, made.evidence, {"value": [p.value for p in proposals]})
-    with right:
-        offers.accept(work, offered, "of this family")
+    with chosen:
+        offers.accept(work, offered, "of this family", partial(_next, left, pattern))
+
+
+def _next(left: Sequence[str], pattern: str) -> None:
+    """Draw the button to the next family with proposals that are not accepted; after the last
+    comes the first."""
+    others = [name for name in left if name != pattern]
+    at = left.index(pattern) if pattern in left else 0
+    st.button(
+        "Next family",
+        key="suggest-next",
+        on_click=lambda: st.session_state.update({FAMILY: others[at % len(others)]}),
+        disabled=not others,
+        help="Opens the next family with proposals that are not accepted.",
+    )

@@ -166,6 +166,7 @@ def _doubt(work: Desk, edit_id: int) -> None:
     if found is None or found.edit_id != edit_id:
         return
     effect.of_changes(work, found.changes)
+    progress = st.container()
     st.button(
         "Redo anyway" if found.again else "Undo anyway",
         key="history-confirm",
@@ -173,7 +174,8 @@ def _doubt(work: Desk, edit_id: int) -> None:
         args=(work, edit_id, found.again, True),
         help="Does it even though labelled questions would lose relevant chunks.",
     )
-    effect.wait(work)
+    with progress:
+        effect.wait(work)
 
 
 def _go(work: Desk, edit_id: int, again: bool, sure: bool = False) -> None:

@@ -3,7 +3,7 @@ saved without a click."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -77,9 +77,11 @@ def table(
     )
 
 
-def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
+def accept(
+    work: Desk, offers: Sequence[Offer], whose: str, beside: Callable[[], None] = lambda: None
+) -> None:
     """Draw what accepting the offers would do, and the buttons. `whose` describes the rules: ``of
-    this family``."""
+    this family``. `beside` draws more buttons beside the first."""
     outcome.draw()
     new = [each for each in offers if work.chunks[each.chunk.id].rule != each.rule]
     sure = [each for each in new if not each.doubts]
@@ -94,15 +96,17 @@ def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
         has = "has" if replaced == 1 else "have"
         say.aside(f"{counted(replaced, 'chunk')} {has} a rule, which is replaced.")
     sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
-    st.button(
-        f"Accept {counted(len(taken), 'rule')} {whose}",
-        key="suggest-accept",
-        type="primary",
-        on_click=_accept,
-        args=(work, taken),
-        disabled=not (taken and sure_of_it),
-        help="Saves them as one step, which can be undone under History.",
-    )
+    with st.container(key="suggest-all", horizontal=True, gap="small"):
+        st.button(
+            f"Accept {counted(len(taken), 'rule')} {whose}",
+            key="suggest-accept",
+            type="primary",
+            on_click=_accept,
+            args=(work, taken),
+            disabled=not (taken and sure_of_it),
+            help="Saves them as one step, which can be undone under History.",
+        )
+        beside()
     _one(work, offers)
 
 
