@@ -702,8 +702,23 @@ def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> Non
     assert "secret" in run("export", "--level", "4")
 
 
+def test_an_import_touches_nothing_that_the_user_may_not_see(run: Run, tmp_path: Path) -> None:
+    store_rule(run.folder, "secret", GOOD)
+    seen = tmp_path / "seen.jsonl"
+    run("export", "--out", str(seen))
+    assert run.json("import", str(seen), "--prune")["pruned"] == 0
+    assert "1 chunk is left out" in run.err
+    secret = write(tmp_path / "secret.jsonl", {"id": "secret", "query_must": {"contain": "x"}})
+    absent = write(tmp_path / "absent.jsonl", {"id": "absent", "query_must": {"contain": "x"}})
+    refused = [run.json("import", file, code=1)["refused"] for file in (secret, absent)]
+    assert refused[0][0] == refused[1][0] | {"chunk_id": "secret"}
+    assert run.rule("secret") == GOOD
+    assert run.json("import", str(seen), "--prune", *ALL)["pruned"] == 1
+
+
 def test_only_a_file_that_lacks_no_rule_counts_as_an_export(run: Run, tmp_path: Path) -> None:
-    run("import", write(tmp_path / "in.jsonl", {"id": "secret", "query_must": {"contain": "x"}}))
+    made = write(tmp_path / "in.jsonl", {"id": "secret", "query_must": {"contain": "x"}})
+    run("import", made, *ALL)
     for n, (args, changed) in enumerate([((), {"secret": None}), (ALL, {})]):
         run("export", "--out", str(tmp_path / f"{n}.jsonl"), *args)
         with open_for(run.folder, "test") as bench:

@@ -36,12 +36,11 @@ class DraftBook(database.Book):
     tables = (_drafts,)
 
     def want(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        """Queue these chunks for a draft, and no others. Existing drafts are kept and not made
-        again; failed ones are."""
+        """Queue these chunks for a draft, after those that are queued. Existing drafts are kept and
+        not made again; failed ones are."""
+        failed = (~_drafts.c.drafted, _drafts.c.body.is_not(None))
         with self._writing() as connection:
-            connection.execute(
-                _drafts.delete().where(_drafts.c.collection == collection, ~_drafts.c.drafted)
-            )
+            connection.execute(_drafts.delete().where(_drafts.c.collection == collection, *failed))
             rows = connection.execute(
                 sa.select(_drafts.c.chunk_id).where(_drafts.c.collection == collection)
             )

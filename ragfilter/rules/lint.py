@@ -21,7 +21,7 @@ covered     note      a term or group changes nothing, because another one decid
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -238,7 +238,7 @@ def _meets(one: Iterable[str], group: Iterable[str]) -> bool:
 
 def _loose(rule: Rule) -> Iterator[Finding]:
     if rule.match == "substring":
-        loose = [(place, term) for place, term in terms(rule) if _is_loose(term)]
+        loose = _where(rule, _is_loose)
         if loose:
             named = ", ".join(f"“{shorten(term)}”" for _, term in loose[:4])
             more = f" and {len(loose) - 4} more" if len(loose) > 4 else ""
@@ -246,8 +246,21 @@ def _loose(rule: Rule) -> Iterator[Finding]:
                 f"Also found inside longer words or numbers, since the rule matches substrings: "
                 f"{named}{more}."
             )
-            proposal = canonical(replace(rule, match="word"))
+            proposal: str | None = canonical(replace(rule, match="word"))
+            # Without this, the two modes would take turns.
+            unspaced = _where(rule, _unspaced)
+            if unspaced:
+                proposal = None
+                problem += (
+                    f" Word mode would hardly find “{shorten(unspaced[0][1])}”, so write longer "
+                    "terms instead."
+                )
             yield Finding("", "loose", loose[0][0], problem, proposal)
+
+
+def _where(rule: Rule, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """The places and terms of a rule for which `holds`."""
+    return [(place, term) for place, term in terms(rule) if holds(term)]
 
 
 def _is_loose(term: str) -> bool:
@@ -256,16 +269,22 @@ def _is_loose(term: str) -> bool:
 
 
 def _no_edges(rule: Rule) -> Iterator[Finding]:
-    if rule.match == "word":
-        for place, term in terms(rule):
-            if _unspaced(term):
-                problem = (
-                    f"“{shorten(term)}” is written without spaces, so word mode finds it only "
-                    "where it stands alone."
-                )
-                proposal = canonical(replace(rule, match="substring"))
-                yield Finding("", "no_edges", place, problem, proposal)
-                return
+    unspaced = _where(rule, _unspaced) if rule.match == "word" else ()
+    if unspaced:
+        place, term = unspaced[0]
+        problem = (
+            f"“{shorten(term)}” is written without spaces, so word mode finds it only where it "
+            "stands alone."
+        )
+        proposal: str | None = canonical(replace(rule, match="substring"))
+        loose = _where(rule, _is_loose)
+        if loose:
+            proposal = None
+            problem += (
+                f" Substring mode would find it, but also “{shorten(loose[0][1])}” within longer "
+                "words or numbers. Choose the mode by hand."
+            )
+        yield Finding("", "no_edges", place, problem, proposal)
 
 
 def _unspaced(term: str) -> bool:

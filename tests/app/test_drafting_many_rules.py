@@ -181,6 +181,37 @@ def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
     assert len({draft.chunk_id for draft in every}) == n
 
 
+def test_a_second_request_waits_and_takes_nothing_from_the_first(
+    page: Any, open_page: Callable[..., Any], workspace: Path, endpoint: Server
+) -> None:
+    going_on = threading.Event()
+
+    def held(handler: Handler, body: dict[str, Any]) -> None:
+        going_on.wait(PROCESS_S)
+        says(DRAGON)(handler, body)
+
+    endpoint.behave = held
+    # Drawn before the first run begins.
+    other = drafts_of(open_page(workspace=workspace), "ogre")
+    n, m = (int(p.at.button(key="drafts-begin").label.split()[1]) for p in (page, other))
+    assert m > 1
+    page.press("drafts-begin")
+    other.press("drafts-begin")
+    going_on.set()
+    drafted(page)
+    assert (len(bench().drafts.drafts("demo")), len(bench().drafts.waiting("demo"))) == (n, m)
+    # More is drafted without those that wait.
+    third = drafts_of(open_page(workspace=workspace), "owlbear")
+    k = int(third.at.button(key="drafts-begin").label.split()[1])
+    drafted(third.press("drafts-begin"))
+    assert (len(bench().drafts.drafts("demo")), len(bench().drafts.waiting("demo"))) == (n + k, m)
+    drafted(third.press("drafts-go-on"))
+    assert (len(bench().drafts.drafts("demo")), len(bench().drafts.waiting("demo"))) == (
+        n + k + m,
+        0,
+    )
+
+
 def test_after_a_crash_the_page_offers_to_go_on(page: Any, endpoint: Server) -> None:
     """What a killed process leaves behind: the stored drafts, and the queued chunks."""
     book = DraftBook(bench().workspace.database_url)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from rules_page import open_rules, settled, typing
 
-from ragfilter.evaluate import labels
+from ragfilter.errors import InputError
+from ragfilter.evaluate import labels, run
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
@@ -229,6 +230,31 @@ def test_what_is_not_known_to_lose_nothing_asks_once_more(
     assert stored(MATRIX) != '{"contain":"wizard"}'
     page.press("rule-confirm")
     assert stored(MATRIX) == '{"contain":"wizard"}'
+
+
+def test_what_cannot_be_known_asks_once_more(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any, **options: Any) -> None:
+        raise InputError("The model is gone.", remedy="Install it.")
+
+    page = open_rules(open_page(workspace=copy_demo()))
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "gather_all", fail)
+        # New settings, whose questions are not gathered yet.
+        page.at.session_state["cutoff.offset"] = 0.31
+        open_chunk(page, MATRIX)
+        write(page, '{"contain":"wizard"}')
+        assert "The model is gone." in told(page)
+        page.press("rule-save")
+        assert "could not be" in told(page).partition("Not saved yet.")[2]
+        assert stored(MATRIX) != '{"contain":"wizard"}'
+        choose_part(page, "Bulk")
+        page.choose("bulk-kind", "Remove the rule")
+        assert page.at.button(key="bulk-save").disabled
+        page.at.checkbox(key="bulk-sure-unknown").check()
+        page.run()
+        assert not page.at.button(key="bulk-save").disabled
 
 
 def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:

@@ -59,7 +59,8 @@ def test_a_run_goes_on_where_it_stood_and_tries_failures_again(book: DraftBook) 
     book.keep("c", GOOD)
     assert book.waiting("c") == ("d",)
     book.want("c", ["a", "b", "e"])
-    assert (book.waiting("c"), book.drafts("c")) == (("b", "e"), (GOOD,))
+    # What is queued stays queued.
+    assert (book.waiting("c"), book.drafts("c")) == (("d", "b", "e"), (GOOD,))
 
 
 def test_collections_are_kept_apart_and_drafts_forgotten(book: DraftBook) -> None:

@@ -187,6 +187,15 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
             [("no_edges", "contain", '{"contain":"戦士","match":"substring"}')],
         ),
         ({"contain": "戦士", "match": "substring"}, []),
+        # Neither mode suits both terms, so each finding leaves the choice to a person.
+        (
+            {"contain_one_of": [["戦士"], ["level 3"]], "match": "substring"},
+            [("loose", "contain_one_of[1][0]", None)],
+        ),
+        (
+            {"contain_one_of": [["戦士"], ["level 3"]]},
+            [("no_edges", "contain_one_of[0][0]", None)],
+        ),
     ],
 )
 def test_findings(rule: Any, expected: list[tuple[str, str, str | None]]) -> None:

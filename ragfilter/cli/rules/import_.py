@@ -13,6 +13,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.cli.rules.select import Selection
 from ragfilter.rules import rule_files as files
 from ragfilter.rules.rule_files import Change, Plan
 from ragfilter.text.characters import in_one_line
@@ -48,13 +49,15 @@ def import_(
     Lines that cannot be used are listed and left out; drafts with remarks are held back. Exits
     with 1 if there are any, or if nothing was saved because labelled queries would lose recall.
     """
-
+    viewer = filtering.viewer
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
-        stored = {i: c.rule for i, c in store.entries().items()}
-        incomplete = store.incomplete
-        parts.tell(incomplete)
+        every, incomplete = store.entries(), store.incomplete
+        # A hidden chunk is refused like one that does not exist, and never pruned.
+        stored = {i: chunk.rule for i, chunk in every.items() if viewer.sees(chunk)}
         plan = files.plan(file, stored, with_doubts=with_doubts, prune=prune)
+        hidden = len(every) - len(stored) if prune or plan.refusals else 0
+        parts.tell(Selection((), hidden, incomplete).notice)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
     if as_json:

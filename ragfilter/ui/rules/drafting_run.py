@@ -7,7 +7,7 @@ the *user* may see it, even if an operator is looking: hidden chunks are sent to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 
 import streamlit as st
@@ -41,15 +41,16 @@ def sender() -> User:
 
 
 def begin(collection: str, chunk_ids: Sequence[str]) -> None:
-    """Draft rules for these chunks, except those that already have a draft."""
-    _try(lambda resources: resources.bench.drafts.want(collection, chunk_ids))
-    go_on(collection)
+    """Draft rules for these chunks, except those that already have a draft. If a run is in
+    progress, they wait."""
+    if _try(lambda resources: resources.bench.drafts.want(collection, chunk_ids)):
+        go_on(collection, frozenset(chunk_ids))
 
 
-def go_on(collection: str) -> None:
-    """Draft rules for the chunks still waiting."""
+def go_on(collection: str, among: Container[str] | None = None) -> None:
+    """Draft rules for the chunks still waiting, or only for those `among` them."""
     user = sender()
-    _try(lambda resources: _start(collection, user, resources))
+    _try(lambda resources: _start(collection, user, resources, among))
 
 
 def pause(collection: str) -> None:
@@ -73,13 +74,14 @@ def try_template(
     return _begin(seen, len(seen), (template,), resources, lambda draft: None)
 
 
-def _start(collection: str, user: User, resources: Resources) -> None:
+def _start(collection: str, user: User, resources: Resources, among: Container[str] | None) -> None:
     running = of(collection, resources)
     if running is not None and not running.done:
         return
     book, known = resources.bench.drafts, resources.bench.collection(collection).entries()
     # A chunk queued by an operator counts only for users who may see it.
-    waiting = [i for i in book.waiting(collection) if i in known and user.sees(known[i])]
+    queued = (i for i in book.waiting(collection) if among is None or i in among)
+    waiting = [i for i in queued if i in known and user.sees(known[i])]
     chunks = _seen(collection, waiting, user, resources)
     templates, keep = resources.bench.templates(), partial(book.keep, collection)
     begun = _begin(chunks, len(waiting), templates, resources, keep)
@@ -134,9 +136,12 @@ def _seen(collection: str, ids: Sequence[str], user: User, resources: Resources)
             yield chunk
 
 
-def _try(what: Callable[[Resources], None]) -> None:
+def _try(what: Callable[[Resources], None]) -> bool:
+    """Whether it succeeded."""
     st.session_state.pop(TROUBLE, None)
     try:
         what(open_resources())
     except RagfilterError as error:
         st.session_state[TROUBLE] = str(error)
+        return False
+    return True

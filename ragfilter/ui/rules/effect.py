@@ -18,7 +18,8 @@ from ragfilter.ui.rules import editor, labelled
 from ragfilter.ui.rules.desk import Desk
 
 UNKNOWN = (
-    "The labelled questions were still being gathered, so what they would lose was not yet known."
+    "The labelled questions were still being gathered or could not be, so what they would lose was "
+    "not known."
 )
 WITH_ASKED = "effect-asked"
 PATIENCE_S = 60.0
@@ -79,10 +80,11 @@ def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> b
         # The earlier confirmation was for other changes.
         st.session_state.update({f"{key}-of": dict(changes), key: False, f"{key}-unknown": False})
     if effect is None:
-        return not labelled.pending(work) or st.checkbox(
-            "Save without waiting for the effect on labelled questions",
+        return not labelled.missing(work) or st.checkbox(
+            "Save without knowing the effect on labelled questions",
             key=f"{key}-unknown",
-            help="They are still being gathered. In a moment the page shows what would change.",
+            help="They are still being gathered, or could not be. Once they are, the page shows "
+            "what would change.",
         )
     return not effect.loses_relevant or st.checkbox(
         "Save even though labelled questions lose relevant chunks",
@@ -135,7 +137,7 @@ def spoilt(work: Desk, changes: Changes) -> str:
     yet; empty if none."""
     known = labelled.gathered(work)
     if known is None:
-        return UNKNOWN if labelled.pending(work) else ""
+        return UNKNOWN if labelled.missing(work) else ""
     effect = known.effect(changes)
     if not effect.loses_relevant:
         return ""

@@ -78,10 +78,10 @@ def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
     return held[1] if found is None else replace(held[1], qrels=found.qrels)
 
 
-def pending(work: Desk) -> bool:
-    """Whether the labelled questions are still being gathered."""
+def missing(work: Desk) -> bool:
+    """Whether there are labelled questions, but they are still being gathered or could not be."""
     job = _job(work, asked=False)
-    return job is not None and not job.done
+    return job is not None and not (job.done and not job.failure)
 
 
 def await_labels(work: Desk, patience_s: float) -> None:
