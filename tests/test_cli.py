@@ -947,6 +947,12 @@ def test_a_query_logs_one_line(workspace: Path, capsys: pytest.CaptureFixture[st
     figures = f"retrieved={made['retrieved']}, kept={made['count']}, reduction={reduction:.1%}, ms="
     assert figures in line
     assert line.endswith("fallback=none")
+    # No model is at this path, so the layer falls back to distances.
+    missing = ["--set", "quality.enabled=true", "--set", "quality.reranker=cross_encoder",
+               "--set", "quality.mode=always"]  # fmt: skip
+    assert main([*args, *missing, "-v"]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "query '" in line]
+    assert line.endswith("fallback=quality")
     assert main([*args, "--log", "json"]) == 0
     (entry,) = [
         entry for entry in map(json.loads, capsys.readouterr().err.splitlines())

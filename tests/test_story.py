@@ -124,7 +124,7 @@ def test_every_number_has_its_words(told: Story, said: str) -> None:
 
 
 def test_what_may_not_answer_the_question_is_not_called_needed() -> None:
-    assert sentences(Story(9, 2, 0, (), 2, 9, 9), doubtful=True)[0] == (
+    assert sentences(Story(9, 2, 0, (), 2, 9, 9), word="kept")[0] == (
         "Of 9 passages found, 2 are kept."
     )
 

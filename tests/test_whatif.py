@@ -44,6 +44,8 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> Result:
             [
                 ("Max results (k) 6 → 5", (), ("c4",)),
                 ("Gap threshold 0.100 → 0.151", (), ()),
+                # 26 tokens a chunk, with its number and its title.
+                ("Context budget 4000 → 129", (), ()),
             ],
         ),
         # Without any cliff the offset decides, up to 0.1 + 0.3.
@@ -61,6 +63,17 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> Result:
 def test_the_smallest_changes(chunk: str, settings: dict[str, Any], found: list[Any]) -> None:
     made = changes(result(CLIFFS, **settings), chunk)
     assert [(c.words, c.came, c.went) for c in made] == found
+
+
+def test_a_chunk_that_did_not_fit_into_the_prompt_needs_a_larger_budget() -> None:
+    hits = tuple(Hit(Chunk(f"c{n}", "word " * 40), d, n) for n, d in enumerate((0.1, 0.2), start=1))
+    tight = Settings().with_values({"context.max_context_tokens": 60})
+    made = replay(Pool("a question", "demo", "l2", hits), tight)
+    (change,) = changes(made, "c2")
+    assert change.words.startswith("Context budget 60 → ")
+    for budget, kept in ((change.new, ["c1", "c2"]), (change.new - 1, ["c1"])):
+        other = Settings().with_values({"context.max_context_tokens": budget})
+        assert [hit.id for hit in replay(made.pool, other).kept] == kept
 
 
 def test_a_change_is_found_where_the_far_end_of_its_range_undoes_it() -> None:

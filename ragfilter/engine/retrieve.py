@@ -76,7 +76,7 @@ def _log(result: Result, ms: float) -> None:
         return
     retrieved, kept = len(as_user(result).hits), len(result.kept)
     reduction = 1 - kept / retrieved if retrieved else 0.0
-    fell = [trace.layer for trace in result.traces if trace.count("fallback")]
+    fell = [trace.layer for trace in result.traces if trace.failed]
     fields = {
         "query": result.query,
         "collection": result.pool.collection,

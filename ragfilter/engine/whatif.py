@@ -28,7 +28,7 @@ from ragfilter.text import numbers
 GRID = 0.001
 """Numbers are looked for at the decimals that are shown."""
 IDLE = frozenset({"ms", "tokens", "s"})
-"""Units of settings that only another call of a model would heed."""
+"""Units of settings that only another call of a model would heed, other than the context budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,8 @@ def _candidates(result: Result, chunk_id: str, wanted: bool) -> Iterator[FieldIn
         paths = [f"{spec.name}.{name}" for name in spec.used(settings)]
         for path in [*paths, "retrieval.k"] if spec.name == "top_k" else paths:
             info = setting(path)
-            if info.type in (int, float) and info.unit not in IDLE:
+            heeded = spec.name == "context" or info.unit not in IDLE
+            if info.type in (int, float) and heeded:
                 yield info
 
 

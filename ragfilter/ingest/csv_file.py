@@ -83,10 +83,11 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:
     """The header with the chosen columns under the names of their fields. Another column of such a
     name is the source's own."""
-    fields = {column: field for field, column in columns.items()}
+    fields = {column: field for field, column in columns.items() if column}
     for column in fields.keys() - set(header):
         _refuse(place, f"the header has no column {column!r}")
-    return [fields.get(name, f"column {name}" if name in columns else name) for name in header]
+    own = {*columns, *(["_id"] if "id" in columns else [])}
+    return [fields.get(name, f"column {name}" if name in own else name) for name in header]
 
 
 def _check(names: list[str], place: str, *, numbered: bool) -> None:

@@ -21,9 +21,10 @@ class Reading:
     """How files are read.
 
     `size` and `overlap` are characters of a passage; with `headings` off, Markdown is cut like
-    plain text. `columns` names the column of a CSV file that holds a field; rows without an
-    id are numbered. A record that cannot be used is given to `skip` and left out; without
-    `skip` it ends the reading. Raises InputError for sizes that are out of range.
+    plain text. `columns` names the column of a CSV file that holds a field, empty for none, even
+    if one is called like the field; rows without an id are numbered. A record that cannot be used
+    is given to `skip` and left out; without `skip` it ends the reading. Raises InputError for sizes
+    that are out of range.
     """
 
     size: int = LONGEST
@@ -48,11 +49,12 @@ class Reading:
                 f"There is no field {name!r} that a column could hold.",
                 remedy=f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata.",
             )
-        if len({*self.columns.values()}) < len(self.columns):
+        named = [column for column in self.columns.values() if column]
+        if len({*named}) < len(named):
             raise InputError(
                 "One column is named for two fields.", remedy="Name another column for one of them."
             )
-        if self.columns and "text" not in self.columns:
+        if self.columns and not self.columns.get("text"):
             raise InputError(
                 "No column is named for the text.", remedy="Name the column that holds it."
             )

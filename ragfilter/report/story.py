@@ -92,14 +92,14 @@ def story(result: Result) -> Story:
 
 
 def sentences(
-    story: Story, price: float = 0.0, currency: str = "", *, doubtful: bool = False
+    story: Story, price: float = 0.0, currency: str = "", *, word: str = "needed"
 ) -> tuple[str, ...]:
     """What was found and needed, why the others were dropped, and the effect on the prompt. `price`
-    is that of a million prompt tokens, in `currency`. With `doubtful`, what is kept is not called
-    needed."""
+    is that of a million prompt tokens, in `currency`. `word` is what the passages are
+    that are kept."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    said = [_needed(story, "kept" if doubtful else "needed")]
+    said = [_needed(story, word)]
     if story.falls:
         said.append(f"{', '.join(fall.line for fall in story.falls)}.")
     if story.message:

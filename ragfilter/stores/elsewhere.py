@@ -12,8 +12,9 @@ from ragfilter.errors import InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.stores import foreign
 from ragfilter.stores.chroma.store import ChromaStore, CollectionInfo
-from ragfilter.stores.foreign import Finding, Opening
+from ragfilter.stores.foreign import SERVERS, Finding, Opening
 from ragfilter.stores.workspace import Workspace
+from ragfilter.text.urls import shown
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,13 @@ class Stores:
             raise InputError(
                 f"This workspace has a collection {name!r} already.",
                 remedy="Rename that one first.",
+            )
+        other = foreign.openings(self._workspace.path).get(name)
+        if other is not None and other.folder != folder:
+            where = shown(other.folder) if other.folder.startswith(SERVERS) else other.folder
+            raise InputError(
+                f"A collection {name!r} from {where or 'this workspace'} is open.",
+                remedy="Close that one first.",
             )
         if not folder and store.collection(name).info().ours:
             raise InputError(

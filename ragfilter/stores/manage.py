@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 
 from ragfilter.errors import InputError, StoreError
-from ragfilter.stores import belongings, copies
+from ragfilter.stores import belongings, copies, foreign
 from ragfilter.stores.chroma.store import ChromaStore, check_name
 from ragfilter.stores.index import only_one
 from ragfilter.stores.workspace import Workspace
@@ -25,7 +25,11 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
     store = workspace.store()
     with only_one(workspace, old), only_one(workspace, new):
         _must_be_ours(store, old)
-        if new in {info.name for info in store.collections()}:
+        # One that is open from elsewhere would hide it.
+        if (
+            new
+            in {info.name for info in store.collections()} | foreign.openings(workspace.path).keys()
+        ):
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
         before, after = workspace.copy_path(old), workspace.copy_path(new)
         # A second name of the same file, so that the collection always has its copy.

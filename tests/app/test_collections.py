@@ -149,6 +149,15 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     assert [json.loads(line)["id"] for line in exported.splitlines()] == ["1"]
 
 
+def test_none_leaves_a_column_out(page: Any) -> None:
+    drop(page, ("a.csv", b"id,text,clearance\n1,Trolls fear fire.,9\n"))
+    page.at.selectbox(key="column-clearance").set_value("")
+    page.run()
+    indexed(named(page, "open").press("index"))
+    chunk = bench().collection("open").chunks(["1"])["1"]
+    assert (chunk.clearance, chunk.metadata) == (0, {"column clearance": "9"})
+
+
 def test_the_longest_column_is_taken_as_text_and_a_file_of_nothing_is_named(page: Any) -> None:
     csv = b"Nr,When,What happened\n1,Monday,Trolls fled from the fire.\n2,Tuesday,Owls hooted.\n"
     drop(page, ("a.csv", csv), ("b.json", b'{"hello": 1}'), ("c.txt", b"\xff\xfe"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragfilter.ingest import demo
+from ragfilter.stores.workspace import Workspace
 from ragfilter.ui.look.prose import literal, quiet
 
 pytestmark = pytest.mark.model
@@ -115,6 +117,18 @@ def test_without_a_question_the_stage_offers_one(open_page: Callable[..., Any]) 
     assert said(page)[0] == "Of 200 passages found, 2 are needed."
 
 
+def test_the_stage_of_an_empty_collection_can_be_left(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    workspace = copy_demo()
+    with Workspace.open(workspace) as opened:
+        opened.store().create("hollow", embedder="all-MiniLM-L6-v2")
+    page = open_page({"present": "true", "collection": "hollow"}, workspace=workspace)
+    assert any("Collection hollow is empty" in text for text in page.html)
+    page.press("present-button")
+    assert not page.at.session_state["present"]
+
+
 def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     secret = "secret-treasure-maps"
     asked = {"profile": "adaptive-gap", "q": "Which treasure maps are false?", "present": "true"}
@@ -158,6 +172,11 @@ def test_a_word_that_nothing_kept_has_is_told_at_the_headline(
     page = open_page(link)
     assert page.kept
     assert quiet(literal(told)) in [said.value for said in page.at.markdown]
-    assert told in " ".join(open_page(link | {"present": "true"}).html)
+    stage = open_page(link | {"present": "true"})
+    assert told in " ".join(stage.html)
+    # What is kept is not called needed anywhere.
+    assert "kept" in said(stage)[0]
+    assert re.fullmatch(r"\d+ kept", scene(stage))
+    assert "needed" not in stage.sent
     page.ask("What does an owl eat?")
     assert quiet(literal(told)) not in [said.value for said in page.at.markdown]

@@ -9,6 +9,7 @@ import pytest
 
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.report import rows
+from ragfilter.settings.schema import field
 from ragfilter.ui.panels.clearance import LEVEL
 from ragfilter.ui.sidebar.controls import NO_LLM, key
 
@@ -185,3 +186,18 @@ def test_a_closed_box_costs_nothing(open_page: Callable[..., Any]) -> None:
     page.run()
     assert inside not in {slider.key for slider in page.at.slider}
     assert page.at.session_state["changes"] == {}
+
+
+def test_what_was_changed_is_marked_where_it_cannot_be_seen(open_page: Callable[..., Any]) -> None:
+    link = {"cutoff.min_results": "4", "confidence.large_gap": "0.3", "entities.enabled": "true"}
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS} | link)
+    switch = page.at.toggle(key=key("entities.enabled"))
+    assert switch.label.startswith("● Entities")
+    assert switch.help.startswith("Changed. The profile has it off.")
+    assert "● Changed" not in " ".join(page.html)
+    page.at.session_state["more-cutoff"] = page.at.session_state["others"] = False
+    page.run()
+    for name in ("Min results", field("confidence.large_gap").label):
+        assert f"● Changed: {name}." in " ".join(page.html)
+    page.switch("entities", False)
+    assert page.at.toggle(key=key("entities.enabled")).label.startswith("Entities")

@@ -57,7 +57,7 @@ def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., 
     page = open_page(AS_USER | {"clearance.enabled": "false"}).open_chunk(NEAREST)
     assert "Which Treasure Maps Are False" in page.sent
     page.switch("clearance", True)
-    assert any("The user may not see this chunk." in text for text in page.html)
+    assert any("or the user may not see it." in text for text in page.html)
     assert leaked(page.sent) == set()
 
 

@@ -154,7 +154,7 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     expect(tab.keyed("rule-draft", "button")).to_be_disabled()
     # As a user again, with the chunk still open.
     tab.rest().choose("view-as", "User")
-    expect(panel).to_contain_text("The user may not see this chunk. Ask someone with clearance")
+    expect(panel).to_contain_text("This chunk is not shown.")
     assert leaked(page_text(tab.rest())) == set()
 
 

@@ -97,6 +97,18 @@ def test_columns_of_a_table_are_named_for_fields(tmp_path: Path) -> None:
         read(path, Reading(columns={"text": "Title"}))
 
 
+def test_a_column_that_is_not_wanted_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("_id,text,clearance\n7,Trolls fear fire.,secret\n")
+    # What cannot be read as a level hides the chunk.
+    assert [c.clearance for c in read(path, Reading(columns={"text": "text"}))] == [None]
+    none = {"text": "text", "id": "", "clearance": ""}
+    assert read(path, Reading(columns=none)) == [
+        Chunk("a.csv#1", "Trolls fear fire.", source="a.csv",
+              metadata={"column _id": "7", "column clearance": "secret"}),
+    ]  # fmt: skip
+
+
 # --- bad records
 
 

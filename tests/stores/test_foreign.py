@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.overview import overview
 from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
 from ragfilter.rules import edits
+from ragfilter.stores import manage
 from ragfilter.stores.foreign import Opening
 from ragfilter.workbench import Workbench, open_workspace
 
@@ -146,6 +148,15 @@ def test_two_of_one_name_are_refused(bench: Workbench, theirs: Path, tmp_path: P
     carry_out(Order("long", str(tmp_path / "a.txt")), bench)
     with pytest.raises(InputError, match="already"):
         bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.embedder_called)
+    # Nor does another folder's collection, or a renamed one, take the place of one that is open.
+    shutil.copytree(theirs, tmp_path / "others")
+    with pytest.raises(InputError, match=rf"from {theirs} is open"):
+        bench.stores.open(
+            "notes", Opening(str(tmp_path / "others"), BUNDLED), bench.embedder_called
+        )
+    with pytest.raises(InputError, match="'notes' already"):
+        manage.rename(bench.workspace, "long", "notes")
+    assert bench.stores.opening("notes").folder == str(theirs)
 
 
 def test_a_folder_that_is_gone_leaves_the_others(bench: Workbench, theirs: Path) -> None:

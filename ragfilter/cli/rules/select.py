@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError
-from ragfilter.evaluate import stored
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint_values import usual_words
 from ragfilter.rules.overview import STORED, Checks, Filter, Listing, make_listing
@@ -90,6 +89,8 @@ def list_chunks(
     harm: Mapping[str, float] = MappingProxyType({}),
 ) -> Listing:
     """The listing of `chunks` with their states. Raises StoreError."""
+    from ragfilter.evaluate import stored
+
     usual = usual_words(stored.every_question(bench.labels, collection))
     exported = bench.journal.edited_since_export(collection)
     return make_listing(chunks, Checks(usual), exported=exported, harm=harm)

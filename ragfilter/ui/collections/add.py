@@ -119,6 +119,9 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
             )  # fmt: skip
             if picked and picked not in chosen.values():
                 chosen[field] = picked
+            elif not picked and names.keys() & {field, f"_{field}"}:
+                # Otherwise its own column of that name would be read.
+                chosen[field] = NEW
     if all(field == column for field, column in chosen.items()) and {"text", "id"} <= {*chosen}:
         return {}
     return chosen

@@ -15,7 +15,7 @@ from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import problems, table
-from ragfilter.ui.panels import clearance, labels, reference_graph, rule_editor, whatif
+from ragfilter.ui.panels import labels, reference_graph, rule_editor, whatif
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
@@ -26,6 +26,16 @@ def draw(view: View) -> None:
     """Draw the open chunk, or a hint on how to open one."""
     wanted = st.session_state.chunk
     hit = find(view.result, wanted)
+    if wanted is not None and (
+        hit is None or hit.id not in visible(view.result, as_operator=view.operator)
+    ):
+        # The same for both, because the address can name a chunk that is hidden.
+        html.draw(
+            '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find it, or '
+            "the user may not see it.</p>"
+        )
+        labels.begin(view)
+        return
     if hit is None:
         html.draw(
             '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
@@ -33,12 +43,6 @@ def draw(view: View) -> None:
             "</p>"
         )
         labels.begin(view)
-        return
-    if hit.id not in visible(view.result, as_operator=view.operator):
-        html.draw(
-            f'<p class="rf-empty"><b>Hidden.</b> The user may not see this chunk. '
-            f"{html.text(clearance.whom_to_ask([hit.chunk], view.user))}</p>"
-        )
         return
     hit = find(view.shown, wanted) or hit
     chunk = _whole(hit.chunk, view)

@@ -44,19 +44,25 @@ def draw(here: Visit) -> None:
     if view is None:
         html.heading("Present", level=1)
         ask.draw(here)
+        if not here.ready:
+            # Nothing can be asked, so the box and its buttons are missing.
+            switch.draw()
         empty.draw(here, error, empty.PRESENT)
         return
     problems.incomplete(view.result.pool.incomplete)
     told = story(view.mine)
-    _head(view, told)
+    missing = summary.unnamed(view)
+    word = "kept" if missing else "needed"
+    _head(view, told, missing, word)
     if told.found:
-        after = _scene(told)
-        _picture(view, told, after)
+        after = _scene(told, word)
+        _picture(view, told, after, word)
         answer.with_and_without(view, columns.title, columns.show, columns.QUOTING)
 
 
-def _head(view: View, told: Story) -> None:
-    """Draw the question and its outcome."""
+def _head(view: View, told: Story, missing: str, word: str) -> None:
+    """Draw the question and its outcome. `missing` is a doubt about the answer; `word` is what the
+    passages are that stay."""
     with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
@@ -69,9 +75,8 @@ def _head(view: View, told: Story) -> None:
         )
         switch.draw()
     prices = view.resources.prices
-    missing = summary.unnamed(view)
     price = (prices.prompt, prices.currency) if prices else ()
-    said = sentences(told, *price, doubtful=bool(missing))
+    said = sentences(told, *price, word=word)
     k = view.result.settings.retrieval.k
     fell = f"{FELL} {cutting(view.mine)}".strip()
     about = [FOUND, *([fell] if told.falls else []), *([""] if told.message else [])]
@@ -91,7 +96,7 @@ def _numbers(words: str) -> str:
     return _FIGURE.sub(lambda found: f"**{found[0]}**", prose.literal(words))
 
 
-def _scene(told: Story) -> int:
+def _scene(told: Story, word: str) -> int:
     """Draw the scene controls. Returns how many steps have dropped their passages: all, unless the
     user is stepping through them."""
     last = len(told.steps)
@@ -128,17 +133,17 @@ def _scene(told: Story) -> int:
             help="Drop the next passages, one reason at a time.",
         )
         html.draw(
-            f'<p class="rf-scene" role="status">{html.text(_caption(told, now))}</p>',
+            f'<p class="rf-scene" role="status">{html.text(_caption(told, now, word))}</p>',
             width="content",
         )
         hint.beside(STEPS)
     return now
 
 
-def _caption(told: Story, now: int) -> str:
+def _caption(told: Story, now: int, word: str) -> str:
     last = len(told.steps)
     if now >= last:
-        return f"{told.kept} needed" if told.kept else "Nothing is left"
+        return f"{told.kept} {word}" if told.kept else "Nothing is left"
     fallen = sum(len(step.ids) for step in told.steps[:now])
     left = f"{told.found - fallen} of {told.found} left"
     return f"Step {now} of {last}: {left}" if now else f"Everything found: {told.found}"
@@ -148,7 +153,7 @@ def _go(step: int) -> None:
     st.session_state.scene = step
 
 
-def _picture(view: View, told: Story, after: int) -> None:
+def _picture(view: View, told: Story, after: int, word: str) -> None:
     dark = st.context.theme.type == "dark"
     before = st.session_state.get("scene_before")
     st.session_state.scene_before = after
@@ -156,9 +161,9 @@ def _picture(view: View, told: Story, after: int) -> None:
     st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
         st.plotly_chart(
-            scene.figure(view.mine, told, after=after, before=before, dark=dark),
+            scene.figure(view.mine, told, after=after, before=before, dark=dark, word=word),
             key="scene-chart",
             theme=None,
             config={"displayModeBar": False, "doubleClick": False},
-            alt=f"Every passage by its distance to the question. {_caption(told, after)}.",
+            alt=f"Every passage by its distance to the question. {_caption(told, after, word)}.",
         )

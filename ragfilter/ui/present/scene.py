@@ -34,10 +34,16 @@ def height(story: Story) -> int:
 
 
 def figure(
-    result: Result, story: Story, *, after: int, before: int | None = None, dark: bool = False
+    result: Result,
+    story: Story,
+    *,
+    after: int,
+    before: int | None = None,
+    dark: bool = False,
+    word: str = "needed",
 ) -> go.Figure:
     """The passages of `result` after the first `after` steps of its story have dropped theirs.
-    `before` is the number of steps in the previous scene."""
+    `before` is the number of steps in the previous scene; `word` is what the others are."""
     ink = Ink.of(dark)
     hits = sorted((hit for hit in result.hits if hit.rank > 0), key=lambda hit: hit.rank)
     low = min((hit.distance for hit in hits), default=0.0)
@@ -48,7 +54,7 @@ def figure(
     bottom = low - pixel * (LANE * len(lanes) + 24)
     first, last = sorted((after, after if before is None else before))
     moved = {i for step in story.steps[first:last] for i in step.ids}
-    scene = (story, lanes, after, ink, dark)
+    scene = (story, lanes, after, ink, dark, word)
     whole = {
         "data": [
             _points(result, [hit for hit in hits if hit.id not in moved], *scene),
@@ -86,6 +92,7 @@ def _points(
     after: int,
     ink: Ink,
     dark: bool,
+    word: str,
 ) -> dict[str, Any]:
     """One point per passage, in the lane of the step that dropped it, if any."""
     fell = {i: n for n, step in enumerate(story.steps) for i in step.ids}
@@ -108,7 +115,7 @@ def _points(
             colours.append(mark.colour(dark=dark) if stays else ink.curve)
             symbols.append("circle")
             sizes.append(20 if stays else 10)
-        why = "needed" if n is None else counted(words[hit.id], 1)
+        why = word if n is None else counted(words[hit.id], 1)
         told.append(f"<b>{title}</b><br>{escape(why, quote=False)}")
     return {
         "type": "scatter", "mode": "markers", "x": [hit.rank for hit in hits], "y": ys,

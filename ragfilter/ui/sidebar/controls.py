@@ -6,6 +6,8 @@ on, and only those that its current choices use.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -15,6 +17,7 @@ from ragfilter.layers.spec import LayerSpec
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
+from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import quiet
@@ -148,11 +151,13 @@ def _layers(visit: Visit, view: View | None) -> None:
                 aside = judged or JUDGE_COSTS
             _card(layer, settings, own, lines.get(name), resources, aside)
     with _box(", ".join(OTHERS).capitalize(), key="others") as box:
-        for section in OTHERS if box.open else ():
+        others = {name: [i for i in fields() if i.section == name] for name in OTHERS}
+        for section, infos in others.items() if box.open else ():
             html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
-            for info in fields():
-                if info.section == section:
-                    setting.draw(info, settings, own)
+            for info in infos:
+                setting.draw(info, settings, own)
+    if not box.open:
+        _tell_changed([*chain.from_iterable(others.values())], settings, own)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
         files.load(resources.deployment.data_dir)
         files.save(settings, resources.deployment.data_dir)
@@ -171,10 +176,12 @@ def _card(
     info = field(f"{name}.enabled")
     with st.container(key=f"layer-{name}", border=True, gap=None):
         state.show(key(info.path), on)
+        switched = on != own.settings.get(info.path)
+        back = f"{setting.CHANGED} The profile has it {'off' if on else 'on'}. " if switched else ""
         st.toggle(
-            f"{layer.title} · {cost}",
+            f"{f'{setting.MARK} ' if switched else ''}{layer.title} · {cost}",
             key=key(info.path),
-            help=f"{info.help} {costs.HELP[cost]}",
+            help=f"{back}{info.help} {costs.HELP[cost]}",
             on_change=setting.changed,
             args=(info.path,),
             disabled=no_llm and not on,
@@ -206,12 +213,24 @@ def _card(
                 with _box("More", key=f"more-{name}", type="compact") as box:
                     for info in more if box.open else ():
                         setting.draw(info, settings, own)
+                if not box.open:
+                    _tell_changed(more, settings, own)
                 named = (own.variable(info.path, settings.get(info.path)) for info in more)
                 variables = ", ".join(filter(None, named))
                 if variables and not box.open:
                     html.draw(
                         f'<p class="rf-line">From the environment: {html.text(variables)}.</p>'
                     )
+
+
+def _tell_changed(infos: Sequence[FieldInfo], settings: Settings, own: Config) -> None:
+    """Draw which settings of a closed box differ from the profile."""
+    changed = [i.label for i in infos if settings.get(i.path) != own.settings.get(i.path)]
+    if changed:
+        html.draw(
+            f'<p class="rf-line">{setting.MARK} {setting.CHANGED[:-1]}: '
+            f"{html.text(', '.join(changed))}.</p>"
+        )
 
 
 def _box(label: str, **given: Any) -> ExpanderContainer:

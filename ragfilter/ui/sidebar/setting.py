@@ -24,6 +24,8 @@ WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
 """The meaning of an empty text setting."""
 NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 """The text shown for an empty table."""
+MARK, CHANGED = "●", "Changed."
+"""The sign and word of a value that differs from the profile's."""
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -51,7 +53,7 @@ def draw(
     # The container is the same whether the value is changed or not, because a widget that moves
     # loses the focus.
     with st.container(key=f"box-{key(info.path, view)}", gap=None):
-        _widget(info, value, view, f"● {label or info.label}" if changed
+        _widget(info, value, view, f"{MARK} {label or info.label}" if changed
                 else label or info.label)  # fmt: skip
         variable = own.variable(info.path, value) if view == "set" else ""
         if variable:
