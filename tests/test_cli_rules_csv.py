@@ -47,6 +47,15 @@ def test_an_exported_file_comes_back_as_it_was(run: Run, tmp_path: Path) -> None
     assert run.rule("cleric-7") == '{"contain_one_of":[["cleric","prie\u0301sts"]]}'
 
 
+def test_a_title_is_no_formula(tmp_path: Path) -> None:
+    file = tmp_path / "rules.csv"
+    title = '=HYPERLINK("http://evil.example")'
+    file.write_text(rule_files.csv_text([Chunk("boat", "", title, rule=GOOD)]), encoding="utf-8")
+    (row,) = csv.DictReader(file.read_text("utf-8-sig").splitlines())
+    assert row["title"] == f"'{title}"
+    assert rule_files.plan(file, {"boat": GOOD}).unchanged == 1
+
+
 @pytest.mark.parametrize("chunk_id", ["h\ri", "h\r\ni", "h\ni", "h\x1b[2Ji", '"h";\ti, j'])
 def test_an_id_with_line_ends_comes_back_as_it_was(tmp_path: Path, chunk_id: str) -> None:
     file = tmp_path / "rules.csv"

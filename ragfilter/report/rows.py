@@ -29,13 +29,12 @@ from ragfilter.model import (
     similarity,
 )
 from ragfilter.report.confidence import confidence
+from ragfilter.text.cells import harmless
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ELLIPSIS = "…"
-RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Beginnings of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection")."""
 
 TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
 """The outcomes that name a kept hit, if a layer gave one; the first match wins."""
@@ -185,11 +184,6 @@ def _cell(name: str, value: Any) -> Any:
     if name in _TEXTS:
         return harmless(value)
     return float(value) if name in _FLOATS and value is not None else value
-
-
-def harmless(cell: str) -> str:
-    """`cell`, with a leading apostrophe if a spreadsheet could take it for a formula."""
-    return f"'{cell}" if cell.startswith(RISKY) else cell
 
 
 def short_title(title: str, width: int) -> str:

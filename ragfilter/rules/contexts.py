@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 
@@ -16,6 +16,8 @@ from ragfilter.text.normalise import normalise
 Words = tuple[str, ...]
 NEAR = 0.8
 """Minimum similarity (difflib's ratio) of another spelling of the same context."""
+NEAR_WORD = 0.9
+"""The same for a context of one word, which must also begin alike: "colour", but not "flavor"."""
 MOST_TEXTS = 20_000
 """Maximum number of texts in which contexts are looked up."""
 
@@ -74,13 +76,21 @@ def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
     if not words:
         return ()
     full, short = " ".join(words), acronym(words)
+    least = NEAR if len(words) > 1 else NEAR_WORD
     near = [
         other
         for other in seen
         if other != full
-        and len(other.split()) == len(words)
-        and SequenceMatcher(None, full, other, autojunk=False).ratio() >= NEAR
-        and any(a == b for a, b in zip(words, other.split(), strict=True))
+        and _begins_alike(words, other.split())
+        and SequenceMatcher(None, full, other, autojunk=False).ratio() >= least
     ]
     usual = (short,) if short and seen[short] else ()
-    return (full, *(sorted(near) if len(words) > 1 else ()), *usual)
+    return (full, *sorted(near), *usual)
+
+
+def _begins_alike(words: Words, others: Sequence[str]) -> bool:
+    """Whether one of as many words is the same, or a single word has the same first letter."""
+    if len(words) != len(others):
+        return False
+    pairs = zip(words, others, strict=True)
+    return any(a == b if len(words) > 1 else a[0] == b[0] for a, b in pairs)

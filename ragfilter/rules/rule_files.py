@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import canonical, load, parse
+from ragfilter.text.cells import harmless
 from ragfilter.text.characters import has_halves, in_one_line, whole
 
 if TYPE_CHECKING:
@@ -105,8 +106,9 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
-    """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8."""
-    rows = ((c.id, c.title, _json(_value(c.rule))) for c in chunks if c.rule)
+    """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8. A
+    title that would run as a formula gets a leading apostrophe, since it is not read back."""
+    rows = ((c.id, harmless(c.title), _json(_value(c.rule))) for c in chunks if c.rule)
     return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
 
 

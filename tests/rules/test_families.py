@@ -333,6 +333,16 @@ def test_spellings_come_from_texts_and_questions() -> None:
     assert not [value for value in values if "level" in value or "glass" in value]
 
 
+def test_a_context_of_one_word_has_spellings_too() -> None:
+    titles = [f"Swatches of color {n}" for n in (1, 2, 3)]
+    families = find_families(Chunk(t, "What one paints with it.", t) for t in titles)
+    asked = ["paint with colour 2", "colors 1", "coller 3", "dolor 3", "flavor 1"]
+    rule = json.loads(propose(families, asked)[1].rule)
+    (group,) = rule["contain_one_of"]
+    assert {"color 2", "colour 2"} <= {*group}
+    assert not [term for term in group if "coller" in term or "dolor" in term or "flavor" in term]
+
+
 def test_the_families_of_the_demo_are_attack_matrices_and_encounter_tables() -> None:
     chunks = [Chunk(r["id"], r["text"], r.get("title", "")) for r in demo.records()]
     found = find_families(chunks)

@@ -118,6 +118,8 @@ def told(work: Desk, *, asked: bool = False) -> bool:
             say.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
         return True
     found = labels(work)
+    if work.settings.judge.enabled:
+        say.aside("Measured without the judge, which would ask the LLM about every question.")
     if found is not None and len(found.qrels) > MOST_LABELLED:
         say.aside(
             f"Measured on the first {MOST_LABELLED} of {len(found.qrels):,} labelled questions."
