@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -62,3 +63,30 @@ def test_a_line_is_dragged_in_the_curve(open_tab: Callable[..., object]) -> None
         tab.rest().page.keyboard.press("ArrowDown")
         opened = tab.cell(row, "title").text_content().strip()
         expect(tab.chunk).to_contain_text(opened.rpartition("… ")[2])
+
+
+def test_the_curve_is_as_tall_as_the_window_allows_and_its_lines_stay_in_place(
+    open_tab: Callable[..., object],
+) -> None:
+    tab = open_tab({"profile": "full", "q": CLERIC}, width=1920, height=1080).rest()
+    grip = tab.page.get_by_role("slider", name="Relative offset, line of the curve")
+    drawn = tab.keyed("curve").locator(".shapelayer path").last
+
+    def middle(element: Any) -> float:
+        box = element.bounding_box()
+        return box["y"] + box["height"] / 2
+
+    def bottom(key: str) -> float:
+        box = tab.keyed(key).bounding_box()
+        return box["y"] + box["height"]
+
+    heights = []
+    for height in (1080, 700):
+        tab.page.set_viewport_size({"width": 1920, "height": height})
+        tab.rest()
+        assert abs(bottom("curve") - bottom("panel")) <= 2
+        # The handle lies on the line that plotly drew.
+        expect(grip).to_be_visible()
+        assert abs(middle(grip.locator("circle")) - middle(drawn)) <= 2
+        heights.append(tab.keyed("curve").bounding_box()["height"])
+    assert heights[0] > heights[1] == 388

@@ -1,5 +1,6 @@
 // The lines of the curve, to be dragged or moved by keys, and its chunks, to be walked through by
-// keys. What each value keeps came from the server as steps; here they are only looked up.
+// keys. What each value keeps came from the server as steps; here they are only looked up. They lie
+// over the chart and are as large, whatever the height of the window gives it.
 const make = (name, attributes = {}) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name)
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
@@ -31,7 +32,7 @@ function begin(root) {
     const [left, top, right, bottom] = data.margin
     const [start, size] = axis === "x"
       ? [left, svg.clientWidth - left - right]
-      : [data.height - bottom, top + bottom - data.height]
+      : [svg.clientHeight - bottom, top + bottom - svg.clientHeight]
     const begin = start + low * size, length = (high - low) * size
     return {
       pixel: value => begin + clamp((value - from) / (to - from), 0, 1) * length,
@@ -101,7 +102,6 @@ function begin(root) {
     drawn = null
     if (!data || !svg.clientWidth) return
     const [left, , right, bottom] = data.margin
-    svg.setAttribute("height", data.height)
     for (const [path, group] of handles)
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()

@@ -44,7 +44,7 @@ def draw(
     # same picture.
     data |= {"told": told, "moves": st.session_state.get(MOVES, 0)}
     ids = [row.id for row in points.rows]
-    _mount(key=KEY, data=data, height=data["height"], on_moved_change=_moved,
+    _mount(key=KEY, data=data, height="stretch", on_moved_change=_moved,
            on_walked_change=partial(_walked, ids))  # fmt: skip
 
 
@@ -67,7 +67,6 @@ def overlay(
         "chunks": [[*at[row.id], short_title(row.title, 56)] for row in points.rows],
         "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
         "size": marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
-        "height": layout.height,
         "margin": [margin.l, margin.t, margin.r, margin.b],
         "axes": {
             name: {"range": axis.range, "domain": axis.domain or (0, 1)}

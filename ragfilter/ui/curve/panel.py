@@ -32,7 +32,8 @@ def draw(view: View) -> None:
     points = curve_points.place(result, rows, detail)
     last = ceil(max(points.x, default=1.0))
     # Drawn before the parts above it, because the user is waiting for it.
-    with st.container(key="curve-box"):
+    # As high as the panel beside it, and at least as high as the figure.
+    with st.container(key="curve-box", height="stretch"):
         figure = curve.figure(
             result,
             rows,
@@ -45,6 +46,7 @@ def draw(view: View) -> None:
             figure,
             key="curve",
             theme=None,
+            height="stretch",
             on_select=_selected,
             selection_mode="points",
             config={"displayModeBar": False, "doubleClick": False},
