@@ -11,7 +11,8 @@ measured on the whole kept list, and not only on the changed chunk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -24,13 +25,20 @@ from ragfilter.settings.schema import Settings
 
 Changes = Mapping[str, str | None]
 """Chunk id to rule text, None for no rule."""
+Verdict = tuple[bool, bool, bool, bool]
+"""Whether there is a rule, whether a question meets it, whether it can be read, and whether it
+holds."""
 FEW = 100
 """Up to this many changed rules are compiled one by one, if a book does not know them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Labelled questions with their pools, and what each keeps, ready to measure changes."""
+    """Labelled questions with their pools, and what each keeps, ready to measure changes.
+
+    `found_by` has the questions that find a chunk, each with the chunk's rule in its pool.
+    `verdicts` caches what these rules decide, by question and rule.
+    """
 
     pools: Mapping[str, Pool]
     qrels: Qrels
@@ -38,45 +46,97 @@ class Labelled:
     user: User
     kept: Mapping[str, tuple[str, ...]]
     book: RuleBook = field(compare=False)
+    found_by: Mapping[str, Mapping[str, str | None]] = field(compare=False, repr=False)
+    verdicts: dict[tuple[str, str | None], Verdict] = field(compare=False, repr=False)
 
     def effect(self, changes: Changes) -> Effect:
         """The effect of `changes` on these questions."""
-        return measure_effect(
-            self.pools,
-            self.qrels,
-            self.settings,
-            changes,
-            self.user,
-            kept=self.kept,
-            book=self.book,
-        )
+        new_rules = RuleBook(rule for rule in changes.values() if rule)
+        touched: dict[str, list[str]] = defaultdict(list)
+        for chunk_id in changes:
+            for query_id in self.found_by.get(chunk_id, ()):
+                touched[query_id].append(chunk_id)
+        rows: list[QueryEffect] = []
+        before: list[Scores] = []
+        after: list[Scores] = []
+        for query_id, pool in self.pools.items():
+            labels = self.qrels.get(query_id)
+            relevant = relevant_of(labels or {})
+            old = new = self.kept[query_id]
+            found = touched.get(query_id)
+            if found and self._decides_otherwise(query_id, found, changes, new_rules):
+                new = self._replay(with_rules(pool, changes))
+            gained = tuple(i for i in new if i not in old)
+            lost = tuple(i for i in old if i not in new)
+            was = now = None
+            if labels is not None:
+                was = precision_recall_f1(old, relevant)
+                now = precision_recall_f1(new, relevant) if gained or lost else was
+                before.append(was)
+                after.append(now)
+            if gained or lost:
+                rows.append(QueryEffect(query_id, pool.query, gained, lost, relevant, was, now))
+        rows.sort(key=lambda row: (-len(row.lost_relevant), _gain(row)))
+        return Effect(len(self.pools), len(before), tuple(rows), mean_of(before), mean_of(after))
 
     def renew(self, chunks: Mapping[str, Chunk]) -> Labelled:
         """The same questions with the current rules of `chunks` (by id)."""
-        hits = (hit for pool in self.pools.values() for hit in (*pool.hits, *pool.reachable))
-        known = ((hit.chunk, chunks[hit.id].rule) for hit in hits if hit.id in chunks)
-        return self.with_changes({was.id: rule for was, rule in known if rule != was.rule})
+        changed = {
+            i: chunks[i].rule
+            for i, rules in self.found_by.items()
+            if i in chunks and any(rule != chunks[i].rule for rule in rules.values())
+        }
+        return self.with_changes(changed)
 
     def with_changes(self, changes: Changes) -> Labelled:
         """The same questions with other rules on some chunks."""
+        found = {i: self.found_by[i] for i in changes if i in self.found_by}
         changed = {
-            i: with_rules(pool, changes)
-            for i, pool in self.pools.items()
-            if any(hit.id in changes for hit in (*pool.hits, *pool.reachable))
+            query_id: with_rules(self.pools[query_id], changes)
+            for query_id in dict.fromkeys(q for queries in found.values() for q in queries)
         }
         pools = {**self.pools, **changed}
-        book = self.book if len(changes) <= FEW else _book(pools)
-        kept = {i: kept_ids(pool, self.settings, self.user, book) for i, pool in changed.items()}
-        return replace(self, pools=pools, kept={**self.kept, **kept}, book=book)
+        now = {i: dict.fromkeys(queries, changes[i]) for i, queries in found.items()}
+        made = replace(self, pools=pools, found_by={**self.found_by, **now})
+        if len(changes) > FEW:
+            made = replace(made, book=_book(pools))
+        kept = {query_id: made._replay(pool) for query_id, pool in changed.items()}
+        return replace(made, kept={**self.kept, **kept})
+
+    def _replay(self, pool: Pool) -> tuple[str, ...]:
+        """The ids that the filter keeps of the pool, in order."""
+        result = replay(pool, self.settings, self.user, self.book.scan(pool.query))
+        return tuple(hit.id for hit in result.kept)
+
+    def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
+        """What each of these rules of the pools decides."""
+        if any((query, rule) not in self.verdicts for rule in rules):
+            scan = self.book.scan(query)
+            self.verdicts.update(((query, rule), _verdict(scan, rule)) for rule in rules)
+        return [self.verdicts[query, rule] for rule in rules]
+
+    def _decides_otherwise(
+        self, query_id: str, found: Sequence[str], changes: Changes, new_rules: RuleBook
+    ) -> bool:
+        """Whether the changed rules affect one of the chunks that the question found: whether it
+        has a rule, whether that can be read, whether it passes, and whether it holds and may pin
+        the chunk. Otherwise the result stays the same and need not be replayed."""
+        query = self.pools[query_id].query
+        before = self._verdicts(query, [self.found_by[i][query_id] for i in found])
+        after = new_rules.scan(query)
+        return before != [_verdict(after, changes[i]) for i in found]
 
 
 def make_labelled(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
 ) -> Labelled:
     """Replay every pool once. Pure."""
-    book = _book(pools)
-    kept = {i: kept_ids(pool, settings, user, book) for i, pool in pools.items()}
-    return Labelled(pools, qrels, settings, user, kept, book)
+    found_by: dict[str, dict[str, str | None]] = defaultdict(dict)
+    for query_id, pool in pools.items():
+        for hit in (*pool.hits, *pool.reachable):
+            found_by[hit.id][query_id] = hit.chunk.rule
+    made = Labelled(pools, qrels, settings, user, {}, _book(pools), dict(found_by), {})
+    return replace(made, kept={i: made._replay(pool) for i, pool in pools.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,40 +184,9 @@ def measure_effect(
     settings: Settings,
     changes: Changes,
     user: User = PUBLIC,
-    *,
-    kept: Mapping[str, tuple[str, ...]] | None = None,
-    book: RuleBook | None = None,
 ) -> Effect:
-    """The effect of `changes` on the queries of `pools` (by id), as `user` sees them. Pure.
-
-    `kept` is what each query keeps before and `book` holds the rules of the pools, for callers that
-    measure many changes.
-    """
-    if book is None:
-        book = _book(pools)
-    new_rules = RuleBook(rule for rule in changes.values() if rule)
-    rows: list[QueryEffect] = []
-    before: list[Scores] = []
-    after: list[Scores] = []
-    for query_id, pool in pools.items():
-        labels = qrels.get(query_id)
-        relevant = relevant_of(labels or {})
-        old = kept_ids(pool, settings, user, book) if kept is None else kept[query_id]
-        new = old
-        if _decides_otherwise(pool, changes, book, new_rules):
-            new = kept_ids(with_rules(pool, changes), settings, user, book)
-        gained = tuple(i for i in new if i not in old)
-        lost = tuple(i for i in old if i not in new)
-        was = now = None
-        if labels is not None:
-            was = precision_recall_f1(old, relevant)
-            now = precision_recall_f1(new, relevant) if gained or lost else was
-            before.append(was)
-            after.append(now)
-        if gained or lost:
-            rows.append(QueryEffect(query_id, pool.query, gained, lost, relevant, was, now))
-    rows.sort(key=lambda row: (-len(row.lost_relevant), _gain(row)))
-    return Effect(len(pools), len(before), tuple(rows), mean_of(before), mean_of(after))
+    """The effect of `changes` on the queries of `pools` (by id), as `user` sees them. Pure."""
+    return make_labelled(pools, qrels, settings, user).effect(changes)
 
 
 def document(effect: Effect) -> dict[str, Any]:
@@ -184,29 +213,13 @@ def document(effect: Effect) -> dict[str, Any]:
     }
 
 
-def kept_ids(pool: Pool, settings: Settings, user: User, book: RuleBook) -> tuple[str, ...]:
-    """The ids that the filter keeps of the pool, in order."""
-    return tuple(hit.id for hit in replay(pool, settings, user, book.scan(pool.query)).kept)
-
-
 def _book(pools: Mapping[str, Pool]) -> RuleBook:
     """The rules of the pools, compiled and cached."""
     hits = (hit for pool in pools.values() for hit in (*pool.hits, *pool.reachable))
     return RuleBook(hit.chunk.rule for hit in hits if hit.chunk.rule)
 
 
-def _decides_otherwise(pool: Pool, changes: Changes, old: RuleBook, new: RuleBook) -> bool:
-    """Whether the changed rules affect any chunk in the pool: whether it has a rule, whether that
-    can be read, whether it passes, and whether it holds and may pin the chunk. Otherwise the result
-    stays the same and need not be replayed."""
-    hits = [hit for hit in (*pool.hits, *pool.reachable) if hit.id in changes]
-    if not hits:
-        return False
-    before, after = old.scan(pool.query), new.scan(pool.query)
-    return any(_verdict(before, hit.chunk.rule) != _verdict(after, changes[hit.id]) for hit in hits)
-
-
-def _verdict(scan: Scan, rule: str | None) -> tuple[bool, bool, bool, bool]:
+def _verdict(scan: Scan, rule: str | None) -> Verdict:
     check = scan.check(rule)
     return bool(rule), check.passes, check.readable, check.holds
 

@@ -47,8 +47,15 @@ class Desk:
         """The labels of the visible chunks from the workspace and the demo; None if there are none.
         Raises StoreError."""
         bench = self.resources.bench
-        catalogue = bench.collection(self.collection).entries()
-        return stored.everything(bench.labels, self.collection, catalogue, self.user)
+        # Read once, and not again for every key that is pressed.
+        asked = bench.labels.questions_version(self.collection)
+        key = (self.collection, self.version, self.user, asked)
+        held = self.resources.labels.get(key)
+        if held is None:
+            catalogue = bench.collection(self.collection).entries()
+            found = stored.everything(bench.labels, self.collection, catalogue, self.user)
+            held = self.resources.labels.put(key, (found,))
+        return held[0]
 
     @cached_property
     def checks(self) -> Checks:

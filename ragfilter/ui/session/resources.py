@@ -25,6 +25,7 @@ from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
+    from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.effect import Labelled
     from ragfilter.evaluate.proposed import Evidence, Suggested
     from ragfilter.evaluate.rule_matrix import Matrix
@@ -59,6 +60,8 @@ class Resources:
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
     """Jobs of the Tune page: gathering, maps and suggestions."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
+    labels: Shelf[tuple[Labels | None]] = field(default_factory=lambda: Shelf(4))
+    """In a tuple, since there may be none."""
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
 
     visible: Shelf[Catalogue] = field(default_factory=lambda: Shelf(8))
