@@ -246,15 +246,14 @@ def _loose(rule: Rule) -> Iterator[Finding]:
                 f"Also found inside longer words or numbers, since the rule matches substrings: "
                 f"{named}{more}."
             )
-            proposal: str | None = canonical(replace(rule, match="word"))
-            # Without this, the two modes would take turns.
             unspaced = _where(rule, _unspaced)
             if unspaced:
-                proposal = None
                 problem += (
                     f" Word mode would hardly find “{shorten(unspaced[0][1])}”, so write longer "
                     "terms instead."
                 )
+            # If word mode does not suit either, the two modes would take turns.
+            proposal = None if unspaced else canonical(replace(rule, match="word"))
             yield Finding("", "loose", loose[0][0], problem, proposal)
 
 
@@ -276,14 +275,13 @@ def _no_edges(rule: Rule) -> Iterator[Finding]:
             f"“{shorten(term)}” is written without spaces, so word mode finds it only where it "
             "stands alone."
         )
-        proposal: str | None = canonical(replace(rule, match="substring"))
         loose = _where(rule, _is_loose)
         if loose:
-            proposal = None
             problem += (
                 f" Substring mode would find it, but also “{shorten(loose[0][1])}” within longer "
                 "words or numbers. Choose the mode by hand."
             )
+        proposal = None if loose else canonical(replace(rule, match="substring"))
         yield Finding("", "no_edges", place, problem, proposal)
 
 
