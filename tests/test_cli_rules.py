@@ -553,6 +553,7 @@ def test_suggest_needs_an_llm(run: Run) -> None:
         (["--where", "type"], "is not a condition"),
         (["--where", "rule=maybe"], "rule=any or none"),
         (["--where", "state=draft"], "state=invalid, warning, none, valid or changed"),
+        (["--where", "text= "], "--where text= names no words"),
         (["--limit", "0"], "--limit"),
         (["--templates", "/nowhere"], "/nowhere cannot be read"),
         (["--out", "/nowhere/drafts.jsonl"], "/nowhere/drafts.jsonl"),

@@ -73,6 +73,9 @@ def condition(text: str) -> Condition:
             f"--where {text!r} is not a condition.",
             remedy=f"Write field=value; fields are {', '.join(FIELDS)}.",
         )
+    if name == "text" and not value:
+        # No words are in every chunk, so a script's empty variable would select all of them.
+        raise InputError("--where text= names no words.", remedy="Write text=WORDS.")
     if value not in VALUES.get(name, (value,)):
         *others, last = VALUES[name]
         raise InputError(
