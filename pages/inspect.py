@@ -37,4 +37,4 @@ else:
     else:
         html.heading("Inspect", level=1)
         empty.draw(here, error)
-    state.finished()
+    state.mark_sent()

@@ -20,4 +20,4 @@ if here.ready:
     workbench.draw(here)
 else:
     empty.draw(here, None)
-state.finished()
+state.mark_sent()

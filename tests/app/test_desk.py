@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from ragfilter.settings import config, saved
 from ragfilter.ui.curve.tune import VIEW
@@ -133,3 +134,37 @@ def test_what_an_interrupted_run_wrote_is_written_again(
     page.run()
     assert page.at.slider(key=twin).proto.set_value is False
     assert page.changes == {"cutoff.max_results": 7}
+
+
+def test_what_was_typed_during_an_interrupted_run_is_not_replaced(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_page({"profile": "full", "q": CLERIC}).run()
+    twin = key("cutoff.max_results")
+    with monkeypatch.context() as patched:
+        patched.setattr(stage, "finish", lambda *_: st.stop())
+        page.at.slider(key=key("cutoff.max_results", VIEW)).set_value(7)
+        page.run()
+        page.at.slider(key=twin).set_value(8)
+        page.run()
+    assert page.at.slider(key=twin).proto.set_value is False
+    assert page.changes == {"cutoff.max_results": 8}
+
+
+def test_what_a_run_wrote_before_a_wait_is_not_written_again() -> None:
+    def script() -> None:
+        import time
+
+        import streamlit as st
+
+        from ragfilter.ui.session import background, state, waiting
+
+        state.show("terms", ["cleric"])
+        st.multiselect("Terms", [], key="terms", accept_new_options=True)
+        waiting.until_done(background.start(lambda _: time.sleep(0.5)), "wait", "Waiting")
+        # As if a key had been pressed.
+        st.stop()
+
+    at = AppTest.from_function(script).run()
+    assert at.multiselect(key="terms").proto.set_value is True
+    assert at.run().multiselect(key="terms").proto.set_value is False

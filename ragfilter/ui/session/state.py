@@ -100,21 +100,24 @@ def show(where: str, value: Any) -> None:
     same key is a new one that starts with its default.
 
     What an interrupted run wrote may never have been sent. The browser would then start with the
-    default and report it as the user's choice, so the value is written again until a run completes.
+    default and report it as the user's choice, so the value is written again until it must have
+    arrived: once `mark_sent` was called or the browser has reported another value. Written too
+    often, it would replace what is being typed.
     """
     context = get_script_run_ctx()
     page = context.page_script_hash if context is not None else ""
     shown: dict[str, str] = st.session_state.setdefault("shown_on", {})
-    unsent: set[str] = st.session_state.setdefault("unsent", set())
-    if shown.get(where) != page or where in unsent or st.session_state.get(where) != value:
-        st.session_state[where] = value
+    unsent: dict[str, Any] = st.session_state.setdefault("unsent", {})
+    now = st.session_state.get(where)
+    is_lost = where in unsent and unsent.pop(where) == now
+    if shown.get(where) != page or is_lost or now != value:
+        st.session_state[where] = unsent[where] = value
         shown[where] = page
-        unsent.add(where)
 
 
-def finished() -> None:
-    """Mark the run as complete: everything that it wrote was sent."""
-    st.session_state.unsent = set()
+def mark_sent() -> None:
+    """Mark everything that this run has written as sent."""
+    st.session_state.unsent = {}
 
 
 def _went_back() -> bool:
