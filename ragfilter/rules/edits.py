@@ -13,12 +13,13 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
+from typing import Literal
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Edit, Kind
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.rule import stored_form
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +46,7 @@ def save(
     then, unless the store or journal stops responding: the edit then stays pending until `recover`
     or the chunk's next edit.
     """
-    after = canonical(parse(rule)) if rule and rule.strip() else None
-    return _change(store, journal, chunk_id, expected or None, after, who=who)
+    return _change(store, journal, chunk_id, expected or None, stored_form(rule), who=who)
 
 
 def undo(
@@ -63,12 +63,7 @@ def undo(
     nothing to undo, ConflictError if the rule is not what the user saw or has changed since, and
     StoreError.
     """
-    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-    edit = can_undo(store, journal, chunk_id)
-    if edit is None:
-        raise InputError("There is nothing to undo.", remedy="Save a change of a rule first.")
-    _seen(edit.chunk_id, edit.after, expected)
-    return _again(store, journal, edit, edit.after, edit.before, who=who, kind="undo")
+    return _turn(store, journal, "undo", who, chunk_id, expected)
 
 
 def redo(
@@ -84,22 +79,7 @@ def redo(
     `expected` as in `undo`. Raises InputError if there is nothing to redo, ConflictError if the
     rule is not what the user saw or has changed since, and StoreError.
     """
-    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-    edit = can_redo(store, journal, chunk_id)
-    if edit is None:
-        raise InputError("There is nothing to redo.", remedy="Undo an edit first.")
-    _seen(edit.chunk_id, edit.before, expected)
-    return _again(store, journal, edit, edit.before, edit.after, who=who, kind="redo")
-
-
-def can_undo(store: RuleStore, journal: Journal, chunk_id: str | None = None) -> Edit | None:
-    """The edit that `undo` would revert, None if there is none."""
-    return journal.undoable(store.name, chunk_id)
-
-
-def can_redo(store: RuleStore, journal: Journal, chunk_id: str | None = None) -> Edit | None:
-    """The edit that `redo` would restore, None if there is none."""
-    return journal.redoable(store.name, chunk_id)
+    return _turn(store, journal, "redo", who, chunk_id, expected)
 
 
 def recover(
@@ -202,16 +182,23 @@ def _write(store: RuleStore, journal: Journal, edit: Edit) -> Edit:
     return journal.finish(edit.id)
 
 
-def _again(
+def _turn(
     store: RuleStore,
     journal: Journal,
-    edit: Edit,
-    before: str | None,
-    after: str | None,
-    *,
+    kind: Literal["undo", "redo"],
     who: str,
-    kind: Kind,
+    chunk_id: str | None,
+    expected: str | EllipsisType | None,
 ) -> Edit:
+    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
+    find = journal.undoable if kind == "undo" else journal.redoable
+    edit = find(store.name, chunk_id)
+    if edit is None:
+        first = "Save a change of a rule" if kind == "undo" else "Undo an edit"
+        raise InputError(f"There is nothing to {kind}.", remedy=f"{first} first.")
+    before, after = (edit.after, edit.before) if kind == "undo" else (edit.before, edit.after)
+    if expected is not ... and before != (expected or None):
+        raise _conflict(edit.chunk_id)
     entry = _change(store, journal, edit.chunk_id, before, after, who=who, kind=kind, of=edit.id)
     assert entry is not None, "an edit that changes nothing is never entered"
     return entry
@@ -245,12 +232,6 @@ def _settle(journal: Journal, edit: Edit, present: str | None) -> Edit:
 
 def _must_be(store: RuleStore, chunk_id: str, expected: str | None) -> None:
     if _stored(store, chunk_id) != expected:
-        raise _conflict(chunk_id)
-
-
-def _seen(chunk_id: str, present: str | None, expected: str | EllipsisType | None) -> None:
-    """Raise ConflictError if the user has not seen the edit to be undone or redone."""
-    if expected is not ... and present != (expected or None):
         raise _conflict(chunk_id)
 
 

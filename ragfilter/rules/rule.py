@@ -119,6 +119,28 @@ def canonical(rule: Rule) -> str:
     return json.dumps(_parts(rule), ensure_ascii=False, separators=(",", ":"))
 
 
+def stored_form(text: str | None) -> str | None:
+    """The form in which the store holds a rule: canonical JSON, None for no rule. Raises
+    RuleError."""
+    return canonical(parse(text)) if text and text.strip() else None
+
+
+def stored_form_or_text(text: str | None) -> str | None:
+    """Like `stored_form`, but an invalid rule is returned unchanged."""
+    try:
+        return stored_form(text)
+    except RuleError:
+        return text
+
+
+def value_of(text: str | None) -> Any:
+    """A stored rule as a JSON value; an invalid one as its text."""
+    try:
+        return json.loads(canonical(parse(text))) if text else None
+    except RuleError:
+        return text
+
+
 def pretty(rule: Rule) -> str:
     """The rule as indented JSON text for an editor, with each group on one line."""
     lines = []

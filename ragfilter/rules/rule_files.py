@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import canonical, load, parse
+from ragfilter.rules.rule import canonical, load, parse, stored_form_or_text, value_of
 from ragfilter.text.cells import harmless
 from ragfilter.text.characters import has_halves, in_one_line, whole
 
@@ -101,14 +101,14 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
     """One line of JSON for every chunk that has a rule; an invalid rule stays a string."""
     for chunk in chunks:
         if chunk.rule:
-            record = {"id": chunk.id, "title": chunk.title, RULE_KEY: _value(chunk.rule)}
+            record = {"id": chunk.id, "title": chunk.title, RULE_KEY: value_of(chunk.rule)}
             yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
     """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8. A
     title that would run as a formula gets a leading apostrophe, since it is not read back."""
-    rows = ((c.id, harmless(c.title), _json(_value(c.rule))) for c in chunks if c.rule)
+    rows = ((c.id, harmless(c.title), _json(value_of(c.rule))) for c in chunks if c.rule)
     return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
 
 
@@ -221,20 +221,12 @@ def _change(
             after = canonical(parse(value if isinstance(value, str) else json.dumps(value)))
         except (RuleError, RecursionError) as error:
             return Refusal(number, chunk_id, str(error))
-        if after == _in_stored_form(stored[chunk_id]):
+        if after == stored_form_or_text(stored[chunk_id]):
             after = stored[chunk_id]
     remarks = record.get(REMARKS_KEY)
     told = remarks if after and isinstance(remarks, list) else ()
     doubts = tuple(whole(str(remark)) for remark in told)
     return Change(number, chunk_id, stored[chunk_id], after, doubts)
-
-
-def _in_stored_form(rule: str | None) -> str | None:
-    """A rule in the form in which it would be stored; others may have stored another one."""
-    try:
-        return canonical(parse(rule)) if rule else None
-    except RuleError:
-        return None
 
 
 def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:
@@ -343,13 +335,6 @@ def _read_text(path: Path) -> str:
         raise InputError(
             f"{path} cannot be read: {why}.", remedy="Use a JSONL or CSV file in UTF-8."
         ) from None
-
-
-def _value(rule: str) -> Any:
-    try:
-        return json.loads(canonical(parse(rule)))
-    except RuleError:
-        return rule
 
 
 def _json(value: Any) -> str:

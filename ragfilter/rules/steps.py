@@ -14,8 +14,8 @@ from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.edits import STALE_S, recover, settle_batch
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit, Entry, Kind
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.journal_rows import Edit, Entry, Kind, State
+from ragfilter.rules.rule import stored_form
 
 SHOWN = 3
 NOTHING_SAVED = "Nothing was saved."
@@ -38,7 +38,7 @@ def save_all(
     next start finishes the step or rolls it back.
     """
     entries = [
-        Entry(chunk_id, expected.get(chunk_id) or None, _canonical(rule))
+        Entry(chunk_id, expected.get(chunk_id) or None, stored_form(rule))
         for chunk_id, rule in rules.items()
     ]
     return _change(store, journal, entries, who=who, kind="edit")
@@ -82,12 +82,7 @@ def plan_undo(
     store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
 ) -> tuple[Entry, ...]:
     """What `undo_step` would change, rule by rule. Raises InputError as it does."""
-    step = _step(store, journal, edit_id, among)
-    found = [e for e in step if e.kind == "edit" and e.state == "done"]
-    if not found:
-        raise InputError(
-            f"Nothing of edit {edit_id} is in force.", remedy="Choose an edit that is done."
-        )
+    found = _step(store, journal, edit_id, among, "done", "in effect")
     return tuple(Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found)
 
 
@@ -95,12 +90,7 @@ def plan_redo(
     store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
 ) -> tuple[Entry, ...]:
     """What `redo_step` would change, rule by rule. Raises InputError as it does."""
-    step = _step(store, journal, edit_id, among)
-    found = [e for e in step if e.kind == "edit" and e.state == "undone"]
-    if not found:
-        raise InputError(
-            f"Nothing of edit {edit_id} was undone.", remedy="Choose an edit that is undone."
-        )
+    found = _step(store, journal, edit_id, among, "undone", "undone")
     return tuple(Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found)
 
 
@@ -167,23 +157,30 @@ def _named(ids: Sequence[str], *, verb: str = " are") -> str:
 
 
 def _step(
-    store: RuleStore, journal: Journal, edit_id: int, among: Container[str] | None
-) -> tuple[Edit, ...]:
+    store: RuleStore,
+    journal: Journal,
+    edit_id: int,
+    among: Container[str] | None,
+    state: State,
+    called: str,
+) -> list[Edit]:
+    """The edits of a step that are in this state, which is `called` so in messages."""
     try:
-        found = journal.step(edit_id)
+        step = journal.step(edit_id)
     except KeyError:
-        found = ()
-    found = tuple(
+        step = ()
+    mine = [
         edit
-        for edit in found
+        for edit in step
         if edit.collection == store.name and (among is None or edit.chunk_id in among)
-    )
-    if not found:
+    ]
+    if not mine:
         raise InputError(
             f"{store.name} has no edit {edit_id}.", remedy="Look it up in the history."
         )
+    found = [edit for edit in mine if edit.kind == "edit" and edit.state == state]
+    if not found:
+        raise InputError(
+            f"No part of edit {edit_id} is {called}.", remedy=f"Choose an edit that is {called}."
+        )
     return found
-
-
-def _canonical(rule: str | None) -> str | None:
-    return canonical(parse(rule)) if rule and rule.strip() else None

@@ -7,13 +7,13 @@ so is each reference to one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ragfilter.errors import RuleError, StoreError
+from ragfilter.errors import StoreError
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.rule import value_of
 from ragfilter.stores import copies
 from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.workspace import Workspace
@@ -52,7 +52,7 @@ def line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
             ("page", chunk.page),
             ("refs", list(chunk.refs)),
             ("department", chunk.department),
-            ("query_must", _rule(chunk.rule)),
+            ("query_must", value_of(chunk.rule)),
             ("metadata", dict(chunk.metadata)),
         )
         if value not in (None, "", [], {})
@@ -63,14 +63,3 @@ def line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
     elif chunk.clearance:
         record["clearance"] = chunk.clearance
     return json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def _rule(rule: str | None) -> Mapping[str, Any] | str | None:
-    """The rule as an object, or as stored if it cannot be read."""
-    if rule is None:
-        return None
-    try:
-        made: Mapping[str, Any] = json.loads(canonical(parse(rule)))
-        return made
-    except RuleError:
-        return rule

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
 from ragfilter.model import Chunk
-from ragfilter.rules.edits import can_redo, can_undo, recover, redo, save, undo
+from ragfilter.rules.edits import recover, redo, save, undo
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Edit
 from ragfilter.stores.chroma.store import ChromaStore, Row
@@ -152,11 +152,11 @@ def test_a_save_ends_the_redo_chain(journal: Journal) -> None:
     store = FakeStore(c=None)
     put(store, journal, A, expected=None)
     undo(store, journal, who="ann")
-    redoable = can_redo(store, journal)
+    redoable = journal.redoable(store.name)
     assert redoable is not None
     assert redoable.after == A
     put(store, journal, B, expected=None)
-    assert can_redo(store, journal) is None
+    assert journal.redoable(store.name) is None
     with pytest.raises(InputError, match="nothing to redo"):
         redo(store, journal, who="ann")
     assert store.rules["c"] == B
@@ -168,10 +168,10 @@ def test_undo_of_one_chunk_leaves_the_others(journal: Journal) -> None:
     put(store, journal, B, expected=None, chunk="d")
     assert undo(store, journal, who="ann", chunk_id="c").chunk_id == "c"
     assert store.rules == {"c": None, "d": B}
-    undoable = can_undo(store, journal)
+    undoable = journal.undoable(store.name)
     assert undoable is not None
     assert undoable.chunk_id == "d"
-    assert can_undo(store, journal, "c") is None
+    assert journal.undoable(store.name, "c") is None
     with pytest.raises(InputError, match="nothing to undo"):
         undo(store, journal, who="ann", chunk_id="c")
 
@@ -370,8 +370,8 @@ def test_undo_and_redo_equal_two_stacks(
                 done.append(undone.pop())
                 redo(store, journal, who="ann", chunk_id=scope)
                 assert store.rules[done[-1][0]] == done[-1][2]
-            assert (can_undo(store, journal, scope) is not None) is bool(done)
-            assert (can_redo(store, journal, scope) is not None) is bool(undone)
+            assert (journal.undoable(store.name, scope) is not None) is bool(done)
+            assert (journal.redoable(store.name, scope) is not None) is bool(undone)
         journal.close()
 
 

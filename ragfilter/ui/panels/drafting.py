@@ -18,11 +18,11 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError, RuleError
+from ragfilter.errors import RagfilterError
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
-from ragfilter.rules.rule import canonical, parse, pretty
+from ragfilter.rules.rule import pretty, stored_form_or_text
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -150,7 +150,7 @@ def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
         return replace(before, error=told, draft=made)
     drafts: dict[str, str] = state.drafts()
     text, stood = pretty(made.rule), drafts.get(chunk.id)
-    same = made.text == _canonical(chunk.rule)
+    same = made.text == stored_form_or_text(chunk.rule)
     if same:
         drafts.pop(chunk.id, None)
     else:
@@ -163,13 +163,6 @@ def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
 
 def _without(ring: tuple[Aside, ...], text: str) -> tuple[Aside, ...]:
     return tuple(aside for aside in ring if aside.text != text)
-
-
-def _canonical(rule: str | None) -> str | None:
-    try:
-        return canonical(parse(rule)) if rule else None
-    except RuleError:
-        return rule
 
 
 def _place(collection: str, chunk_id: str) -> str:

@@ -23,11 +23,11 @@ from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 MEASURE = "rules-measuring"
 HEIGHT, ROW = 640, 32
 ONE_STATE, TWO_STATES = 92, 162
-FIGURES = {
+WIDTHS = {
     "conflicts": 66, "ΔF1 without": 80, "blocks": 60, "queries": 66, "passes": 60,
     "overlap": 66, "precision": 72, "Δrecall without": 104, "fires": 80,
 }  # fmt: skip
-"""Columns of the matrix, with their widths in pixels."""
+"""Of the columns of the matrix, in pixels."""
 TITLE_WIDTH = 28
 """Characters of a title in capitals that fit into the column."""
 
@@ -147,10 +147,9 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
         crowding = {row.chunk_id: row.kept for row in made.crowding}
         known = [of_rule.get(row.chunk.rule or "") for row in rows]
         columns |= {
-            "conflicts": [None if row is None else len(row.conflicts) for row in known],
-            "ΔF1 without": [None if row is None else row.delta_f1 for row in known],
+            **matrix.figures(known, matrix.HARM),
             "kept wrongly": [crowding.get(row.id) for row in rows],
-            "blocks": [None if row is None else row.blocks for row in known],
+            **matrix.figures(known, ["blocks"]),
         }
     columns |= {
         "rule": [brief(row.chunk.rule) for row in rows],
@@ -159,15 +158,8 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
         "id": [row.id for row in rows],
     }
     if made is not None:
-        # Less important columns are further right.
-        columns |= {
-            "queries": [None if row is None else row.queries for row in known],
-            "passes": [None if row is None else row.passes for row in known],
-            "overlap": [None if row is None else row.overlap for row in known],
-            "precision": [None if row is None else row.precision for row in known],
-            "Δrecall without": [None if row is None else row.delta_recall for row in known],
-            "fires": [None if row is None else row.fires for row in known],
-        }
+        # Less important columns are further right; those above stay where they are.
+        columns |= matrix.figures(known)
     return pd.DataFrame(columns)
 
 
@@ -188,5 +180,5 @@ def _columns(state: int) -> dict[str, Any]:
         "type": text(width=60),
         "source": text(width=100),
         "id": text(width=150),
-        **matrix.columns(FIGURES),
+        **matrix.columns(WIDTHS),
     }

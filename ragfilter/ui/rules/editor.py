@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding, lint
-from ragfilter.rules.rule import parse, template
+from ragfilter.rules.rule import parse, stored_form_or_text, template
 from ragfilter.rules.sibling import propose
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.panels import draft_note, drafting
@@ -82,8 +82,8 @@ def draw(it: Editing, *, both: bool = False) -> None:
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
     elif sound:
-        _findings(it, saving.as_stored(text))
-        it.preview(saving.as_stored(text))
+        _findings(it, stored_form_or_text(text))
+        it.preview(stored_form_or_text(text))
     place = draft_note.draw(chunk, collection, text, it.user, resources, busy=busy)
     if place is not None:
         draft_note.wait(place, chunk, collection, resources)
@@ -101,7 +101,7 @@ def _begin(it: Editing) -> None:
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
     """Whether `rule`, in the form in which it would be stored, differs from the chunk's rule."""
-    return (rule or None) != saving.as_stored(chunk.rule)
+    return (rule or None) != stored_form_or_text(chunk.rule)
 
 
 def _view() -> str:

@@ -11,7 +11,7 @@ from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import Changes, Effect, QueryEffect
 from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.rule import stored_form
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import editor, labelled
@@ -96,7 +96,7 @@ def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> b
 def guard(work: Desk, chunk_id: str, text: str) -> str:
     """Describe the harm that saving `text` would do to labelled questions; empty if none."""
     try:
-        rule = canonical(parse(text)) if text.strip() else None
+        rule = stored_form(text)
     except RuleError:
         return ""
     return guard_changes(work, {chunk_id: rule})
@@ -117,7 +117,7 @@ def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
     if found is None or chunk is None:
         return ""
     try:
-        rule = canonical(parse(text)) if text.strip() else ""
+        rule = stored_form(text)
     except RuleError:
         return ""
     book = RuleBook(each for each in (chunk.rule, rule) if each)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -24,30 +25,67 @@ from ragfilter.ui.rules.desk import Desk
 CHOSEN, SOURCE, MISTAKE = "matrix-rule", "matrix-source", "labels-mistake"
 FIND, PAGE_AT = "matrix-find", "matrix-page"
 SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
-HELP = {
-    "queries": "Questions for which the rule decides a chunk that was retrieved.",
-    "blocks": "Retrieved chunks that the rule drops, over all questions.",
-    "passes": "Retrieved chunks that it lets pass.",
-    "overlap": "Blocks that change nothing: another layer would have dropped the chunk anyway.",
-    "conflicts": "Blocks of chunks that are labelled relevant.",
-    "precision": "Share of its blocks that are not labelled relevant.",
-    "ΔF1 without": "How much the mean F1 would gain without the rule. Above 0, the rule does harm.",
-    "Δrecall without": "How much the mean recall would gain without the rule.",
-    "fires": "never: it blocks no retrieved chunk. always: it lets none pass.",
+
+
+class Figure(NamedTuple):
+    """A column of the matrix: how to read it from a row, and how to show it."""
+
+    read: Callable[[RuleRow], Any]
+    help: str
+    format: str | None = None
+
+
+FIGURES = {
+    "queries": Figure(
+        attrgetter("queries"), "Questions for which the rule decides a chunk that was retrieved."
+    ),
+    "blocks": Figure(
+        attrgetter("blocks"), "Retrieved chunks that the rule drops, over all questions."
+    ),
+    "passes": Figure(attrgetter("passes"), "Retrieved chunks that it lets pass."),
+    "overlap": Figure(
+        attrgetter("overlap"),
+        "Blocks that change nothing: another layer would have dropped the chunk anyway.",
+    ),
+    "conflicts": Figure(
+        lambda row: len(row.conflicts), "Blocks of chunks that are labelled relevant."
+    ),
+    "precision": Figure(
+        attrgetter("precision"), "Share of its blocks that are not labelled relevant.", "%.2f"
+    ),
+    "ΔF1 without": Figure(
+        attrgetter("delta_f1"),
+        "How much the mean F1 would gain without the rule. Above 0, the rule does harm.",
+        "%+.4f",
+    ),
+    "Δrecall without": Figure(
+        attrgetter("delta_recall"),
+        "How much the mean recall would gain without the rule.",
+        "%+.4f",
+    ),
+    "fires": Figure(
+        attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."
+    ),
 }
-FORMATS = {"precision": "%.2f", "ΔF1 without": "%+.4f", "Δrecall without": "%+.4f"}
-WIDTHS = {**dict.fromkeys(HELP), "conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
+HARM = ("conflicts", "ΔF1 without")
+"""What comes first, since a narrow window shows only the first columns."""
+WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
 """In pixels, so that a window 900 wide shows the harm of a rule."""
 
 
-def columns(widths: Mapping[str, int | None]) -> dict[str, Any]:
+def figures(rows: Sequence[RuleRow | None], names: Iterable[str] = FIGURES) -> dict[str, list[Any]]:
+    """The named figures of these rows, None where there is no row."""
+    return {n: [None if row is None else FIGURES[n].read(row) for row in rows] for n in names}
+
+
+def columns(widths: Mapping[str, int]) -> dict[str, Any]:
     """The figures of the matrix as table columns."""
     config = st.column_config
     return {
-        name: config.TextColumn(width=width, help=HELP[name])
+        name: config.TextColumn(width=widths.get(name), help=figure.help)
         if name == "fires"
-        else config.NumberColumn(width=width, help=HELP[name], format=FORMATS.get(name))
-        for name, width in widths.items()
+        else config.NumberColumn(width=widths.get(name), help=figure.help, format=figure.format)
+        for name, figure in FIGURES.items()
     }
 
 
@@ -184,19 +222,11 @@ def _chunks(work: Desk, ids: Sequence[str]) -> str:
 def _table(
     key: str, first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]
 ) -> None:
-    # Most harmful first, since a narrow window shows only the first columns.
     table: dict[str, Sequence[Any]] = {
         first: names,
-        "conflicts": [len(row.conflicts) for row in rows],
-        "ΔF1 without": [row.delta_f1 for row in rows],
-        "Δrecall without": [row.delta_recall for row in rows],
+        **figures(rows, (*HARM, "Δrecall without")),
         "rule": rules,
-        "queries": [row.queries for row in rows],
-        "blocks": [row.blocks for row in rows],
-        "passes": [row.passes for row in rows],
-        "overlap": [row.overlap for row in rows],
-        "precision": [row.precision for row in rows],
-        "fires": [row.fires for row in rows],
+        **figures(rows),
     }
     text = st.column_config.TextColumn
     st.dataframe(

@@ -20,10 +20,6 @@ from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, outcome, saving
 from ragfilter.ui.rules.desk import Desk
 
 ONE, DOUBTS = "suggest-one", "suggest-doubts"
-FIGURES = (
-    "queries", "blocks", "passes", "overlap", "conflicts", "precision", "ΔF1 without",
-    "Δrecall without", "fires",
-)  # fmt: skip
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
 
 
@@ -48,15 +44,7 @@ def table(
                 **more,
                 "chunk": [short_title(each.chunk.name, desk.TITLE_WIDTH) for each in offers],
                 "now": [_now(work, each) for each in offers],
-                "queries": [None if row is None else row.queries for row in rows],
-                "blocks": [None if row is None else row.blocks for row in rows],
-                "passes": [None if row is None else row.passes for row in rows],
-                "overlap": [None if row is None else row.overlap for row in rows],
-                "conflicts": [None if row is None else len(row.conflicts) for row in rows],
-                "precision": [None if row is None else row.precision for row in rows],
-                "ΔF1 without": [None if row is None else row.delta_f1 for row in rows],
-                "Δrecall without": [None if row is None else row.delta_recall for row in rows],
-                "fires": [None if row is None else row.fires for row in rows],
+                **matrix.figures(rows),
                 # Unknown if there are no labels.
                 "would drop": [
                     None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
@@ -69,7 +57,7 @@ def table(
         hide_index=True,
         placeholder="–",
         column_config={
-            **matrix.columns(dict.fromkeys(FIGURES)),
+            **matrix.columns({}),
             "would drop": st.column_config.NumberColumn(
                 help="Labelled questions that would lose this chunk."
             ),

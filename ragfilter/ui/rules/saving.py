@@ -17,7 +17,7 @@ from ragfilter.model import Chunk
 from ragfilter.protocols import RuleStore
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.rule import canonical, parse, pretty
+from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.characters import whole
 from ragfilter.ui.look import prose
 from ragfilter.ui.panels import drafting
@@ -134,11 +134,11 @@ def act(
 
 def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
     """The rule that undo or redo would restore; None if there is nothing to restore."""
-    find = edits.can_undo if act == "undo" else edits.can_redo
-    edit = find(store, journal, chunk_id)
-    if edit is None:
-        return None
-    return (edit.before if act == "undo" else edit.after) or ""
+    if act == "undo":
+        edit = journal.undoable(store.name, chunk_id)
+        return None if edit is None else edit.before or ""
+    edit = journal.redoable(store.name, chunk_id)
+    return None if edit is None else edit.after or ""
 
 
 def _warn(message: str) -> None:
@@ -262,16 +262,6 @@ def shown(rule: str | None) -> str:
         return pretty(parse(rule))
     except RuleError:
         return rule
-
-
-def as_stored(text: str | None) -> str | None:
-    """The text as it would be stored; an invalid rule is returned unchanged."""
-    if not text or not text.strip():
-        return None
-    try:
-        return canonical(parse(text))
-    except RuleError:
-        return text
 
 
 def _conflict(
