@@ -8,7 +8,6 @@ from statistics import median
 from typing import Any
 
 from ragfilter.evaluate.learn import DEPTH
-from ragfilter.evaluate.run import PATIENT
 from ragfilter.layers.quality import always_reranks
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -36,7 +35,7 @@ def gathering(settings: Settings, *, rerank: bool) -> Settings:
     """The settings to gather with, so that the pools hold all that the candidates need."""
     ready = _reranking(settings, DEPTH) if rerank else settings
     deep = max(DEPTH, settings.cutoff.max_results)
-    return ready.with_values({**PATIENT, "cutoff.max_results": deep})
+    return ready.with_values({"cutoff.max_results": deep})
 
 
 def candidates(

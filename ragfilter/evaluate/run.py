@@ -18,7 +18,7 @@ a tuner gathers once and scores many settings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import fmean
 
@@ -35,7 +35,7 @@ from ragfilter.evaluate.metrics import (
     relevant_of,
     unlabelled_of,
 )
-from ragfilter.model import PUBLIC, Pool, Status, User
+from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
@@ -155,11 +155,15 @@ def gather_all(
     *,
     progress: Progress | None = None,
 ) -> dict[str, Pool]:
-    """The pool of every query, with all that `settings` need."""
+    """The pool of every query, with all that `settings` need. Chunks in several pools are stored
+    once."""
+    chunks: dict[str, Chunk] = {}
     pools: dict[str, Pool] = {}
     patient = settings.with_values(PATIENT)
     for query_id, text in queries.items():
-        pools[query_id] = run(text, patient, backends, user, wide=True).pool
+        pool = run(text, patient, backends, user, wide=True).pool
+        hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
+        pools[query_id] = replace(pool, hits=hits)
         if progress is not None:
             progress(len(pools), len(queries))
     return pools

@@ -1,8 +1,6 @@
 """The command group `ragfilter rules`, with one file per command. Source: docs/design.md#rules."""
 
-from __future__ import annotations
-
-from ragfilter.cli.rules import (
+from ragfilter.cli.rules import (  # noqa: F401 (importing a command registers it)
     bulk,
     check,
     export,
@@ -15,17 +13,3 @@ from ragfilter.cli.rules import (
     test,
     undo,
 )
-
-__all__ = [
-    "bulk",
-    "check",
-    "export",
-    "history",
-    "import_",
-    "lint",
-    "list",
-    "matrix",
-    "suggest",
-    "test",
-    "undo",
-]

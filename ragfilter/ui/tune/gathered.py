@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import streamlit as st
 
-from ragfilter.engine.backends import Backends
-from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.run import PATIENT
+from ragfilter.evaluate.run import gather_all
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import Chunk, Pool, User
-from ragfilter.protocols import Progress
-from ragfilter.settings.schema import Settings
+from ragfilter.model import Pool
 from ragfilter.ui.session import background, state, waiting
+from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.visit import Visit
 
 STOP = "Stops after the current question. Nothing is changed."
@@ -31,21 +28,6 @@ class Gathered:
     pools: Mapping[str, Pool]
 
 
-def gather(
-    labels: Labels, settings: Settings, backends: Backends, user: User, step: Progress
-) -> dict[str, Pool]:
-    """The pool of every labelled question. Chunks in several pools are stored once. Raises what
-    `run` and `step` raise."""
-    chunks: dict[str, Chunk] = {}
-    pools: dict[str, Pool] = {}
-    for query_id in labels.qrels:
-        step(len(pools), len(labels.qrels))
-        pool = run(labels.queries[query_id], settings, backends, user, wide=True).pool
-        hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
-        pools[query_id] = replace(pool, hits=hits)
-    return pools
-
-
 def begin(visit: Visit, given: Labels) -> None:
     """Start gathering, unless it is done or running."""
     key, jobs = _key(visit, given), visit.resources.tuning
@@ -53,13 +35,13 @@ def begin(visit: Visit, given: Labels) -> None:
     if known is not None and not known.failure:
         return
     backends = visit.resources.backends(st.session_state.collection)
-    settings, user = visit.settings.with_values(PATIENT), state.user()
-    jobs.put(
-        key,
-        background.start(
-            lambda job: Gathered(key, given, gather(given, settings, backends, user, job.step))
-        ),
-    )
+    settings, user = visit.settings, state.user()
+
+    def work(job: Job[Gathered]) -> Gathered:
+        pools = gather_all(given.labelled, settings, backends, user, progress=job.step)
+        return Gathered(key, given, pools)
+
+    jobs.put(key, background.start(work))
 
 
 def of(visit: Visit, given: Labels) -> Gathered | None:

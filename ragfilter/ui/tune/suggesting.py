@@ -14,6 +14,7 @@ from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled, verdict
 from ragfilter.evaluate.tune import Means, Tuning, tune
@@ -23,7 +24,7 @@ from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import background, state, waiting
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import STOP, gather
+from ragfilter.ui.tune.gathered import STOP
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
@@ -80,7 +81,7 @@ def _begin(visit: Visit, given: Labels) -> None:
 
     def work(job: Job[Tuning]) -> Tuning:
         wide = gathering(settings, rerank=rerank)
-        pools = gather(given, wide, backends, user, job.step)
+        pools = gather_all(given.labelled, wide, backends, user, progress=job.step)
         return tune(
             pools, given.qrels, settings, user, target=target, rerank=rerank,
             provenance=provenance, progress=partial(job.step, what="Replaying"),
