@@ -96,6 +96,9 @@ def test_what_names_no_model_is_refused_in_whole_words() -> None:
         read(UNNAMED).check_fits(pool, Settings().quality)
 
 
+SCORED = TUNED.model_copy(update={"reranker": "late_interaction"}).to_json()
+
+
 def pool(embedder: str, space: Space) -> Pool:
     hits = tuple(Hit(Chunk(f"c{i}", f"Text {i}."), 0.1 * i, i) for i in range(1, 4))
     return Pool("Who?", "mine", space, hits, embedder=embedder)
@@ -125,6 +128,11 @@ def pool(embedder: str, space: Space) -> Pool:
         # a share has no scale
         ({"cutoff.strategy": "relative"}, "other", "cosine", ""),
         ({"cutoff.enabled": False}, "other", "cosine", ""),
+        # tuned on scores, and the distances are cut now, always or for some questions
+        ({"cutoff.tuned_on": SCORED}, "", "l2", "with the reranker late_interaction, not none"),
+        ({"cutoff.tuned_on": SCORED, "quality.enabled": True}, "", "l2", "not none"),
+        ({"cutoff.tuned_on": SCORED, "quality.enabled": True, "quality.mode": "always"}, "", "l2",
+         ""),
     ],
 )  # fmt: skip
 def test_distances_that_were_tuned_on_another_scale_are_refused(
@@ -162,13 +170,18 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         # one label was added since
         ({}, "v2", "demo", MAYBE),
         ({}, "v2", "mine", ""),
-        ({"cutoff.gap_threshold": 0.13}, "v1", "demo", ""),
-        ({"cutoff.strategy": "otsu"}, "v1", "demo", ""),
+        # one figure was moved, the others are still those that the labels chose
+        ({"cutoff.gap_threshold": 0.13}, "v1", "demo", SEEN),
+        ({"cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3, "cutoff.max_results": 12},
+         "v1", "demo", ""),
+        # otsu has a k, too, but reads none of the others
+        ({"cutoff.strategy": "otsu"}, "v1", "demo", SEEN),
+        ({"cutoff.strategy": "otsu", "cutoff.max_results": 12}, "v1", "demo", ""),
         ({"cutoff.enabled": False}, "v1", "demo", ""),
         # figures outside the cutoff
         (LIMITED, "v1", "demo", SEEN),
         (LIMITED | {"quality.score_threshold": 0.5}, "v1", "demo", ""),
-        (LIMITED | {"cutoff.enabled": True}, "v1", "demo", ""),
+        (LIMITED | {"cutoff.enabled": True}, "v1", "demo", SEEN),
         (LEARNED_HERE, "", "mine", "The cutoff was learned from these same labels"),
         (LEARNED_HERE, "v2", "demo", "The cutoff was learned from labels of this collection"),
         (LEARNED_HERE, "v2", "mine", ""),
@@ -180,7 +193,7 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
             "",
         ),
     ],
-)
+)  # fmt: skip
 def test_figures_over_labels_that_were_tuned_on_say_so(
     changes: dict[str, object], labels: str, collection: str, told: str
 ) -> None:

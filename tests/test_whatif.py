@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import Steps, replay
 from ragfilter.engine.whatif import changes, stays, wording
+from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.registry import layer
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.settings.schema import Settings
@@ -74,6 +75,22 @@ def test_a_chunk_that_did_not_fit_into_the_prompt_needs_a_larger_budget() -> Non
     for budget, kept in ((change.new, ["c1", "c2"]), (change.new - 1, ["c1"])):
         other = Settings().with_values({"context.max_context_tokens": budget})
         assert [hit.id for hit in replay(made.pool, other).kept] == kept
+
+
+def test_switching_off_what_thresholds_were_tuned_with_is_not_offered() -> None:
+    tuned = TunedOn(
+        collection="demo", embedder="", space="l2", reranker="late_interaction", labels="",
+        queries=20, date="", strategy="gap", values={"cutoff.gap_threshold": 0.1},
+    )  # fmt: skip
+    always = {"quality.enabled": True, "quality.mode": "always"}
+    few = {"quality.min_top_k": 1, "quality.max_top_k": 2}
+    hits = tuple(
+        Hit(Chunk(f"c{n}"), 0.1 * n, n, rerank_score=0.9 if n < 3 else None) for n in range(1, 5)
+    )
+    pool = Pool("q", "demo", "l2", hits, reranker="late_interaction")
+    settings = Settings().with_values({**always, **few, "cutoff.tuned_on": tuned.to_json()})
+    made = changes(replay(pool, settings), "c4")
+    assert "Switch Quality off" not in [each.words for each in made]
 
 
 def test_a_change_is_found_where_the_far_end_of_its_range_undoes_it() -> None:

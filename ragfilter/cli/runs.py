@@ -233,7 +233,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
         # The measurements can be read without the collection.
         notes = [f"Changes since then are unknown: {error}"]
     fell_back = told.fell_back(sum(record.waiting for record in records))
-    notes += [fell_back] if fell_back else []
+    notes += filter(None, (told.left_out(records, named), fell_back))
     plan = run.plan
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
     prices = parts.prices(bench.deployment)

@@ -150,12 +150,13 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     """The same as text."""
     rows = [
         (f"best fixed k, {made.k}", made.best_fixed_k),
-        ("before", made.before),
+        ("before, saw labels" if made.seen else "before", made.before),
         *((f"{name}, tuned", each.means) for name, each in made.strategies.items()),
         ("tuned", made.tuned.means),
         ("oracle", made.oracle),
     ]
     figure, tuned = made.target.figure, made.tuned
+    against = f"Against the previous settings: {told.gain_in(figure, tuned.gain_over_before.of)}."
     head = (
         "", told.NAMES[figure], "95% interval", "precision", "recall", "F1", "F1 at most", "chunks",
         "tokens",
@@ -167,7 +168,7 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         f"{made.folds}-fold cross-validation\n",
         table(head, [_row(name, means, made.target.recall) for name, means in rows]),
         f"{told.verdict(made)}: {told.gain_in(figure, tuned.gain.of)}.",
-        f"Against the previous settings: {told.gain_in(figure, tuned.gain_over_before.of)}.",
+        *([] if made.seen else [against]),
         *([range_] if range_ else []),
         *told.notes(made),
         "",

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragfilter.engine.replay import Steps, replay
-from ragfilter.errors import RuleError
+from ragfilter.errors import RuleError, SettingsError
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Pool, Result, User
@@ -163,9 +163,10 @@ class _Search:
         """The result with this value; None if the settings refuse it."""
         try:
             settings = self.settings.with_values({path: value})
-        except ValidationError:
+            return replay(self.pool, settings, self.user, steps=self.steps, explain=False)
+        except (ValidationError, SettingsError):
+            # Such as thresholds that were tuned with the reranker that would be switched off.
             return None
-        return replay(self.pool, settings, self.user, steps=self.steps, explain=False)
 
     def turns(self, path: str, value: Any) -> bool:
         return self._turned(self.replayed(path, value))

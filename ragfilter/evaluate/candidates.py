@@ -32,10 +32,18 @@ SHARES: Mapping[str, tuple[float, ...]] = {
 
 
 def gathering(settings: Settings, *, rerank: bool) -> Settings:
-    """The settings to gather with, so that the pools hold all that the candidates need."""
+    """The settings to gather with, so that the pools hold all that the candidates need. The cutoff
+    that is set may not apply yet: `calibrated`, before anything was learned."""
     ready = _reranking(settings, DEPTH) if rerank else settings
     deep = max(DEPTH, settings.cutoff.max_results)
-    return ready.with_values({"cutoff.max_results": deep})
+    return by_gap(ready).with_values({"cutoff.max_results": deep})
+
+
+def by_gap(settings: Settings) -> Settings:
+    """The settings with a cutoff that applies to any collection."""
+    return settings.with_values(
+        {"cutoff.strategy": "gap", "cutoff.calibration": "", "cutoff.tuned_on": ""}
+    )
 
 
 def candidates(

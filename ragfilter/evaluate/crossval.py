@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from ragfilter.extras import extra
 
 SEED = 0
+EPSILON = 1e-12
 RESAMPLES = 2000
 BATCH = 250
+LEAST = 6
+"""With fewer queries that differ, no two-sided permutation test can reach 0.05: 2 / 2⁵ = 0.0625."""
 
 Table = NDArray[np.float64]
 """Scores: one row per query, one column per candidate. Picked scores have one value per query."""
@@ -26,11 +29,23 @@ Choice = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over queries with its bootstrapped 95% interval."""
+    """A mean over queries with its bootstrapped 95% interval. `differing` is how many of the values
+    are not 0: a few that all have one sign have an interval without 0, too."""
 
     mean: float
     low: float
     high: float
+    differing: int = 0
+
+    @property
+    def shows_gain(self) -> bool:
+        """Whether a mean above 0 is more than chance."""
+        return self.low > 0 and self.differing >= LEAST
+
+    @property
+    def shows_loss(self) -> bool:
+        """Whether a mean below 0 is more than chance."""
+        return self.high < 0 and self.differing >= LEAST
 
 
 def assign_folds(queries: int, folds: int) -> Choice:
@@ -47,7 +62,7 @@ def assign_folds(queries: int, folds: int) -> Choice:
 def choose(table: Table) -> int:
     """The candidate with the highest mean, the first of several."""
     means = table.mean(axis=0)
-    return int(np.argmax(means >= means.max() - 1e-12))
+    return int(np.argmax(means >= means.max() - EPSILON))
 
 
 def held_out(table: Table, folds: Choice) -> Choice:
@@ -69,31 +84,21 @@ def bootstrap(values: Table) -> Interval:
     If all values are equal, or there is only one, the interval is that value: nothing is known
     about others.
     """
-    mean = float(values.mean())
-    if np.ptp(values) == 0:
-        return Interval(mean, mean, mean)
-    with extra("eval"):
-        from scipy.stats import bootstrap as resample
-
-    made = resample(
-        (values,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=SEED
-    ).confidence_interval
-    return Interval(mean, float(made.low), float(made.high))
+    return bootstrap_each(values[:, None])[0]
 
 
 def bootstrap_each(table: Table) -> tuple[Interval, ...]:
-    """The interval of every column, with the same resamples of queries for all. Seeded as
-    `bootstrap`, so that a single column gives the same interval."""
-    mean = table.mean(axis=0)
-    if len(table) < 2:
-        return tuple(Interval(float(m), float(m), float(m)) for m in mean)
-    with extra("eval"):
-        from scipy.stats import bootstrap as resample
+    """The interval of every column, with the same resamples of queries for all. Seeded."""
+    low = high = mean = table.mean(axis=0)
+    if np.ptp(table, axis=0).any():
+        with extra("eval"):
+            from scipy.stats import bootstrap as resample
 
-    made = resample(
-        (table,), np.mean, axis=0, n_resamples=RESAMPLES, batch=BATCH, method="percentile", rng=SEED
-    ).confidence_interval
-    return tuple(
-        Interval(float(m), float(low), float(high))
-        for m, low, high in zip(mean, made.low, made.high, strict=True)
-    )
+        made = resample(
+            (table,), np.mean, axis=0, n_resamples=RESAMPLES, batch=BATCH, method="percentile",
+            rng=SEED,
+        ).confidence_interval  # fmt: skip
+        low, high = made.low, made.high
+    differing = np.count_nonzero(np.abs(table) > EPSILON, axis=0)
+    columns = zip(mean.tolist(), low.tolist(), high.tolist(), differing.tolist(), strict=True)
+    return tuple(Interval(*column) for column in columns)

@@ -15,7 +15,7 @@ from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import Steps, replay
 from ragfilter.engine.retrieve import gather
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.records import QueryRecord, record
@@ -49,13 +49,19 @@ def measure(
 
 
 def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user: User) -> Pool:
-    """The pool of a query, with all that the variants need."""
+    """The pool of a query, with all that the variants need. Raises SettingsError if the settings in
+    force do not apply to it; other variants that do not are left out by `record`."""
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
     pool = gather(text, settings, backends, user)
     steps: Steps = {}
     for variant in variants:
         for _ in range(0 if variant.plain else MAX_STEPS):
-            needs = replay(pool, variant.settings, user, steps=steps).needs
+            try:
+                needs = replay(pool, variant.settings, user, steps=steps).needs
+            except SettingsError:
+                if variant.settings is settings:
+                    raise
+                break
             if not needs:
                 break
             patient = variant.settings.with_values(PATIENT)

@@ -14,6 +14,7 @@ from math import log2
 from typing import Any
 
 from ragfilter.engine.replay import Steps, replay, unfiltered
+from ragfilter.errors import SettingsError
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Hit, Pool, Result, User
@@ -70,8 +71,9 @@ def record(
     variants: Sequence[Variant],
     user: User = PUBLIC,
 ) -> QueryRecord:
-    """Replay the pool with every variant and count. Raises ValueError if the run's own settings are
-    missing."""
+    """Replay the pool with every variant and count. A variant that does not apply to the pool is
+    left out. Raises ValueError if the run's own settings are missing, and SettingsError if they do
+    not apply."""
     in_force = next((v.settings for v in variants if v.name == IN_FORCE), None)
     if in_force is None:
         raise ValueError("the current settings are not among the variants")
@@ -89,7 +91,12 @@ def record(
             )
             continue
         if id(variant.settings) not in replayed:
-            result = replay(pool, variant.settings, user, steps=steps, explain=False)
+            try:
+                result = replay(pool, variant.settings, user, steps=steps, explain=False)
+            except SettingsError:
+                if variant.settings is in_force:
+                    raise
+                continue
             counted = _count(result.kept, labels, sum(trace.ms for trace in result.traces), costs)
             replayed[id(variant.settings)] = result, counted
         kept[variant.name] = replayed[id(variant.settings)][1]

@@ -103,7 +103,8 @@ def cost(row: Row, prices: Prices) -> Interval:
     """The cost of the prompts of 1,000 questions: the priced mean of the tokens, with its
     interval."""
     tokens = row.means["tokens"]
-    return Interval(*map(prices.of_thousand, (tokens.mean, tokens.low, tokens.high)))
+    mean, low, high = map(prices.of_thousand, (tokens.mean, tokens.low, tokens.high))
+    return Interval(mean, low, high)
 
 
 def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Gain, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate import table
-from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.crossval import LEAST, Interval
 from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.tune import FEW
 from ragfilter.layers.calibration import Calibration
-from ragfilter.layers.cutoff import origin
+from ragfilter.layers.cutoff import seen_labels
 from ragfilter.layers.strategies.calibrated import SHARES
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.matching import Duel
     from ragfilter.evaluate.records import QueryRecord
     from ragfilter.evaluate.tune import Tuning
+    from ragfilter.evaluate.variants import Variant
     from ragfilter.stores.runs import Run
 
 UNCHANGED = (
@@ -52,9 +53,9 @@ def ends(of: Interval, digits: int = 3) -> str:
 
 def compared(of: Interval) -> str:
     """A gain in words, such as ``better than``, claiming only what its interval shows."""
-    if of.low > 0:
+    if of.shows_gain:
         return "better than"
-    return "worse than" if of.high < 0 else "not shown to differ from"
+    return "worse than" if of.shows_loss else "not shown to differ from"
 
 
 def over_fixed_k(records: Sequence[QueryRecord], learned: str) -> str:
@@ -89,6 +90,18 @@ def best_distance(best: BestDistance) -> str:
     )
 
 
+def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str:
+    """Which rows a run lacks; empty if it has all."""
+    there = {each.name for each in table.measured(records, variants)}
+    lacking = [each.name for each in variants if each.name not in there]
+    if not records or not lacking:
+        return ""
+    return (
+        f"Not measured: {', '.join(lacking)}. What was tuned or learned with another model, space "
+        "or reranker does not apply there, or the run is of an earlier version."
+    )
+
+
 def fell_back(queries: int) -> str:
     """That a layer fell back in this many queries; empty for none."""
     if not queries:
@@ -109,7 +122,7 @@ def few(queries: int) -> str:
 def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
     """A warning if the cutoff was learned from, or the settings were tuned on, the very labels they
     are measured with, or labels of this collection that have changed since; empty otherwise."""
-    found = origin(settings)
+    found = seen_labels(settings)
     if found is None or (found.labels != labels_version and found.collection != collection):
         return ""
     learned = isinstance(found, Calibration)
@@ -176,7 +189,7 @@ def _alone(made: Tuning) -> list[str]:
     return [
         f"{name} ({gain_in(made.target.figure, each.gain.of)})"
         for name, each in made.strategies.items()
-        if each.gain.of.low > 0 and each.means.recall >= made.target.recall
+        if each.gain.of.shows_gain and each.means.recall >= made.target.recall
     ]
 
 
@@ -192,13 +205,24 @@ def notes(made: Tuning) -> list[str]:
             if alone
             else []
         ),
-        "The previous settings were chosen on labels, so they were not a candidate. If those were "
-        "these labels, their figures look better than they would elsewhere."
+        "The previous settings were chosen on labels, so they were not a candidate, and tuned "
+        "settings are not compared with them: on labels they have seen, they look too good."
         if made.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
-        f"Oracle: {table.ABOUT_ORACLE}.",
+        f"Oracle, by {NAMES[made.target.oracle]}: {table.ABOUT_ORACLE}.",
     ]
+    gain = made.tuned.gain.of
+    if gain.low > 0 and not gain.shows_gain:
+        told.append(
+            f"Tuned settings and the best fixed k differ in {counted(gain.differing, 'question')}. "
+            f"Fewer than {LEAST} are too few to tell a gain from chance."
+        )
+    if made.stands_in:
+        told.append(
+            f"The previous settings do not apply here: {made.stands_in} Before stands for the "
+            "strategy gap with their other values."
+        )
     if made.why_not:
         told.append(f"Nothing was learned: {made.why_not}.")
     if made.dial:

@@ -16,16 +16,17 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from ragfilter.errors import InputError
+from ragfilter.engine.replay import replay
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.candidates import GRID, SHARES, bases, candidates
+from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
 from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
 from ragfilter.evaluate.learning import Lessons, learn_by_fold
 from ragfilter.evaluate.sweep import FIGURES, nothing, prefixes, sweep
 from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
 from ragfilter.layers.calibration import read
-from ragfilter.layers.cutoff import origin
+from ragfilter.layers.cutoff import seen_labels
 from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.registry import strategy
@@ -90,7 +91,8 @@ class Tuning:
     `calibrated` over every other strategy. `dial` maps the share of relevant hits that the recall
     dial aims to keep to the share it kept on held-out queries. `why_not` says why nothing was
     learned. `seen`: the previous settings were chosen on labels, so their figures may be better
-    here than they would be elsewhere.
+    here than they would be elsewhere. `stands_in` says why the previous settings did not apply, so
+    that `before` is the strategy gap with all their other values.
     """
 
     target: Target
@@ -107,12 +109,13 @@ class Tuning:
     dial: Mapping[str, float]
     why_not: str = ""
     seen: bool = False
+    stands_in: str = ""
 
     @property
     def beats_fixed_k(self) -> bool:
-        """Whether the interval of the gain is above 0, and a required recall is reached."""
+        """Whether the gain is more than chance, and a required recall is reached."""
         tuned = self.tuned
-        return tuned.gain.of.low > 0 and tuned.means.recall >= self.target.recall
+        return tuned.gain.of.shows_gain and tuned.means.recall >= self.target.recall
 
     def only(self, strategy: str) -> Tuning:
         """The same result with this strategy chosen, however the others compare. Raises KeyError if
@@ -147,6 +150,7 @@ def tune(
         )
     n = len(pools)
     assigned = assign_folds(n, folds)
+    settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
     named = candidates(settings, pools.values(), rerank=rerank)
     tried = [settings, *(each for group in named.values() for each in group)]
     swept = sweep(pools, qrels, tried, user, progress=progress)
@@ -184,7 +188,7 @@ def tune(
         alone["calibrated"] = lessons.figures
         chosen["calibrated"] = _with_dial(lessons.whole.settings, lessons.dial)
     before = {name: table[:, 0] for name, table in swept.items()}
-    seen = bool(settings.cutoff.calibration) or origin(settings) is not None
+    seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
     if not seen:
         # First, so that the settings do not change for candidates that are only as good.
         groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}
@@ -215,7 +219,17 @@ def tune(
         dial=lessons.dial if lessons else {},
         why_not=why_not,
         seen=seen,
+        stands_in=stands_in,
     )
+
+
+def _applicable(settings: Settings, pool: Pool, user: User) -> tuple[Settings, str]:
+    """The settings, and why others stand in for them if they do not apply to the pool."""
+    try:
+        replay(pool, settings, user)
+    except SettingsError as error:
+        return by_gap(settings), error.message
+    return settings, ""
 
 
 def recorded(

@@ -114,6 +114,19 @@ def origin(settings: Settings) -> Origin | None:
     return read(cutoff.calibration) if calibrated and cutoff.calibration else None
 
 
+def seen_labels(settings: Settings) -> Origin | None:
+    """The labels that may have chosen a figure in force: a single one is enough, since moving
+    another does not make the labels unseen."""
+    cutoff, found = settings.cutoff, origin(settings)
+    if found is not None or not cutoff.tuned_on:
+        return found
+    tuned = read_tuned(cutoff.tuned_on)
+    idle = {f"cutoff.{name}" for name in Cutoff.model_fields}
+    if cutoff.enabled:
+        idle -= {f"cutoff.{name}" for name in strategy(cutoff.strategy).reads}
+    return tuned if tuned.still(settings).keys() - idle else None
+
+
 def _check_scale(inputs: LayerInput) -> None:
     """Raises SettingsError for distances that were tuned on another scale. What somebody set
     themselves is theirs."""

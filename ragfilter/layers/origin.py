@@ -52,7 +52,8 @@ class Origin(Value):
 
     @property
     def by_distance(self) -> bool:
-        """Whether figures that were made without a reranker mean nothing for its scores."""
+        """Whether figures mean something only where the same values are cut: distances, or the
+        scores of one reranker for every query."""
         return False
 
     @property
@@ -63,7 +64,7 @@ class Origin(Value):
     def differences(self, pool: Pool, quality: Quality) -> str:
         """What is not as it was: ``distances l2, not cosine``; empty if all is. A pool that does
         not know its embedding model is taken at its word."""
-        reranks = bool(self.reranker) or (self.by_distance and always_reranks(quality))
+        reranks = always_reranks(quality) if self.by_distance else bool(self.reranker)
         reranker = reranker_key(quality) if reranks else ""
         pairs = (
             ("distances", self.space, pool.space),
@@ -96,9 +97,13 @@ class TunedOn(Origin):
     def is_in_force(self, settings: Settings) -> bool:
         """Whether the strategy and the figures still are what was chosen."""
         cutoff = settings.cutoff
-        return self.strategy == (cutoff.strategy if cutoff.enabled else "") and all(
-            _at(settings, path) == value for path, value in self.values.items()
+        return self.strategy == (cutoff.strategy if cutoff.enabled else "") and (
+            self.still(settings) == self.values
         )
+
+    def still(self, settings: Settings) -> dict[str, int | float]:
+        """The figures that still are what was chosen."""
+        return {path: value for path, value in self.values.items() if _at(settings, path) == value}
 
     def check_fits(self, names: tuple[str, ...], pool: Pool, quality: Quality) -> None:
         """Raises SettingsError if figures called `names`, which have a scale, were tuned with

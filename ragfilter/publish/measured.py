@@ -124,6 +124,7 @@ def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
     plan = run.plan
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
     said.append(told.over_fixed_k(records, learned) or "One question says little: label more.")
+    said.append(told.left_out(records, variants_of(run)))
     said.append(told.fell_back(sum(record.waiting for record in records)))
     figures = figures_of(records, IN_FORCE)
     names = ("chunks", "unlabelled", "f1", "f1_most")

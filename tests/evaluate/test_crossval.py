@@ -63,3 +63,24 @@ def test_an_interval_of_equal_values_is_that_value(values: list[float]) -> None:
     made = bootstrap(np.array(values))
     assert made.mean == pytest.approx(0.4)
     assert made.low == made.high == made.mean
+
+
+@pytest.mark.parametrize(
+    ("values", "gain"),
+    [
+        # The interval excludes 0, but the signs of so few are all one way by chance: 2 / 2⁵ > 0.05.
+        ([0.2, 0.2], False),
+        ([0.2, 0.1, 0.05], False),
+        ([0.1] * 5, False),
+        ([0.1] * 6, True),
+        # Queries on which both are alike say nothing.
+        ([0.1] * 5 + [0.0] * 3, False),
+        ([0.1] * 9 + [-0.1] * 8, False),
+    ],
+)
+def test_a_gain_is_claimed_only_where_enough_queries_differ(
+    values: list[float], gain: bool
+) -> None:
+    made, turned = bootstrap(np.array(values)), bootstrap(-np.array(values))
+    assert (made.shows_gain, made.shows_loss) == (gain, False)
+    assert (turned.shows_gain, turned.shows_loss) == (False, gain)

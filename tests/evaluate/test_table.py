@@ -19,16 +19,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import beir
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measurable, measure, visible
 from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, within
 from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
 from ragfilter.evaluate.table import figures_of, layer_gains, prefixes, table
+from ragfilter.evaluate.told import left_out
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
 from ragfilter.ingest.load import load as read_file
 from ragfilter.layers.calibration import Calibration
+from ragfilter.layers.origin import TunedOn
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
@@ -329,6 +331,21 @@ def test_queries_are_measured_one_by_one_and_those_done_are_left_out() -> None:
     judged = variants(load(profile="llm-filter", environ={}).settings)
     with pytest.raises(InputError, match="needs an LLM"):
         next(measure(labels, judged, backends))
+
+
+def test_what_was_tuned_elsewhere_is_left_out_unless_it_is_in_force() -> None:
+    tuned = TunedOn(
+        collection="other", embedder="", space="cosine", reranker="", labels="v1", queries=20,
+        date="", strategy="gap", values={"cutoff.gap_threshold": GAP.cutoff.gap_threshold},
+    )  # fmt: skip
+    by_gap = GAP.with_values({"cutoff.tuned_on": tuned.to_json()})
+    named = variants(by_gap.with_values({"cutoff.strategy": "relative"}))
+    labels, line = Labels({"a": "1"}, {"a": {"1": 1}}), Line()
+    made = list(measure(labels, named, Backends(line, line)))
+    assert {each.name for each in named} - made[0].kept.keys() == {"gap"}
+    assert left_out(made, named).startswith("Not measured: gap. What was tuned")
+    with pytest.raises(SettingsError, match="tuned on other with distances cosine, not l2"):
+        list(measure(labels, variants(by_gap), Backends(line, line)))
 
 
 def test_labels_of_hidden_chunks_and_of_those_that_are_gone_do_not_count() -> None:

@@ -11,6 +11,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.learn import DEPTH, Provenance
 from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
 from ragfilter.layers.calibration import read
 from ragfilter.layers.features import SCORED
@@ -149,6 +150,16 @@ def test_what_always_reranks_without_scores_is_tuned_by_distance(changes: dict[s
     learned = read(made.strategies["calibrated"].settings.cutoff.calibration)
     assert learned.features.isdisjoint(SCORED)
     assert learned.reranker == ""
+
+
+def test_what_was_never_learned_is_learned_by_tuning() -> None:
+    wish = PLAIN.with_values({"cutoff.strategy": "calibrated"})
+    assert replay(POOLS["q0"], gathering(wish, rerank=False)).kept
+    made = tune(POOLS, QRELS, wish, rerank=False)
+    assert made.strategies["calibrated"].settings.cutoff.calibration
+    assert made.stands_in == "cutoff.strategy is calibrated, but nothing has been learned yet."
+    assert made.before.f1 == tune(POOLS, QRELS, PLAIN, rerank=False).before.f1
+    assert any("Before stands for the strategy gap" in note for note in notes(made))
 
 
 def test_where_a_reranker_failed_nothing_is_tuned() -> None:

@@ -98,7 +98,9 @@ def _measure(missing: Sequence[Side], asked: Chosen, count: int) -> None:
 
 def _told(made: Duel, prices: Prices | None, *, seen: bool) -> None:
     paired, gain = made.paired, made.paired.gain
-    sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
+    sure = (
+        "B is better" if gain.shows_gain else "B is worse" if gain.shows_loss else "not told apart"
+    )
     sure = "tuned on labels" if seen else sure
     facts: list[Fact] = [
         (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), told.ends(gain)),

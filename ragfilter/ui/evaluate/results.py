@@ -127,6 +127,7 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
             "Only one question is measured: nothing can be held out, so there is no best fixed k "
             "and no interval. Label a second question."
         )
+    notes.append(told.left_out(measured.records, measured.variants))
     notes.append(told.fell_back(sum(record.waiting for record in measured.records)))
     row = measured.row(IN_FORCE)
     if row is not None:

@@ -85,8 +85,8 @@ def _warn(settings: Settings, given: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
     if len(given.qrels) < FEW:
         say.aside(
-            f"Only {counted(len(given.qrels), 'labelled question')}, so the best setting on the "
-            f"map may be chance. Label at least {FEW}."
+            f"Only {counted(len(given.qrels), 'labelled question')}, so what is best here may be "
+            f"chance, on the map and in a suggestion. Label at least {FEW}."
         )
     learned = in_sample(settings, labels_version(given), st.session_state.collection)
     if learned:

@@ -132,7 +132,7 @@ def _draw(found: Tuning, visit: Visit) -> None:
 
 def _facts(made: Tuning) -> None:
     rows = (
-        ("As before", made.before),
+        ("As before, which saw labels" if made.seen else "As before", made.before),
         (f"Best fixed k ({made.k})", made.best_fixed_k),
         ("Tuned", made.tuned.means),
         ("Oracle", made.oracle),
@@ -146,9 +146,13 @@ def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
     figure, tuned = made.target.figure, made.tuned
     means = tuned.means
     bare = unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
+    against = (
+        ""
+        if made.seen
+        else f"; against the settings before {gain_in(figure, tuned.gain_over_before.of)}"
+    )
     st.markdown(
-        f"**{message(verdict(made))}**: {message(gain_in(figure, tuned.gain.of))}; against the "
-        f"settings before {message(gain_in(figure, tuned.gain_over_before.of))}. "
+        f"**{message(verdict(made))}**: {message(gain_in(figure, tuned.gain.of) + against)}. "
         f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
         f"candidates. {message(told)} {message(bare)}"
     )
