@@ -78,6 +78,45 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
 
 
+def test_another_set_of_the_same_name_is_replaced_only_if_told_to(run: Any, tmp_path: Path) -> None:
+    asked = tmp_path / "own.txt"
+    asked.write_text("who bakes?\n", "utf-8")
+    new = ["labels", "import", "--queries", str(asked), "-c", "small"]
+    assert run(*new)[0] == run(*new)[0] == 0
+    asked.write_text("who rows?\n", "utf-8")
+    code, _, err = run(*new)
+    assert (code, "The query set 'own' exists and has other questions" in err) == (2, True)
+    assert run(*new, "--replace")[0] == 0
+    assert run("labels", "remove", "own", "-c", "small")[0] == 0
+
+
+def test_stored_labels_tell_nobody_about_hidden_chunks(run: Any, tmp_path: Path) -> None:
+    chunks = [
+        {"id": "cat", "text": "The cat sleeps."},
+        {"id": "vault", "text": "The vault is below the stairs.", "clearance": 3},
+    ]
+    questions = [{"_id": "q1", "text": "what sleeps?"}, {"_id": "q2", "text": "where is it?"}]
+    for name, rows in (("chunks.jsonl", chunks), ("questions.jsonl", questions)):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    qrels = tmp_path / "qrels.tsv"
+    qrels.write_text("q1\tcat\t1\nq2\tvault\t1\n", "utf-8")
+    assert run("index", str(tmp_path / "chunks.jsonl"), "-c", "secrets")[0] == 0
+    queries = ["--queries", str(tmp_path / "questions.jsonl")]
+    code, _, err = run("labels", "import", *queries, "--qrels", str(qrels), "-c", "secrets")
+    assert code == 0, err
+    seeing = ["-c", "secrets", "--set", "clearance.enabled=true", "--level"]
+    for level, labelled in (("0", 1), ("3", 2)):
+        sets = json.loads(run("labels", "list", *seeing, level, "--json")[1])["sets"]
+        assert sets["labelled"] == labelled
+        measured = ["eval", "--queries", "labelled", "-p", "adaptive-gap", "--json"]
+        code, out, err = run(*measured, *seeing, level)
+        assert (code, json.loads(out)["unknown_labels"]) == (0, [])
+        assert not re.search("vault|q2|left out", err)
+    # Their own files are theirs, and a label that cannot be used is told.
+    own = ["eval", *queries, "--qrels", str(qrels), "-p", "adaptive-gap"]
+    assert "such as 'vault'" in run(*own, *seeing, "0")[2]
+
+
 def test_a_set_is_renamed_and_removed_and_its_labels_stay(run: Any, place: Path) -> None:
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     for name in ("first", "taken"):

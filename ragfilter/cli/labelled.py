@@ -85,13 +85,15 @@ class Labelled(Chosen):
 
         Raises InputError and StoreError.
         """
-        read = self.read_files(bare=bare)
+        # The set of a demo's own collection also includes people's labels.
+        own = self.qrels is None and self.queries == place.collection
+        read = None if own else self.read_files(bare=bare)
         with place.open(what) as bench:
             if check is not None:
                 check(bench)
             backends = parts.backends(bench, place.collection)
             found = read or self._read_set(bench, place.collection, user, settings)
-            labels, unknown = visible_labels(found, backends, user, settings)
+            labels, unknown = visible_labels(found, backends, user, settings, stored=read is None)
             yield Opened(bench, backends, labels, unknown)
 
     def read_files(self, *, bare: bool = False) -> Labels | None:
@@ -162,15 +164,18 @@ def read_labels(
     from ragfilter.evaluate import stored
 
     found = chosen.choose(stored.find(bench.labels, collection, queries, qrels, llm=llm))
-    return visible_labels(found, parts.backends(bench, collection), user, settings)[0]
+    in_files = stored.in_files(collection, queries, qrels, llm=llm)
+    backends = parts.backends(bench, collection)
+    return visible_labels(found, backends, user, settings, stored=not in_files)[0]
 
 
 def visible_labels(
-    labels: Labels, backends: Backends, user: User, settings: Settings
+    labels: Labels, backends: Backends, user: User, settings: Settings, *, stored: bool
 ) -> tuple[Labels, list[str]]:
     """The labels that `user` may see, and the labelled ids that the collection does not have for
     them: a hidden chunk is treated like one that does not exist. Reports both, and the queries that
-    have nothing relevant left.
+    have nothing relevant left. Labels that others have `stored` name chunks that this user need not
+    know, so nothing is reported of them to a user who may not see everything.
 
     Raises InputError if there are labels but no relevant one is left.
     """
@@ -180,6 +185,9 @@ def visible_labels(
     found = known(where, {i for grades in labels.qrels.values() for i in grades})
     there = {i for i, chunk in found.items() if user.sees(chunk)}
     missing, total = unknown(labels, there, collection=where.name)
+    seen = measurable(labels, found, user)
+    if stored and not user.unrestricted:
+        return seen, []
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         log.warning(
@@ -187,7 +195,6 @@ def visible_labels(
             "out. Index those chunks, or label others",
             len(missing), total, verb, where.name, missing[0],
         )  # fmt: skip
-    seen = measurable(labels, found, user)
     lost = [i for i in labels.qrels if i not in seen.qrels]
     if lost:
         log.warning(

@@ -50,6 +50,9 @@ def import_(
     by_llm: Annotated[
         bool, typer.Option("--by-llm", help="Mark these labels as made by an LLM, not by a person.")
     ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a set of this name that has other questions.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Import questions as a query set. Labels are credited to a labeller named after the file."""
@@ -71,6 +74,11 @@ def import_(
             )
         parts.tell(incomplete)
         set_name = name or queries.stem
+        if not replace and bench.labels.queries(collection, set_name) not in ({}, asked):
+            raise InputError(
+                f"The query set {set_name!r} exists and has other questions.",
+                remedy="Choose another --set-name, or replace it with --replace.",
+            )
         bench.labels.put_set(collection, set_name, asked)
         if qrels is not None:
             source: Origin = "llm" if by_llm else "human"
@@ -134,7 +142,7 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         store = bench.collection(collection)
         catalogue, incomplete = store.entries(), store.incomplete
         parts.tell(incomplete)
-        sets = stored.sets(bench.labels, collection)
+        sets = stored.sets(bench.labels, collection, catalogue, user)
         every = bench.labels.standing(collection)
     seen = visible_labels(every, catalogue, user)
     agreed = stored.agreed(seen)

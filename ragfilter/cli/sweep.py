@@ -72,7 +72,7 @@ def sweep(
         warn_few(labels)
         warn_in_sample(settings, labels, place.collection)
         pools = run.gather_all(
-            labels.labelled, settings, backends, user,
+            labels.labelled, maps.gathering_for(settings, across, up), backends, user,
             progress=parts.progress("gathered"),
         )  # fmt: skip
         head = place.head(backends.incomplete)
@@ -114,9 +114,9 @@ def text(made: Map, settings: Settings, measure: str) -> str:
     head = ("", *paths, "precision", "recall", "F1", "F1 at most", "F2", "chunks", "tokens")
     at = made.at(here)
     bare = told.unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
-    refused = f"; {made.refused} left out, because their values contradict each other"
+    left_out = f"; {made.left_out}" if made.left_out else ""
     lines = [
-        f"{counted(len(made.places), 'setting')} replayed{refused if made.refused else ''}\n",
+        f"{counted(len(made.places), 'setting')} replayed{left_out}\n",
         table(head, rows),
         "front: no other setting has more recall for as few tokens. The highest is chosen and "
         "measured on these same queries.",

@@ -35,7 +35,7 @@ def changes(
     """The queries that keep other chunks than before, those that lose most first."""
     planned, made = plan([before, after]), []
     for query_id, pool in pools.items():
-        old, new = ({hit.id for hit in hits} for hits in kept(pool, planned, user))
+        old, new = ({hit.id for hit in hits} for hits, _ in kept(pool, planned, user))
         if old != new:
             relevant = relevant_of(qrels[query_id])
             f1 = [precision_recall_f1(ids, relevant).f1 for ids in (old, new)]

@@ -226,8 +226,11 @@ def calibrate(
 ) -> Calibration:
     """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError if
     no hits, or all of them, are relevant."""
-    rows = np.concatenate([_matrix(each, names) for each in examples if each.features])
-    right = np.concatenate([each.relevant for each in examples if each.features])
+    found = [each for each in examples if each.features]
+    if not found:
+        raise ValueError("no query has a hit")
+    rows = np.concatenate([_matrix(each, names) for each in found])
+    right = np.concatenate([each.relevant for each in found])
     if not 0 < right.sum() < len(right):
         raise ValueError("learning needs both relevant and irrelevant hits")
     return about.model_copy(update=(_boosted if boosted else _logistic)(rows, right, names))

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.candidates import GRID, SHARES
+from ragfilter.evaluate.candidates import GRID, SHARES, gathering
 from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
-from ragfilter.evaluate.sweep import sweep
+from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.evaluate.tune import RECORD
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool, User
@@ -34,13 +34,15 @@ Figures = Mapping[str, NDArray[np.float64]]
 @dataclass(frozen=True, slots=True)
 class Map:
     """The figures of every setting of one or two axes: x by row, y by column (one column without
-    y). NaN if the settings refuse the values, such as a minimum above its maximum."""
+    y). NaN if the settings refuse the values, such as a minimum above its maximum, and at `lacking`
+    places, for which rerank scores are missing."""
 
     x: FieldInfo
     y: FieldInfo | None
     xs: tuple[float, ...]
     ys: tuple[float, ...]
     figures: Figures
+    lacking: int = 0
 
     def values(self, place: int) -> dict[str, float | int]:
         """The settings at a flat index."""
@@ -56,7 +58,17 @@ class Map:
     @property
     def refused(self) -> int:
         """How many value pairs the settings refuse."""
-        return len(self.xs) * len(self.ys) - len(self.places)
+        return len(self.xs) * len(self.ys) - len(self.places) - self.lacking
+
+    @property
+    def left_out(self) -> str:
+        """Which places have no figures and why, in words; empty if all have."""
+        reasons = (
+            (self.refused, "their values contradict each other"),
+            (self.lacking, "rerank scores are missing for them"),
+        )
+        told = [f"{n} left out, because {reason}" for n, reason in reasons if n]
+        return "; ".join(told)
 
     def at(self, place: int) -> dict[str, float]:
         """The mean of every figure at a flat index."""
@@ -121,6 +133,17 @@ def fast(settings: Settings, x: str, y: str) -> bool:
     )
 
 
+def gathering_for(settings: Settings, x: str, y: str) -> Settings:
+    """The settings to gather with: if an axis decides what is reranked, with the scores that any
+    place may need."""
+    quality, names = settings.quality, [layer.name for layer in LAYERS]
+    early = names[: names.index("quality") + 1]
+    scored = quality.enabled and quality.reranker != "none"
+    if scored and any(path.partition(".")[0] in early for path in (x, y)):
+        return gathering(settings, rerank=True)
+    return settings
+
+
 def make(
     pools: Mapping[str, Pool],
     qrels: Qrels,
@@ -131,7 +154,10 @@ def make(
     *,
     progress: Progress | None = None,
 ) -> Map:
-    """Replay every pool with every pair of values that the settings accept."""
+    """Replay every pool with every pair of values that the settings accept. `pools` are gathered
+    with `gathering_for`. Raises InputError if a reranker failed."""
+    check_reranked(pools.values())
+    lacking: set[int] = set()
     n = FINE if fast(settings, x, y) else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
     xs = _points(first, settings, n)
@@ -144,12 +170,16 @@ def make(
             for a, b in product(xs, ys)
         ]
         accepted = np.array([each is not None for each in tried])
-        found = sweep(pools, qrels, [each for each in tried if each], user, progress=progress)
+        found = sweep(
+            pools, qrels, [s for s in tried if s], user, progress=progress, lacking=lacking
+        )
         made = {name: np.full(len(tried), np.nan) for name in found}
         for name, table in found.items():
-            made[name][accepted] = table.mean(axis=0)
+            means = table.mean(axis=0)
+            means[list(lacking)] = np.nan
+            made[name][accepted] = means
         made = {name: means.reshape(len(xs), len(ys)) for name, means in made.items()}
-    return Map(first, second, xs, ys, made)
+    return Map(first, second, xs, ys, made, len(lacking))
 
 
 def _gap(

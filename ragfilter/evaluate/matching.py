@@ -79,14 +79,19 @@ def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[Foun
 def duel(
     a: Sequence[QueryRecord], variant_a: str, b: Sequence[QueryRecord], variant_b: str
 ) -> Duel:
-    """Compare b with a, query by query."""
-    sides = [_by_id(a, variant_a), _by_id(b, variant_b)]
+    """Compare b with a, query by query. Different questions may have the same id: those are not
+    compared."""
+    asked = [{record.id: record.query for record in records} for records in (a, b)]
+    both = {i for i in asked[0] if asked[1].get(i) == asked[0][i]}
+    sides = [
+        _by_id([record for record in records if record.id in both], variant)
+        for records, variant in ((a, variant_a), (b, variant_b))
+    ]
     made = compare(*({i: each["f1"] for i, each in side.items()} for side in sides))
-    queries = {record.id: record.query for record in a}
     changes = []
     for i, _ in made.changes:
         one, other = sides[0][i], sides[1][i]
-        changes.append(Change(i, queries[i], **{name: (one[name], other[name]) for name in one}))
+        changes.append(Change(i, asked[0][i], **{name: (one[name], other[name]) for name in one}))
     return Duel(made, tuple(changes))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import InputError
@@ -10,7 +11,8 @@ from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.labels import DEMOS, are_files
 from ragfilter.evaluate.labels import load as load_files
 from ragfilter.evaluate.measuring import measurable
-from ragfilter.stores.labels import ASKED, LABELLED, settle
+from ragfilter.model import UNRESTRICTED
+from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,11 +23,27 @@ if TYPE_CHECKING:
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
 
-def sets(book: LabelBook, collection: str) -> dict[str, int]:
+def sets(
+    book: LabelBook,
+    collection: str,
+    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
+    user: User = UNRESTRICTED,
+) -> dict[str, int]:
     """The number of questions in every set of the collection, by name; a demo's own set comes
-    first. Raises StoreError."""
+    first. `user` does not learn of questions labelled on hidden chunks only. Raises StoreError."""
     own = {collection: len(DEMOS[collection][0]())} if collection in DEMOS else {}
-    return own | book.sets(collection)
+    found = own | book.sets(collection)
+    if not user.unrestricted:
+        found[LABELLED] = len(labelled(book, collection, catalogue, user))
+    return found
+
+
+def labelled(
+    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
+) -> dict[str, str]:
+    """The questions by id with a label that `user` may see. Raises StoreError."""
+    seen = {each.query for each in visible_labels(book.standing(collection), catalogue, user)}
+    return {i: q for i, q in book.queries(collection, LABELLED).items() if q in seen}
 
 
 def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
@@ -107,10 +125,15 @@ def find(
 ) -> Labels:
     """Find the labelled queries of two files, a demo, or a set in the workspace. Raises InputError
     and StoreError."""
-    # The set of a demo's own collection also includes people's labels.
-    if not llm and are_files(queries, qrels) and (qrels is not None or queries != collection):
+    if in_files(collection, queries, qrels, llm=llm):
         return load_files(queries, qrels)
     return load(book, collection, queries, llm=llm)
+
+
+def in_files(collection: str, queries: str, qrels: str | None, *, llm: bool = False) -> bool:
+    """Whether these labelled queries are read from files or a demo, without the workspace. The set
+    of a demo's own collection also includes people's labels."""
+    return not llm and are_files(queries, qrels) and (qrels is not None or queries != collection)
 
 
 def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:

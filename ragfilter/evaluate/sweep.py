@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Table
 from ragfilter.evaluate.metrics import (
@@ -24,7 +25,7 @@ from ragfilter.evaluate.metrics import (
 )
 from ragfilter.layers.cutoff import Cutoff, cut_hits
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pool, User
+from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pending, Pool, Result, User
 from ragfilter.protocols import Progress
 from ragfilter.report import tokens
 from ragfilter.settings.schema import Settings
@@ -60,15 +61,19 @@ def sweep(
     user: User = PUBLIC,
     *,
     progress: Progress | None = None,
+    lacking: set[int] | None = None,
 ) -> dict[str, Table]:
-    """Every figure, with a row for each pool and a column for each of `settings`."""
+    """Every figure, with a row for each pool and a column for each of `settings`. The columns for
+    which a pool lacks rerank scores are added to `lacking`: another layer stands in there."""
     planned = plan(settings)
     table = []
     for query_id, pool in pools.items():
         labels = qrels[query_id]
         known: dict[tuple[str, ...], Outcome] = {}
         row = []
-        for hits in kept(pool, planned, user):
+        for place, (hits, needs) in enumerate(kept(pool, planned, user)):
+            if needs and lacking is not None:
+                lacking.add(place)
             ids = tuple(hit.id for hit in hits)
             if ids not in known:
                 known[ids] = _outcome(hits, labels)
@@ -110,14 +115,18 @@ def plan(settings: Sequence[Settings]) -> Plan:
     ]
 
 
-def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, ...]]:
-    """What `replay` keeps of one pool with each of the planned settings, in this order."""
+def kept(
+    pool: Pool, planned: Plan, user: User = PUBLIC
+) -> Iterator[tuple[tuple[Hit, ...], Sequence[Pending]]]:
+    """What `replay` keeps of one pool with each of the planned settings, in this order, and what
+    the pool lacks for it."""
     before: dict[int, tuple[CutoffDetail, int]] = {}
-    behind: dict[tuple[int, int], tuple[Hit, ...]] = {}
+    behind: dict[tuple[int, int], Result] = {}
     for base, cutoff in planned:
         own = strategy(cutoff.strategy).weigh is not None
         if not cutoff.enabled or pool.space == "rank" or own:
-            yield replay(pool, base.model_copy(update={"cutoff": cutoff}), user).kept
+            result = replay(pool, base.model_copy(update={"cutoff": cutoff}), user)
+            yield result.kept, result.needs
             continue
         # Settings are compared by identity, since hashing them takes longer than a cut.
         key = id(base)
@@ -129,8 +138,18 @@ def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, 
         n = cut_hits(detail.values, cutoff, pinned=pinned, background=detail.background).kept
         if (key, n) not in behind:
             first = ALL.model_copy(update={"max_results": max(n, 1)})
-            behind[key, n] = replay(pool, base.model_copy(update={"cutoff": first}), user).kept
-        yield behind[key, n]
+            behind[key, n] = replay(pool, base.model_copy(update={"cutoff": first}), user)
+        yield behind[key, n].kept, behind[key, n].needs
+
+
+def check_reranked(pools: Iterable[Pool]) -> None:
+    """Raise InputError if a reranker failed: its scores would be missing in some queries only."""
+    failed = next((f.error for pool in pools for f in pool.failures), "")
+    if failed:
+        raise InputError(
+            f"Reranking failed: {failed}",
+            remedy="Make the results again, or set quality.reranker to none.",
+        )
 
 
 def _outcome(hits: Sequence[Hit], labels: Mapping[str, int]) -> Outcome:

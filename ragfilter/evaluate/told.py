@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,9 @@ from ragfilter.evaluate import table
 from ragfilter.evaluate.crossval import LEAST, Interval
 from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.tune import FEW
-from ragfilter.layers.calibration import Calibration
+from ragfilter.layers.calibration import Calibration, read
 from ragfilter.layers.cutoff import seen_labels
-from ragfilter.layers.strategies.calibrated import SHARES
+from ragfilter.layers.strategies.calibrated import SHARES, labels_for
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
@@ -225,19 +226,29 @@ def notes(made: Tuning) -> list[str]:
         )
     if made.why_not:
         told.append(f"Nothing was learned: {made.why_not}.")
+    if not made.why_not:
+        told.append(_missing(made))
     if made.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
         told.append(
-            "Recall dial of calibrated, as shares of the relevant hits found, before the context "
-            f"budget, on held-out queries: {kept}." + _missing(made)
+            "Recall dial of calibrated, as shares of the relevant hits that reach the cutoff, "
+            f"before the context budget, on held-out queries: {kept}."
         )
-    return told
+    return [note for note in told if note]
 
 
 def _missing(made: Tuning) -> str:
-    """From which share on the recall dial has too few labels."""
-    missing = [share for share in SHARES if f"{share:g}" not in made.dial]
-    return f" Label more relevant chunks for {missing[0]:.0%} and more." if missing else ""
+    """From which share on the recall dial has too few labels, and how many are missing at least:
+    each fold is measured with what the others have."""
+    share = next((each for each in SHARES if f"{each:g}" not in made.dial), None)
+    if share is None:
+        return ""
+    known = read(made.strategies["calibrated"].settings.cutoff.calibration).relevant
+    lacking = max(math.ceil(labels_for(share) * made.folds / (made.folds - 1)) - known, 1)
+    return (
+        f"For {share:.0%} and more, the recall dial needs labels of at least {lacking} more "
+        f"relevant chunks that reach the cutoff; it has {known}."
+    )
 
 
 def shown(path: str, value: Any) -> str:

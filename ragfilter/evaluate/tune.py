@@ -17,13 +17,13 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ragfilter.engine.replay import replay
-from ragfilter.errors import InputError, SettingsError
+from ragfilter.errors import SettingsError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
 from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
 from ragfilter.evaluate.learning import Lessons, learn_by_fold
-from ragfilter.evaluate.sweep import FIGURES, nothing, prefixes, sweep
+from ragfilter.evaluate.sweep import FIGURES, check_reranked, nothing, prefixes, sweep
 from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
 from ragfilter.layers.calibration import read
 from ragfilter.layers.cutoff import seen_labels
@@ -142,12 +142,7 @@ def tune(
     the quality layer of `settings` change. Raises ValueError for fewer than two queries or folds,
     and InputError if a reranker failed: its scores would be missing in some queries only.
     """
-    failed = next((f.error for pool in pools.values() for f in pool.failures), "")
-    if failed:
-        raise InputError(
-            f"Reranking failed: {failed}",
-            remedy="Make the results again, or set quality.reranker to none.",
-        )
+    check_reranked(pools.values())
     n = len(pools)
     assigned = assign_folds(n, folds)
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
@@ -259,10 +254,14 @@ def recorded(
 
 
 def _with_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
-    """Calibrated settings that record what the recall dial kept on held-out queries."""
+    """Calibrated settings that record what the recall dial kept on held-out queries. Without a
+    share that could not be measured, since a fold had too few labels for it."""
     known = read(settings.cutoff.calibration)
     shares = {share: round(kept, 3) for share, kept in dial.items()}
-    told = known.model_copy(update={"held_out": shares})
+    cutoff = settings.cutoff
+    usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
+    keeps = {share: least for share, least in known.keeps.items() if share in usable}
+    told = known.model_copy(update={"held_out": shares, "keeps": keeps})
     return settings.with_values({"cutoff.calibration": told.to_json()})
 
 

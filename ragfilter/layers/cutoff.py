@@ -77,8 +77,8 @@ class Cutoff(Section):
         label="Target",
     )
     recall: float = setting(
-        0.9, "calibrated, target recall: share of the relevant hits found to keep. Rounded up to "
-        "50, 60, 70, 75, 80, 85, 90, 95 or 98%.",
+        0.9, "calibrated, target recall: share of the relevant hits to keep, of those that reach "
+        "the cutoff. Rounded up to 50, 60, 70, 75, 80, 85, 90, 95 or 98%.",
         unit="share", ge=0.5, le=0.98, step=0.01, label="Recall",
     )  # fmt: skip
     prefix: bool = setting(

@@ -177,6 +177,16 @@ def test_ten_labels_and_more_are_taken_back_one_by_one(page: Any) -> None:
         assert len(labels()) == left
 
 
+def test_undo_says_so_if_the_label_belongs_to_another_question(page: Any) -> None:
+    page.open_chunk(page.ids[0]).press("mark-2")
+    page.at.text_input(key="question").set_value("What is a beholder?")
+    page.press("ask-button")
+    page.open_chunk(opened := page.ids[0]).press("mark-undo")
+    assert labels() == {}
+    assert page.at.session_state["chunk"] == opened
+    assert [f"Undone: the last label for “{QUESTION}” in demo."] == [t.value for t in page.at.toast]
+
+
 def test_the_queue_opens_by_a_button_and_says_when_it_is_empty(page: Any) -> None:
     page.choose("panel-box", "Chunk").press("mark-next")
     # The last kept chunk is next to the cut.

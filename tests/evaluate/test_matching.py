@@ -85,3 +85,11 @@ def test_wins_losses_and_the_severest_loss() -> None:
     assert duel(b, "own", a, "plain").worst is not None
     assert duel(a, "plain", a, "plain").worst is None
     assert duel(a, "plain", [], "own").paired.queries == 0
+
+
+def test_different_questions_with_the_same_id_are_not_compared() -> None:
+    a = [record("1", 1, x=(1, 1)), record("2", 1, x=(1, 1))]
+    b = [record("1", 1, x=(1, 0)), replace(record("2", 1, x=(1, 0)), query="something else")]
+    made = duel(a, "x", b, "x")
+    assert (made.paired.queries, [each.query for each in made.changes]) == (1, ["text of 1"])
+    assert duel(a[1:], "x", b[1:], "x").paired.queries == 0

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import isnan
+
 import numpy as np
 import pytest
 
 from ragfilter.cli.sweep import document, text
-from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, make, usual
+from ragfilter.errors import InputError
+from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, gathering_for, make, usual
 from ragfilter.evaluate.tune import RECORD
-from ragfilter.model import PUBLIC, Chunk, Hit, Pool
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import field
 from ragfilter.ui.tune import plots
@@ -145,3 +150,45 @@ def test_the_map_is_drawn_as_squares_that_name_their_place() -> None:
     front = plots.front(made, 0, 1, dark=True)["data"][1]
     assert front["x"] == sorted(front["x"])
     assert front["y"] == sorted(front["y"])
+
+
+def test_places_without_rerank_scores_have_no_figures() -> None:
+    """The distance would stand in for the scores there, and Inspect would show something else."""
+    poor = GAP.with_values({"quality.enabled": True, "quality.mode": "when_poor"})
+    axis = "quality.score_threshold"
+    made = make(POOLS, QRELS, poor, PUBLIC, axis, "")
+    n = len(made.xs)
+    # The best similarity is 1 − 0.5 / 2 = 0.75, so from there on the matches are poor.
+    lacking = [x for x, f1 in zip(made.xs, made.figures["f1"].ravel(), strict=True) if isnan(f1)]
+    assert lacking == [x for x in made.xs if x > 0.75]
+    assert (made.lacking, made.refused, len(made.places)) == (len(lacking), 0, n - len(lacking))
+    assert f"{len(lacking)} left out, because rerank scores are missing" in text(made, poor, "f1")
+    key = reranker_key(poor.quality)
+    scored = replace(
+        POOLS["q"],
+        hits=tuple(replace(hit, rerank_score=0.9) for hit in POOLS["q"].hits),
+        reranker=key,
+    )
+    assert make({"q": scored}, QRELS, poor, PUBLIC, axis, "").lacking == 0
+    failed = replace(POOLS["q"], failures=(Failure(key, "it is gone"),))
+    with pytest.raises(InputError, match="Reranking failed: it is gone"):
+        make({"q": failed}, QRELS, poor, PUBLIC, axis, "")
+
+
+@pytest.mark.parametrize(
+    ("axes", "changes", "mode"),
+    [
+        (("quality.score_threshold", THRESHOLD), {}, "always"),
+        ((THRESHOLD, "words.weight"), {}, "always"),
+        # what comes after the reranking
+        ((THRESHOLD, OFFSET), {}, "when_poor"),
+        ((THRESHOLD, ""), {}, "when_poor"),
+        # no scores are needed
+        (("quality.score_threshold", ""), {"quality.reranker": "none"}, "when_poor"),
+    ],
+)
+def test_a_map_of_what_is_reranked_needs_the_scores_of_every_question(
+    axes: tuple[str, str], changes: dict[str, str], mode: str
+) -> None:
+    poor = GAP.with_values({"quality.enabled": True, "quality.mode": "when_poor", **changes})
+    assert gathering_for(poor, *axes).quality.mode == mode

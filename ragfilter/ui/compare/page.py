@@ -8,7 +8,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.evaluate import stored
 from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
@@ -45,7 +44,7 @@ def _draw(here: Visit) -> None:
     runs = chosen.saved_runs(here)
     problems.incomplete(here.incomplete if name else "")
     sides, share = _bar(here, runs)
-    _mode(stored.sets(here.resources.bench.labels, st.session_state.collection), name)
+    _mode(chosen.sets_of(here), name)
     if name:
         state.share(more=choosing.parameters())
         state.show_address()

@@ -78,7 +78,7 @@ def llm() -> bool:
 def read(visit: Visit, name: str = "") -> Chosen:
     """The query set `name`, or the current one. Raises StoreError."""
     collection, book = st.session_state.collection, visit.resources.bench.labels
-    sets = stored.sets(book, collection)
+    sets = sets_of(visit)
     name = name or usual(sets)
     found = Chosen(visit, collection, sets, name, None, None)
     try:
@@ -86,6 +86,14 @@ def read(visit: Visit, name: str = "") -> Chosen:
         return replace(found, given=measurable(labels, found.chunks, found.user))
     except InputError as error:
         return replace(found, why=error)
+
+
+def sets_of(visit: Visit) -> dict[str, int]:
+    """The number of questions in every set, as the user may know it. Raises StoreError."""
+    bench, collection = visit.resources.bench, st.session_state.collection
+    user = viewer(state.user(), visit.settings)
+    catalogue = {} if user.unrestricted else bench.collection(collection).entries()
+    return stored.sets(bench.labels, collection, catalogue, user)
 
 
 def usual(sets: Mapping[str, int]) -> str:

@@ -32,7 +32,13 @@ def draw(asked: Chosen) -> None:
     turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
     # A demo's own questions are not stored in the workspace.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
-    there = stored.questions(book, collection, name) if asked.sets[name] else {}
+    there = (
+        stored.labelled(book, collection, asked.chunks, asked.user)
+        if name == LABELLED
+        else stored.questions(book, collection, name)
+        if asked.sets[name]
+        else {}
+    )
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         title = st.text_input(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -14,7 +15,7 @@ from ragfilter.model import CutoffDetail
 from ragfilter.report import Row
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.ui.look import html, numbers
-from ragfilter.ui.look.prose import quiet
+from ragfilter.ui.look.prose import message, quiet
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
@@ -170,9 +171,18 @@ def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) ->
     return [ranked[place] for place in order]
 
 
-def marks() -> list[tuple[tuple[int, ...], str]]:
-    """The labels made in this session, newest last: label ids, and the chunk to return to."""
-    found: list[tuple[tuple[int, ...], str]] = st.session_state.setdefault("marks", [])
+class Mark(NamedTuple):
+    """Labels that were made with one click, and where to return to when they are undone."""
+
+    label_ids: tuple[int, ...]
+    chunk_id: str
+    collection: str
+    query: str
+
+
+def marks() -> list[Mark]:
+    """The labels made in this session, newest last."""
+    found: list[Mark] = st.session_state.setdefault("marks", [])
     return found
 
 
@@ -218,21 +228,29 @@ def _mark(
         state.notice(str(error))
         return
     ids = tuple(label.id for label in made)
-    st.session_state.marks = [*marks(), (ids, chunk_ids[-1])][-MOST_UNDONE:]
+    mark = Mark(ids, chunk_ids[-1], collection, query)
+    st.session_state.marks = [*marks(), mark][-MOST_UNDONE:]
     tick(query, [])
     if following or len(chunk_ids) == 1:
         state.open_chunk(following or chunk_ids[0])
 
 
 def _undo() -> None:
-    *before, (label_ids, chunk_id) = marks()
+    if not marks():
+        # The key was pressed again before the page had disabled the button.
+        return
+    *before, mark = marks()
     try:
-        open_resources().bench.labels.take_back(label_ids)
+        open_resources().bench.labels.take_back(mark.label_ids)
     except RagfilterError as error:
         state.notice(str(error))
         return
     st.session_state.marks = before
-    state.open_chunk(chunk_id)
+    asked = state.asked()
+    if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
+        st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))
+    else:
+        state.open_chunk(mark.chunk_id)
 
 
 def _switch() -> None:

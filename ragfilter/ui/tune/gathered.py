@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.maps import gathering_for
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
 from ragfilter.layers.clearance import viewer
+from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.model import Pool
 from ragfilter.ui.session import background, state, waiting
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.visit import Visit
 
+Axes = tuple[str, str]
 STOP = "Stops after the current question. Nothing is changed."
 
 
@@ -28,14 +31,14 @@ class Gathered:
     pools: Mapping[str, Pool]
 
 
-def begin(visit: Visit, given: Labels) -> None:
-    """Start gathering, unless it is done or running."""
-    key, jobs = _key(visit, given), visit.resources.tuning
+def begin(visit: Visit, given: Labels, axes: Axes) -> None:
+    """Start gathering for a map over these axes, unless it is done or running."""
+    key, jobs = _key(visit, given, axes), visit.resources.tuning
     known = jobs.get(key)
     if known is not None and not known.failure:
         return
     backends = visit.resources.backends(st.session_state.collection)
-    settings, user = visit.settings, state.user()
+    settings, user = gathering_for(visit.settings, *axes), state.user()
 
     def work(job: Job[Gathered]) -> Gathered:
         pools = gather_all(given.labelled, settings, backends, user, progress=job.step)
@@ -44,19 +47,25 @@ def begin(visit: Visit, given: Labels) -> None:
     jobs.put(key, background.start(work))
 
 
-def of(visit: Visit, given: Labels) -> Gathered | None:
+def of(visit: Visit, given: Labels, axes: Axes) -> Gathered | None:
     """Wait for the pools. None if gathering has not been started, was stopped or failed."""
-    job = visit.resources.tuning.get(_key(visit, given))
+    job = visit.resources.tuning.get(_key(visit, given, axes))
     return waiting.result(job, "gathering", "Gathering", stop=STOP)
 
 
-def _key(visit: Visit, given: Labels) -> Hashable:
+def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
     """The key of gathered pools: collection, labels, user, and the settings that decide how far a
-    search goes and how it is reranked."""
-    settings, quality = visit.settings, visit.settings.quality
+    search goes and which hits have rerank scores."""
+    settings = gathering_for(visit.settings, *axes)
+    quality = settings.quality
+    scored: Hashable = quality.enabled
+    if always_reranks(quality):
+        # The first hits of every question, whatever the thresholds are.
+        scored = reranker_key(quality), max(quality.max_top_k, quality.reranker_top_k)
+    elif quality.enabled and quality.reranker != "none":
+        scored = quality, settings.words
     version = visit.resources.bench.collection(st.session_state.collection).version
     return (
         "pools", st.session_state.collection, version, labels_version(given),
-        viewer(state.user(), settings), settings.retrieval, quality.enabled, quality.mode,
-        quality.reranker, quality.reranker_model,
+        viewer(state.user(), settings), settings.retrieval, scored,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.told import in_sample, unlabelled
 from ragfilter.evaluate.tune import FEW, RECORD, recorded
+from ragfilter.layers.origin import read_tuned
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import chosen
@@ -60,11 +61,11 @@ def draw(visit: Visit) -> None:
             )
             return
         if pressed:
-            gathered.begin(visit, asked.given)
+            gathered.begin(visit, asked.given, (x, y))
         suggesting.ask(visit, asked.given)
         _warn(visit.settings, asked.given)
         suggesting.draw(visit, asked.given)
-        found = gathered.of(visit, asked.given)
+        found = gathered.of(visit, asked.given, (x, y))
         if found is None:
             say.empty(
                 "No map yet.",
@@ -154,11 +155,8 @@ def _told(found: Gathered, made: Map, measure: str, here: int, best: int) -> Non
         size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
         facts.append((f"{word}: {set_to}", f"{plots.SHOWN[measure]} {at[measure]:.3f}", size))
     say.facts("Map", facts)
-    if made.refused:
-        say.aside(
-            f"{made.refused} of {made.refused + len(made.places)} points are left out, because "
-            "their values contradict each other."
-        )
+    if made.left_out:
+        say.aside(f"Of {len(made.xs) * len(made.ys)} points, {made.left_out}.")
     for word, place in places:
         at = made.at(place)
         said = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
@@ -195,5 +193,10 @@ def _set(found: Gathered, made: Map, place: int) -> None:
     changed.remember(before)
     provenance = Provenance(labels_version(found.labels), date.today().isoformat())
     some = next(iter(found.pools.values()))
-    there = recorded(before.with_values(values), some, len(found.pools), provenance, values)
-    state.change({**values, RECORD: there.get(RECORD)})
+    after = before.with_values(values)
+    # What other labels or an earlier click chose, and still is in force, stays on record.
+    known = read_tuned(before.cutoff.tuned_on) if before.cutoff.tuned_on else None
+    if known is not None and not known.differences(some, before.quality):
+        values = known.still(after) | values
+    there = recorded(after, some, len(found.pools), provenance, values)
+    state.change({**made.values(place), RECORD: there.get(RECORD)})
