@@ -45,9 +45,8 @@ def to_hits(
     nearest is kept. Raises InputError for scores without a metric, if their number is not that of
     the documents, and for an unknown form.
     """
-    if metric is not None:
-        check_metric(metric)
-    given = [_unpack(doc) for doc in _each(docs, "documents")]
+    check_metric(metric)
+    given = [_unpack(doc, metric) for doc in _each(docs, "documents")]
     values = [score for _, score in given] if scores is None else _each(scores, "scores")
     if len(values) != len(given):
         raise InputError(
@@ -227,12 +226,16 @@ def _each(values: Iterable[Any], what: str) -> list[Any]:
     return list(values)
 
 
-def _unpack(doc: Any) -> tuple[Any, float | None]:
-    """The document and the score it brings along: a pair, a node or hit with a score."""
+def _unpack(doc: Any, metric: Metric | None) -> tuple[Any, float | None]:
+    """The document and the score it brings along: a pair, a node or hit with a score, or a mapping
+    with one, if the metric says what it is."""
     if isinstance(doc, Hit):
         return doc, doc.distance
     if isinstance(doc, tuple) and len(doc) == 2:
         return doc
+    if isinstance(doc, Mapping):
+        own = [doc[name] for name in ("score", "distance") if name in doc]
+        return doc, own[0] if own and metric is not None else None
     node = getattr(doc, "node", None)
     if node is not None and hasattr(doc, "score"):
         return node, doc.score

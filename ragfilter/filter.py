@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from ragfilter.layers.quality import always_reranks
 from ragfilter.model import PUBLIC, Cut, Entity, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
 from ragfilter.result import Result, to_result
-from ragfilter.scores import Metric, check_thresholds
+from ragfilter.scores import Metric, check_metric, check_thresholds
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
@@ -50,8 +51,9 @@ class Filter:
     `reranker` is an object with the methods of `protocols.Reranker`, or a name:
     ``late_interaction`` (bundled) or a cross-encoder's. `judge` is an object with the methods of
     `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. Layers
-    that need one and have none fall back, and `Result.needs` says so. A filter is safe to use from
-    several threads. Raises SettingsError, InputError for an object without those methods, and
+    that need one and have none fall back, and `Result.needs` says so. Scores belong to the reranker
+    that made them, so `settings` name the one that is passed. A filter is safe to use from several
+    threads. Raises SettingsError, InputError for an object without those methods, and
     DependencyError for a name whose package is not installed.
     """
 
@@ -74,6 +76,16 @@ class Filter:
                     f"The {what} {model!r} lacks the methods of protocols.{protocol.__name__}.",
                     remedy=f"Pass an object that has them, or the name of a {what}.",
                 )
+        self.settings = _with_reranker(self.settings, self.reranker)
+        for what, model, layer in (
+            ("reranker", self.reranker, "quality"),
+            ("judge", self.judge, "judge"),
+        ):
+            if model is not None and not self.settings.get(f"{layer}.enabled"):
+                log.warning(
+                    "A %s was passed, but it is never asked: the layer %s is off. Choose settings "
+                    "with %s.enabled", what, layer, layer,
+                )  # fmt: skip
         self._given = {"reranker": reranker, "judge": judge}
         self._judgements = Judgements()
 
@@ -101,6 +113,7 @@ class Filter:
         hits, space, warnings = to_hits(docs, scores, metric, viewer(user, self.settings))
         reranks = self.reranker is not None and always_reranks(self.settings.quality)
         check_thresholds(self.settings, space, reranks=reranks)
+        warnings += idle_user(self.settings, user)
         for warning in warnings:
             log.warning("%s", warning)
         ids = tuple(hit.id for hit in hits)
@@ -140,10 +153,12 @@ class Filter:
         Scores are ``metadata[score_key]``, and `metric` says what they are. If a document has none,
         the order is the rank. With `decisions`, copies are returned that say in
         ``metadata["ragfilter"]`` why they are kept. In a comparison (X vs Y), each side's best
-        chunk is searched among the passed documents, in their order. Raises DependencyError.
+        chunk is searched among the passed documents, in their order. Raises DependencyError,
+        InputError.
         """
         from ragfilter.integrations.langchain import FilterCompressor
 
+        check_metric(metric)
         return FilterCompressor(
             filter=self, metric=metric, score_key=score_key, decisions=decisions, user=user
         )
@@ -154,10 +169,11 @@ class Filter:
         """A LangChain retriever over the ``similarity_search_with_score`` of `store`.
 
         `metric` says what the store's scores are. `k` is the number of hits to filter; default:
-        ``retrieval.pool_size``. Raises DependencyError.
+        ``retrieval.pool_size``. Raises DependencyError, InputError.
         """
         from ragfilter.integrations.langchain import FilterRetriever
 
+        check_metric(metric)
         wide = self.settings.retrieval.pool_size if k is None else k
         return FilterRetriever(filter=self, store=store, metric=metric, k=wide, user=user)
 
@@ -178,6 +194,7 @@ class Filter:
         """
         from ragfilter.integrations.llamaindex import FilterPostprocessor
 
+        check_metric(metric)
         return FilterPostprocessor(filter=self, metric=metric, exponential=exponential, user=user)
 
     def as_haystack(self, *, metric: Metric | None = None, user: User = PUBLIC) -> FilterComponent:
@@ -186,10 +203,12 @@ class Filter:
 
         `metric` says what their scores are. Without scores, the order is the rank. A pipeline with
         it can be saved, and loaded with ``allowed_modules=["ragfilter.*"]``. `user` is not saved: a
-        loaded component filters for the public until its ``user`` is set. Raises DependencyError.
+        loaded component filters for the public until its ``user`` is set. Raises DependencyError,
+        InputError.
         """
         from ragfilter.integrations.haystack import FilterComponent
 
+        check_metric(metric)
         return FilterComponent(self, metric=metric, user=user)
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,10 +228,18 @@ class Filter:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Filter:
-        """The filter that `to_dict` described. Raises SettingsError, DependencyError."""
-        given = dict(data["init_parameters"])
-        settings, _ = merge([Given("the saved filter", given.pop("settings"))])
-        return cls(settings, **given)
+        """The filter that `to_dict` described. Raises InputError, SettingsError,
+        DependencyError."""
+        try:
+            given = dict(data["init_parameters"])
+            values = given.pop("settings")
+            reranker, judge = given.pop("reranker", None), given.pop("judge", None)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError(
+                "These are not the values of a saved filter.", remedy="Pass what to_dict() gave."
+            ) from None
+        settings, _ = merge([Given("the saved filter", values)])
+        return cls(settings, reranker=reranker, judge=judge)
 
     def backends(self, collection: Any, embedder: Any) -> Backends:
         """The store and models of one query: where the chunks are, and this filter's models."""
@@ -241,15 +268,44 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
 
     `distances` are sorted, best first; lower is nearer. `settings` are those of the cutoff, such as
     ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds' figures. Raises
-    SettingsError, and InputError for a value that is not a finite number.
+    SettingsError, and InputError for a value that is not a finite number, and for values that
+    fall.
     """
     values = {f"cutoff.{name}": value for name, value in settings.items()}
     made, _ = merge([Given("cut()", values)])
     check_distances(made.cutoff)
     try:
-        return cut_values([float(value) for value in distances], made.cutoff)
+        values_ = [float(value) for value in distances]
+        found = cut_values(values_, made.cutoff)
     except (TypeError, ValueError) as error:
         raise InputError(f"The distances cannot be cut: {error}.", remedy="Pass numbers.") from None
+    fall = next(((a, b) for a, b in pairwise(values_) if b < a), None)
+    if fall is not None:
+        raise InputError(
+            f"The distances fall from {fall[0]:g} to {fall[1]:g}.",
+            remedy="Sort them, lowest first. Of a similarity s, pass 1 − s.",
+        )
+    return found
+
+
+def idle_user(settings: Settings, user: User) -> tuple[str, ...]:
+    """A warning if somebody is named who asks, and nothing is hidden from them."""
+    if settings.clearance.enabled or user == PUBLIC or user.unrestricted:
+        return ()
+    return (
+        "A user was passed, but the clearance layer is off, so nothing is hidden from them. Choose "
+        "settings with clearance.enabled.",
+    )
+
+
+def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
+    """The settings naming the reranker that is passed."""
+    if reranker is None or not settings.quality.enabled:
+        return settings
+    if reranker.name == "late_interaction":
+        return settings.with_values({"quality.reranker": "late_interaction"})
+    values = {"quality.reranker": "cross_encoder", "quality.reranker_model": reranker.name}
+    return settings.with_values(values)
 
 
 def check_asked(query: object, user: object) -> str:

@@ -48,8 +48,9 @@ class Result(model.Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Problems with what was passed, and rerankers that failed."""
-        failed = (f"The reranker failed: {each.error}" for each in self.pool.failures)
+        """Problems with what was passed, and models that failed."""
+        failed = [f"The reranker failed: {each.error}" for each in self.pool.failures]
+        failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
         return (*self.pool.warnings, *failed)
 
     @property

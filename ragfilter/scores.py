@@ -19,15 +19,15 @@ Metric = Literal["l2", "cosine", "ip", "similarity"]
 """``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma gives them, lower is nearer;
 ``similarity`` is a cosine similarity, higher is nearer."""
 
-SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0}
+SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
 """How far apart two distances of unit vectors can be."""
 EDGE = 1e-3
 """How far beyond its range a value may lie, since stores compute in single precision."""
 
 
-def check_metric(metric: str) -> None:
-    """Raises InputError if `metric` is none."""
-    if metric not in get_args(Metric):
+def check_metric(metric: str | None) -> None:
+    """Raises InputError for a name that is no metric."""
+    if metric is not None and metric not in get_args(Metric):
         raise InputError(
             f"There is no metric {metric!r}.",
             remedy=f"Choose one of: {', '.join(get_args(Metric))}.",
@@ -65,9 +65,9 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
         found.append(
             "The distances fall from hit to hit: if they are similarities, say metric='similarity'."
         )
-    low, high = (-1.0, 1.0) if metric == "similarity" else (0.0, SPAN.get(metric, float("inf")))
+    low, high = (-1.0, 1.0) if metric == "similarity" else (0.0, SPAN[metric])
     outside = [score for score in scores if not low - EDGE <= score <= high + EDGE]
-    if outside and metric != "ip":
+    if outside:
         found.append(
             f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
             f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
@@ -81,7 +81,7 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
     cutoff = settings.cutoff
     if reranks:
         span, values = 1.0, "values made of rerank scores"
-    elif space in SPAN:
+    elif space in ("l2", "cosine"):
         span, values = SPAN[space], f"{space} distances of unit vectors"
     else:
         return

@@ -279,7 +279,7 @@ class OpenCollection:
         from ragfilter.engine.complete import unfailed
         from ragfilter.engine.replay import replay
         from ragfilter.engine.retrieve import run
-        from ragfilter.filter import Filter, check_asked
+        from ragfilter.filter import Filter, check_asked, idle_user
         from ragfilter.result import to_result
 
         query = check_asked(query, user)
@@ -291,6 +291,8 @@ class OpenCollection:
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
         )
+        for warning in idle_user(flt.settings, user):
+            log.warning("%s", warning)
         made = run(query, flt.settings, backends, user)
         if backends.chat is None and made.pool.judgements:
             # That there is no LLM is no failure of one: it is what the result needs.

@@ -22,6 +22,7 @@ from ragfilter.model import Hit
 
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
 """Adaptive Filtering Algorithm, first example: the gap of 0.15 after hit 4, with the largest."""
+ALWAYS = rf.Settings().with_values({"quality.enabled": True, "quality.mode": "always"})
 QUERY = "How strong is a troll?"
 DOCS = [{"id": f"troll-{i}", "title": f"Troll {i}", "text": f"Trolls, part {i}."} for i in range(5)]
 
@@ -206,6 +207,9 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ((None, None, None), None, ""),
         ((0.9, 0.5, 0.1), "similarity", ""),
         ((0.1, 0.5, 3.9), "l2", ""),
+        # inner products of vectors of another length
+        ((-50.0, -40.0, -3.0), "ip", "3 of 3 scores, such as -50, lie outside 0 to 2"),
+        ((0.1, 0.5, 1.9), "ip", ""),
     ],
 )
 def test_scores_that_contradict_their_metric_are_told(
@@ -230,7 +234,8 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
         ({}, True),
         ({"cutoff.gap_threshold": 1.0}, False),
         ({"quality.mode": "when_poor"}, False),
-        ({"quality.reranker": "none"}, False),
+        # the one that is passed is used
+        ({"quality.reranker": "none"}, True),
         ({"quality.enabled": False}, False),
         ({"cutoff.strategy": "fixed"}, False),
     ],
@@ -489,3 +494,76 @@ def test_a_workspace_is_searched(copy_demo: Callable[[], Path]) -> None:
         lacking = ws["demo"].search(question, "llm-filter")
         assert [need.kind for need in lacking.needs] == ["judge"]
         assert max(len(repr(ws)), len(repr(rf.Settings()))) < 200
+
+
+class Scorer:
+    """A reranker that gives these scores, whatever is asked."""
+
+    def __init__(self, name: str, scores: Sequence[Any]) -> None:
+        self.name = name
+        self.scores = scores
+
+    def score(self, query: str, texts: Sequence[str]) -> Any:
+        return self.scores[: len(texts)]
+
+
+def test_scores_of_numpy_become_plain_numbers() -> None:
+    flt = rf.Filter(ALWAYS, reranker=Scorer("acme-v1", np.array([0.9, 0.5], dtype=np.float32)))
+    result = flt(QUERY, ["a", "b"], [0.1, 0.2], metric="cosine")
+    assert json.loads(json.dumps(result.to_dict()))["hits"][0]["rerank_score"] == pytest.approx(0.9)
+    assert result.pool.reranker == "cross_encoder:acme-v1"
+
+
+def test_scores_that_are_no_probabilities_are_refused() -> None:
+    flt = rf.Filter(ALWAYS, reranker=Scorer("acme-v1", [9.0, -3.0]))
+    result = flt(QUERY, ["a", "b"], [0.1, 0.2], metric="cosine")
+    assert "acme-v1 gave scores outside 0 to 1, such as 9" in result.warnings[0]
+    assert "by a sigmoid" in result.warnings[0]
+    assert "cross_encoder failed" in result.trace("quality").note
+
+
+@pytest.mark.parametrize(
+    ("profile", "given", "said"),
+    [
+        ("adaptive-gap", {"reranker": Scorer("x", [])}, "the layer quality is off"),
+        ("full", {"judge": "gpt"}, "the layer judge is off"),
+        ("full", {"reranker": Scorer("x", [])}, ""),
+    ],
+)
+def test_a_model_that_is_never_asked_is_told(
+    profile: str, given: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rf.Filter(profile, **given)
+    assert said in caplog.text
+    assert bool(caplog.text) is bool(said)
+
+
+def test_a_user_from_whom_nothing_is_hidden_is_told() -> None:
+    docs = [{"text": "a", "clearance": 3}, {"text": "b"}]
+    for profile, told in (("query-must", True), ("full", False)):
+        result = rf.Filter(profile)(QUERY, docs, user=rf.User(level=1))
+        assert ("clearance layer is off" in " ".join(result.warnings)) is told
+        assert not rf.Filter(profile)(QUERY, ["a"]).warnings
+
+
+def test_mappings_bring_their_scores_if_the_metric_is_said() -> None:
+    for name in ("score", "distance"):
+        docs = [{"text": str(d), name: d} for d in GAP]
+        result = rf.Filter("adaptive-gap")(QUERY, docs, metric="l2")
+        assert [hit.distance for hit in result.hits] == list(GAP)
+        assert rf.Filter("adaptive-gap")(QUERY, docs).pool.space == "rank"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: rf.cut([0.9, 0.8, 0.3]), "fall from 0.9 to 0.8"),
+        (lambda: rf.Filter.from_dict({}), "not the values of a saved filter"),
+        (lambda: rf.tune({}, {}, folds=1), "folds is 1"),
+        (lambda: rf.Filter("full").as_langchain(metric="Cos"), "no metric 'Cos'"),
+    ],
+)
+def test_misuse_is_one_of_our_errors_with_a_remedy(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(rf.RagfilterError, match=words) as error:
+        call()
+    assert error.value.remedy

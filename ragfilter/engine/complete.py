@@ -27,6 +27,9 @@ from ragfilter.settings.schema import Settings, field
 
 log = logging.getLogger(__name__)
 
+EDGE = 1e-6
+"""How far beyond 0 and 1 a score may lie, since models compute in single precision."""
+
 
 def complete(
     pool: Pool,
@@ -135,36 +138,37 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
         log.warning("reranking failed: %s", why)
         lasting = isinstance(error, (ModelError, DependencyError))
         failures = (*pool.failures, Failure(key, why, lasting))
-        return replace(pool, hits=_of(key, pool), failures=failures, reranker=key)
+        return replace(pool, failures=failures, reranker=key)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
-        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in _of(key, pool)
+        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
     )
     return replace(pool, hits=hits, reranker=key)
-
-
-def _of(key: str, pool: Pool) -> tuple[Hit, ...]:
-    """The pool's hits without the scores of any other reranker."""
-    if pool.reranker == key:
-        return pool.hits
-    return tuple(replace(hit, rerank_score=None) for hit in pool.hits)
 
 
 def _scores(
     query: str, texts: Sequence[str], settings: Settings, backends: Backends
 ) -> Sequence[float]:
-    """One finite score per text. Raises ModelError, TimeoutError, and what a reranker raises."""
+    """One score from 0 to 1 per text. Raises ModelError, TimeoutError, and what a reranker
+    raises."""
     if backends.reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
     reranker = backends.reranker(settings.quality)
     seconds = settings.quality.reranker_timeout_ms / 1000
-    scores = within(seconds, lambda: reranker.score(query, texts))
+    # A reranker may return numbers of numpy, which JSON does not know.
+    scores = [float(score) for score in within(seconds, lambda: reranker.score(query, texts))]
     if len(scores) != len(texts) or not all(map(isfinite, scores)):
         raise ModelError(
             f"{reranker.name} gave no finite score for each of {len(texts)} chunks.",
             remedy="Choose another reranker, or none.",
         )
-    return scores
+    outside = next((score for score in scores if not -EDGE <= score <= 1 + EDGE), None)
+    if outside is not None:
+        raise ModelError(
+            f"{reranker.name} gave scores outside 0 to 1, such as {outside:g}.",
+            remedy="Turn them into probabilities, for example logits by a sigmoid.",
+        )
+    return [min(max(score, 0.0), 1.0) for score in scores]
 
 
 def _judge(

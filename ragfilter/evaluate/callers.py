@@ -49,12 +49,14 @@ def tune(
     results: Mapping[str, Result], qrels: Qrels, *, measure: str = "f1", folds: int = 5
 ) -> Tuning:
     """Find the settings that these labels justify, and measure them on held-out queries: the
-    library's `ragfilter tune`, without reranking. `measure` is ``f1``, ``f2``, or ``tokens@0.8``
+    library's ``ragfilter tune --no-rerank``. `measure` is ``f1``, ``f2``, or ``tokens@0.8``
     for the fewest tokens at a recall of 0.8.
 
     Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
-    labelled queries, and if the judge is on.
+    labelled queries or folds, and if the judge is on.
     """
+    if folds < 2:
+        raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
     one = _one(results, qrels, least=2)
     if one.settings.judge.enabled:
         raise InputError(

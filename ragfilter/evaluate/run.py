@@ -18,7 +18,7 @@ a tuner gathers once and scores many settings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import fmean
 
@@ -120,7 +120,7 @@ class Evaluation:
     """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out."""
 
     k: int
-    rows: tuple[QueryRow, ...]
+    rows: tuple[QueryRow, ...] = field(repr=False)
     unfiltered: Means
     filtered: Means
     best_fixed_k: FixedK

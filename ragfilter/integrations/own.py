@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import TypeVar, cast
 
 from ragfilter.documents import log_all, to_chunks
 from ragfilter.model import Chunk, User
 from ragfilter.result import Result
 from ragfilter.scores import Metric
+
+log = logging.getLogger(__name__)
 
 Document = TypeVar("Document")
 FilterCall = Callable[..., Result]
@@ -35,13 +39,27 @@ def keep(
 ) -> tuple[list[Document], Result]:
     """Those of `docs` that `flt` keeps, in its order, and its result.
 
-    If a score is missing, the order given is the rank. Raises InputError, SettingsError.
+    If a score is missing, the order given is the rank. The documents alone do not say why nothing
+    is kept, or what a layer lacked, so that is logged. Raises InputError, SettingsError.
     """
     read = to_chunks(docs)
     log_all([warning for _, warnings in read for warning in warnings])
     placed = [_placed(chunk, place) for place, (chunk, _) in enumerate(read)]
     result = flt(query, placed, scores, metric=metric, user=user)
+    if result.status != "ok":
+        log.warning("%s: %s", result.status, result.message)
+    for kind in dict.fromkeys(need.kind for need in result.needs):
+        _lacks(kind)
     return [docs[cast(_Placed, hit.chunk).place] for hit in result], result
+
+
+@cache
+def _lacks(kind: str) -> None:
+    """Say once what the filter lacks, since that is the same for every query."""
+    what = "reranker" if kind == "rerank" else kind
+    log.warning(
+        "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what
+    )
 
 
 def _placed(chunk: Chunk, place: int) -> _Placed:

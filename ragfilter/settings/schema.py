@@ -64,6 +64,8 @@ class Tree(Section):
         changed = (f"{p}={v!r:.40}" for p, v in self.changed_from(type(self)()).items())
         return f"<Settings: {', '.join(changed) or 'the defaults'}>"
 
+    __str__ = __repr__
+
     def section(self, kind: type[S]) -> S:
         """The section of this class: how a layer reads its own. Raises KeyError."""
         for section in self.__dict__.values():
