@@ -44,8 +44,8 @@ def main(folder: Path) -> None:
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
             for profile in PROFILES:
                 base = load(profile=profile, environ={}).settings
-                small = base.with_values({"diversity.enabled": True, "retrieval.pool_size": 50})
-                pools = gather_all(queries, small, bench.backends(name))
+                near = base.with_values({"diversity.enabled": True})
+                pools = gather_all(queries, near, bench.backends(name))
                 for side, values in SIDES.items():
                     settings = base.with_values(values)
                     means = score(pools, given.qrels, settings).filtered
