@@ -121,6 +121,17 @@ def prepare(engine: sa.Engine, tables: Sequence[sa.Table], indexes: Sequence[sa.
             connection.execute(CreateIndex(index, if_not_exists=True))
 
 
+def add_column(engine: sa.Engine, column: sa.Column[str]) -> None:
+    """Add a column of text to a table made by an earlier version."""
+    columns = {each["name"] for each in sa.inspect(engine).get_columns(column.table.name)}
+    if column.name not in columns:
+        filled = "" if column.nullable else " NOT NULL DEFAULT ''"
+        with engine.begin() as connection:
+            connection.execute(
+                sa.text(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} TEXT{filled}")
+            )
+
+
 @contextmanager
 def guard(engine: sa.Engine, what: str) -> Iterator[None]:
     """Turn what the database raises into a StoreError. `what` names what failed."""

@@ -381,7 +381,9 @@ def grade(handler: Handler, body: dict[str, Any]) -> None:
     handler.event("[DONE]")
 
 
-def test_a_run_tells_what_changed_since_and_between(run: Any, place: Path, tmp_path: Path) -> None:
+def test_a_run_tells_what_changed_since_and_between(
+    run: Any, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_name = ["-c", "small", "--set-name", "moving"]
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     run("labels", "import", *files, *set_name)
@@ -394,7 +396,12 @@ def test_a_run_tells_what_changed_since_and_between(run: Any, place: Path, tmp_p
     more = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "more.tsv")]
     run("labels", "import", *more, *set_name)
     number = str(first["run"])
-    assert "labels have changed since then: measure again" in run("runs", "show", number)[1]
+    told = run("runs", "show", number)[1]
+    assert "labels have changed since then: measure again" in told
+    assert "profiles have changed" not in told
+    with monkeypatch.context() as patch:
+        patch.setattr("ragfilter.evaluate.runs.profiles_version", lambda: "of another version")
+        assert "The profiles have changed since then" in run("runs", "show", number)[1]
     second = json.loads(run(*new, "--json")[1])
     (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
     assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0

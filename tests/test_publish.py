@@ -87,7 +87,7 @@ def pages(prices: Prices | None = None) -> dict[str, str]:
     called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
     told = [Told("with the filter", "quoted", EVIL, ((1, EVIL),))]
     records = [record("q1", 3, 1), record("q2", 1, 1)]
-    plan = Plan("rules", EVIL, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 2)
+    plan = Plan("rules", EVIL, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 2, "p1")
     run = Run(7, AT, "ann", plan, 2)
     return {
         "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=told),
@@ -191,7 +191,7 @@ def test_two_results_are_told_apart() -> None:
     ],
 )
 def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -> None:
-    plan = Plan("rules", query_set, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1)
+    plan = Plan("rules", query_set, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1, "p1")
     page = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [record("q1", 3, 1)]))
     assert f"--collection rules {command} " in f"{page.text} "
 
@@ -206,7 +206,7 @@ def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -
     ],
 )
 def test_the_command_asks_as_the_same_user(user: User, options: str) -> None:
-    plan = Plan("rules", "mine", "adaptive-gap", {}, user, "v1", "l1", "m", "l2", 1)
+    plan = Plan("rules", "mine", "adaptive-gap", {}, user, "v1", "l1", "m", "l2", 1, "p1")
     run = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [record("q1", 3, 1)]))
     assert f"--queries mine{options} " in f"{run.text} "
     own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
@@ -292,7 +292,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     pool = Pool("Who?", "rules", "l2", ())
     tuned = recorded(GAP, pool, 20, Provenance("l1", "2026-03-01"))
     changes = tuned.changed_from(settings("adaptive-gap"))
-    plan = Plan("rules", "mine", "adaptive-gap", changes, PUBLIC, "v1", labels, "m", "l2", 2)
+    plan = Plan("rules", "mine", "adaptive-gap", changes, PUBLIC, "v1", labels, "m", "l2", 2, "p1")
     run, records = Run(7, AT, "ann", plan, 2), (record("q1", 3, 1), record("q2", 1, 1))
     called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", tuned))
     made = duel(records, "unfiltered", records, IN_FORCE)
@@ -306,7 +306,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
 
 
 def test_nothing_lost_speaks_of_all_that_was_found() -> None:
-    plan = Plan("rules", "mine", "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1)
+    plan = Plan("rules", "mine", "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1, "p1")
     found = replace(record("q1", 3, 1), lost=0)
     text = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [found])).text
     assert "No question loses a relevant chunk that the search found." in text

@@ -15,7 +15,7 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.labels import are_files
 from ragfilter.evaluate.measuring import labels_version, measurable, measure
 from ragfilter.evaluate.records import QueryRecord, document, read
-from ragfilter.evaluate.variants import Variant, variants
+from ragfilter.evaluate.variants import Variant, profiles_version, variants
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, merge
@@ -53,6 +53,7 @@ def plan(
         model=backends.embedder.name,
         space=collection.space,
         queries=len(labels.qrels),
+        profiles=profiles_version(),
     )
 
 
@@ -87,9 +88,15 @@ def records_of(run: Run, runs: Runs) -> tuple[QueryRecord, ...]:
 def changed_since(
     plan: Plan, version: str, catalogue: Mapping[str, Chunk], book: LabelBook
 ) -> list[str]:
-    """Describe what has changed since the plan was made: the collection, whose current version and
-    chunks are given, or the labels. Labels in files are not checked. Raises StoreError."""
+    """Describe what has changed since the plan was made: the profiles, the collection, whose
+    current version and chunks are given, or the labels. Labels in files are not checked. Raises
+    StoreError."""
     notes = []
+    if plan.profiles != profiles_version():
+        notes.append(
+            "The profiles have changed since then, with ragfilter's version. The figures are those "
+            "of the earlier ones: measure again."
+        )
     if version != plan.collection_version:
         notes.append("The collection has changed since then: measure again.")
     name, qrels, llm = stored.untitled(plan.query_set)

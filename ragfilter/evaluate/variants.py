@@ -11,6 +11,8 @@ current settings call it; the other rows have no judge.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import blake2b
 from typing import Literal
 
 from ragfilter.layers.registry import SWITCHES
@@ -64,6 +66,13 @@ def unmeasured() -> str:
     """The profiles without a row of their own, in words."""
     names = [p.name for p in PROFILES.values() if merge([Given(p.name, p.values)])[0].judge.enabled]
     return f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
+
+
+@cache
+def profiles_version() -> str:
+    """A hash that changes with any value of any profile."""
+    values = [merge([Given(p.name, p.values)])[0].model_dump_json() for p in PROFILES.values()]
+    return blake2b("".join(values).encode(), digest_size=6).hexdigest()
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:

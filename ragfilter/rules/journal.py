@@ -284,11 +284,7 @@ class Journal(database.Book):
 
     def _prepare(self) -> None:
         database.prepare(self._engine, self.tables, ())
-        columns = {each["name"] for each in sa.inspect(self._engine).get_columns(edits.name)}
-        if "batch" not in columns:
-            # For journals created before edits had batches.
-            with self._engine.begin() as connection:
-                connection.execute(sa.text(f"ALTER TABLE {edits.name} ADD COLUMN batch TEXT"))
+        database.add_column(self._engine, edits.c.batch)
         super()._prepare()
 
 

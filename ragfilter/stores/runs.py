@@ -35,6 +35,7 @@ _runs = database.table(
     model=TEXT,
     space=TEXT,
     queries=WHOLE,
+    profiles=TEXT,
 )
 _records = database.table(
     "run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT
@@ -55,6 +56,8 @@ class Plan:
     model: str
     space: str
     queries: int
+    profiles: str
+    """A hash of the profiles, whose values another version of ragfilter may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Runs(database.Book):
 
     def _prepare(self) -> None:
         super()._prepare()
+        database.add_column(self._engine, _runs.c.profiles)
         with self._engine.begin() as connection:
             # Runs of deleted collections.
             orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
@@ -171,6 +175,7 @@ def _row(plan: Plan) -> dict[str, Any]:
         "model": plan.model,
         "space": plan.space,
         "queries": plan.queries,
+        "profiles": plan.profiles,
     }
 
 

@@ -14,7 +14,7 @@ from ragfilter.model import PUBLIC, User
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 
-PLAN = Plan("demo", "few", "full", {}, PUBLIC, "v1", "l1", "m", "l2", 2)
+PLAN = Plan("demo", "few", "full", {}, PUBLIC, "v1", "l1", "m", "l2", 2, "p1")
 RUN = Run(3, datetime(2026, 3, 1, tzinfo=UTC), "ann", PLAN, 2)
 CURVE = Curve((0.1,), (1,), (10,))
 
@@ -45,6 +45,8 @@ def test_settings_are_found_as_a_row_of_a_run(settings: Settings) -> None:
         replace(RUN, plan=replace(PLAN, collection_version="v2")),
         replace(RUN, plan=replace(PLAN, query_set="asked")),
         replace(RUN, plan=replace(PLAN, viewer=User(3))),
+        # the same names, but other values then
+        replace(RUN, plan=replace(PLAN, profiles="p2")),
     ],
 )
 def test_a_run_of_something_else_is_not_taken(run: Run) -> None:
