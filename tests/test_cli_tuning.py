@@ -430,6 +430,11 @@ def test_a_stale_baseline_is_told(
     assert "the baseline is of other labels" in err
     assert "the baseline is of another embedding model" in err
     assert "another distance metric" not in err
+    assert main(["gate", *args, "--baseline", str(file), "--json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert [note.split(";")[0] for note in notes] == [
+        "the baseline is of other labels", "the baseline is of another embedding model",
+    ]  # fmt: skip
     assert main(["gate", *args, "--baseline", str(file), "--only", "cat-q1"]) == 0
     assert "15 of 16 queries in the baseline were not measured" in capsys.readouterr().err
     del tree["queries"]["cat-q1"]

@@ -117,21 +117,26 @@ def gate(
         incomplete = backends.incomplete
     checks = gating.check(made, limits)
     drops: Sequence[Drop] = ()
+    notes: list[str] = []
     if before is not None:
-        for words in baselines.stale(before, about):
-            log.warning("the baseline is of %s; renew it with --update-baseline", words)
+        notes = [
+            f"the baseline is of {words}; renew it with --update-baseline"
+            for words in baselines.stale(before, about)
+        ]
         missing = sorted(before.queries.keys() - {row.id for row in made.rows})
         if missing:
-            log.warning(
-                "%d of %d queries in the baseline were not measured, such as %r",
-                len(missing), len(before.queries), missing[0],
-            )  # fmt: skip
+            notes.append(
+                f"{len(missing)} of {len(before.queries)} queries in the baseline were not "
+                f"measured, such as {missing[0]!r}"
+            )
         new = [row.id for row in made.rows if row.id not in before.queries]
         if new:
-            log.warning(
-                "not compared, since the baseline lacks them: %d of %d queries, such as %r",
-                len(new), len(made.rows), new[0],
-            )  # fmt: skip
+            notes.append(
+                f"not compared, since the baseline lacks them: {len(new)} of {len(made.rows)} "
+                f"queries, such as {new[0]!r}"
+            )
+        for note in notes:
+            log.warning("%s", note)
         drops = baselines.check_drops(before, made.rows, allowed)
     every: tuple[Check | Drop, ...] = (*checks, *drops)
     names = {row.id: query_name(row.id, row.query, QUERY_WIDTH) for row in made.rows}
@@ -150,6 +155,7 @@ def gate(
             "unlabelled": mean.unlabelled,
             "waiting": waiting,
             "unknown_labels": unknown,
+            "notes": notes,
         }
         parts.emit(parts.dumps(head | document(checks, drops)))
     else:
