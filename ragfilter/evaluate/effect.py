@@ -178,17 +178,6 @@ class Effect:
         return any(row.lost_relevant for row in self.rows)
 
 
-def measure_effect(
-    pools: Mapping[str, Pool],
-    qrels: Qrels,
-    settings: Settings,
-    changes: Changes,
-    user: User = PUBLIC,
-) -> Effect:
-    """The effect of `changes` on the queries of `pools` (by id), as `user` sees them. Pure."""
-    return make_labelled(pools, qrels, settings, user).effect(changes)
-
-
 def document(effect: Effect) -> dict[str, Any]:
     """The effect as plain values."""
     return {

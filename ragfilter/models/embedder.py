@@ -6,7 +6,6 @@ Source: docs/design.md#parts (bundled weights, checked before first use).
 from __future__ import annotations
 
 import hashlib
-import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +22,6 @@ from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-log = logging.getLogger(__name__)
 
 BUNDLED = "all-MiniLM-L6-v2"
 OPENAI = "openai:"

@@ -26,7 +26,6 @@ import threading
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import InputError, WorkspaceLocked
@@ -145,12 +144,7 @@ class Workspace:
     def __enter__(self) -> Workspace:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _own(self, kind: str) -> None:

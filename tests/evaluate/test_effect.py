@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragfilter.evaluate.effect import document, measure_effect
+from ragfilter.evaluate.effect import document, make_labelled
 from ragfilter.model import Chunk, Hit, Pool, User
 from ragfilter.settings.schema import Settings
 
@@ -30,7 +30,7 @@ QRELS = {"trolls": {"t": 1}, "owls": {"o": 1, "x": 1, "y": 0}}
 
 
 def test_a_rule_that_is_removed_lets_its_chunk_in_and_pushes_another_out() -> None:
-    made = measure_effect(POOLS, QRELS, FIRST_2, {"o": None})
+    made = make_labelled(POOLS, QRELS, FIRST_2).effect({"o": None})
     assert (made.queries, made.labelled, made.loses_relevant) == (2, 2, False)
     (row,) = made.rows
     assert (row.id, row.gained, row.lost, row.lost_relevant) == ("trolls", ("o",), ("x",), ())
@@ -42,7 +42,7 @@ def test_a_rule_that_is_removed_lets_its_chunk_in_and_pushes_another_out() -> No
 
 def test_lost_relevant_chunks_come_first() -> None:
     # Now no question meets the troll's rule, and every question lets the owl in.
-    made = measure_effect(POOLS, QRELS, FIRST_2, {"t": OWL, "o": None})
+    made = make_labelled(POOLS, QRELS, FIRST_2).effect({"t": OWL, "o": None})
     assert [(row.id, row.lost_relevant) for row in made.rows] == [
         ("trolls", ("t",)), ("owls", ("x",)),
     ]  # fmt: skip
@@ -57,7 +57,7 @@ def test_lost_relevant_chunks_come_first() -> None:
 
 
 def test_queries_without_labels_change_and_have_no_figures() -> None:
-    made = measure_effect(POOLS, {}, FIRST_2, {"o": None})
+    made = make_labelled(POOLS, {}, FIRST_2).effect({"o": None})
     (row,) = made.rows
     assert (row.before, row.after, made.before, made.labelled) == (None, None, None, 0)
     assert not made.loses_relevant
@@ -70,14 +70,14 @@ def test_what_the_user_may_not_see_has_no_effect() -> None:
     )
     barred = FIRST_2.with_values({"clearance.enabled": True})
     hidden = {"trolls": replace(TROLLS, hits=secret)}
-    assert measure_effect(hidden, QRELS, barred, {"o": None}).rows == ()
-    assert len(measure_effect(hidden, QRELS, barred, {"o": None}, User(3)).rows) == 1
+    assert make_labelled(hidden, QRELS, barred).effect({"o": None}).rows == ()
+    assert len(make_labelled(hidden, QRELS, barred, User(3)).effect({"o": None}).rows) == 1
 
 
 def test_nothing_changes_where_the_layer_is_off_or_the_rule_means_the_same() -> None:
     off = FIRST_2.with_values({"query_must.enabled": False})
-    assert measure_effect(POOLS, QRELS, off, {"o": None, "t": OWL}).rows == ()
-    assert measure_effect(POOLS, QRELS, FIRST_2, {"o": OWL, "elsewhere": None}).rows == ()
+    assert make_labelled(POOLS, QRELS, off).effect({"o": None, "t": OWL}).rows == ()
+    assert make_labelled(POOLS, QRELS, FIRST_2).effect({"o": OWL, "elsewhere": None}).rows == ()
 
 
 def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
@@ -87,13 +87,14 @@ def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
         {"query_must.pin": True, "cutoff.enabled": True, "cutoff.strategy": "fixed",
          "cutoff.max_results": 1}
     )  # fmt: skip
-    made = measure_effect({"q": behind}, {"q": {"o": 1}}, pins, {"o": '{"contain_none_of":["x"]}'})
+    labelled = make_labelled({"q": behind}, {"q": {"o": 1}}, pins)
+    made = labelled.effect({"o": '{"contain_none_of":["x"]}'})
     (row,) = made.rows
     assert (row.lost, row.lost_relevant, made.loses_relevant) == (("o",), ("o",), True)
 
 
 def test_the_document_is_plain() -> None:
-    made = document(measure_effect(POOLS, QRELS, FIRST_2, {"t": OWL}))
+    made = document(make_labelled(POOLS, QRELS, FIRST_2).effect({"t": OWL}))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     assert made["loses_relevant"]
     assert made["changed"][0]["lost_relevant"] == ["t"]

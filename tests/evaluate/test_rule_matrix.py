@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragfilter.evaluate.effect import measure_effect
+from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.rule_matrix import build_matrix, build_parts, document
 from ragfilter.layers import base, cutoff
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
@@ -270,7 +270,7 @@ def test_removing_a_rule_is_what_the_whole_replay_says(
     user = User(level)
     matrix = build_matrix(pools, qrels, chunks, chosen, user)
     for row in matrix.rules:
-        effect = measure_effect(pools, qrels, chosen, dict.fromkeys(row.chunk_ids), user)
+        effect = make_labelled(pools, qrels, chosen, user).effect(dict.fromkeys(row.chunk_ids))
         assert effect.before is not None
         assert effect.after is not None
         assert row.delta_f1 == pytest.approx(effect.after.f1 - effect.before.f1, abs=1e-9)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.cache import Judgements
@@ -16,7 +17,7 @@ from ragfilter.layers.quality import Quality
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session.pools import falls_short, keep, meet, reach, settle
+from ragfilter.ui.session.pools import falls_short, keep, reach, settle
 from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked
 
@@ -104,7 +105,7 @@ class Workbench:
     def press(self, pool: Pool, settings: Settings) -> Pool:
         """Press the button in a session that has drawn `pool`."""
         needs = replay(pool, settings).needs
-        return keep(ASKED, meet(ASKED, pool, needs, settings, PUBLIC, self), self)  # type: ignore[arg-type]
+        return keep(ASKED, complete(pool, needs, settings, self.backends(""), PUBLIC), self)  # type: ignore[arg-type]
 
     def now(self, settings: Settings) -> Result:
         """What a session sees after a redraw."""

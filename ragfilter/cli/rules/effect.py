@@ -17,7 +17,7 @@ from ragfilter.cli.options import SET_HELP, Filtering, Place, QrelsFile
 from ragfilter.errors import InputError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.effect import Effect, Labelled, document, make_labelled, measure_effect
+from ragfilter.evaluate.effect import Effect, Labelled, document, make_labelled
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.layers.clearance import viewer
@@ -142,7 +142,7 @@ def _effect_of(
         return None
     backends, show = parts.backends(bench, place.collection), parts.progress("queries")
     pools = run.gather_all(asked or known.labelled, settings, backends, user, progress=show)
-    return measure_effect(pools, known.qrels, settings, changes, user)
+    return make_labelled(pools, known.qrels, settings, user).effect(changes)
 
 
 def labels_of(

@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.model import Chunk, User
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import people
-from ragfilter.ui.session import state
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.resources import open_resources
 
 USER, OPERATOR = "User", "Operator"
@@ -76,7 +76,7 @@ def _draw_user() -> None:
 
 def _change_user() -> None:
     state.become(
-        User(st.session_state[LEVEL], state.departments(",".join(st.session_state[DEPARTMENTS])))
+        User(st.session_state[LEVEL], link.departments(",".join(st.session_state[DEPARTMENTS])))
     )
 
 

@@ -7,13 +7,13 @@ of settings lacks something, it stays a `Pending`, which the page offers as a bu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ragfilter.engine.complete import complete, joined, look_up, unfailed
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import Pending, Pool, Result, User
+from ragfilter.model import Pool, Result, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked, Reach
@@ -99,18 +99,6 @@ def settle(
         result = replay(pool, settings, user)
     pool = look_up(pool, result.needs, settings, backends, user)
     return keep(asked, pool, resources)
-
-
-def meet(
-    asked: Asked,
-    pool: Pool,
-    needs: Sequence[Pending],
-    settings: Settings,
-    user: User,
-    resources: Resources,
-) -> Pool:
-    """The pool with these needs met, because a button was pressed. It is not cached yet."""
-    return complete(pool, needs, settings, resources.backends(asked.collection), user)
 
 
 def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:

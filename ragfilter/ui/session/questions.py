@@ -14,6 +14,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Pool
@@ -95,7 +96,9 @@ def _meet(
     wanted = [need for need in replay(found, settings, user).needs if need.kind == wish.kind]
     if wanted:
         word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
-        work = partial(pools.meet, asked, found, wanted, settings, user, resources)
+        work = partial(
+            complete, found, wanted, settings, resources.backends(asked.collection), user
+        )
         try:
             with _waiting(place, word):
                 found = asking.wait(wish, work, resources.jobs)

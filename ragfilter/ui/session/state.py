@@ -205,11 +205,6 @@ def become(user: User) -> None:
     st.session_state.user = user
 
 
-def departments(text: str) -> tuple[str, ...]:
-    """The departments in ``ops, referee``, each once."""
-    return link.departments(text)
-
-
 def change(values: Mapping[str, Any]) -> None:
     """Change settings by dotted path. If the result is invalid, nothing changes and the page says
     why."""
