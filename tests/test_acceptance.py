@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,7 @@ def test_full_beats_the_best_fixed_k(bench: Workbench) -> None:
             {"monster-hill-giant", "monster-troll"},
             "monster-mammoth",
         ),
+        ("hill giant vs troll", {"monster-hill-giant", "monster-troll"}, "monster-mammoth"),
         ("Black Dragon vs Gold Dragon", {"monster-black-dragon", "monster-gold-dragon"}, None),
     ],
 )
@@ -102,6 +104,100 @@ def test_both_sides_of_a_comparison_stay(
     result = run(query, settings, bench.backends("demo"))
     assert kept <= {hit.id for hit in result.kept}
     assert dropped not in {hit.id for hit in result.kept}
+
+
+BEHOLDERS = {"monster-beholder", "monster-beholder-lair"}
+MONSTERS = {"category-monsters", "category-monster-book"}
+OWLBEARS = {"monster-owlbear", "monster-owlbear-lair"}
+
+
+@pytest.mark.parametrize(
+    ("query", "kept", "most"),
+    [
+        # A cliff, or the distance to the best, cuts what is not about them.
+        ("Tell me about beholders", {*BEHOLDERS, "monster-eye-tyrant"}, 4),
+        ("beholder", {*BEHOLDERS, "monster-eye-tyrant"}, 4),
+        ("What is a beholder?", BEHOLDERS, 4),
+        ("Tell me about owlbears", OWLBEARS, 4),
+        ("monsters", MONSTERS, 4),
+        ("Tell me about monsters", MONSTERS, 4),
+        # No cliff, and k holds no more.
+        ("Tell me about dragons", {"category-dragon", "monster-black-dragon"}, 5),
+        ("dragon", {"category-dragon", "monster-gold-dragon"}, 5),
+        ("abilities", {"character-abilities", "strength"}, 5),
+    ],
+)
+def test_adaptive_filtering_on_its_documents_questions(
+    bench: Workbench, query: str, kept: set[str], most: int
+) -> None:
+    settings = load(profile="adaptive-gap", environ={}).settings
+    result = run(query, settings, bench.backends("demo"))
+    ids = [hit.id for hit in result.kept]
+    assert kept <= {*ids}
+    assert 2 <= len(ids) <= most
+
+
+def test_broad_questions_keep_nothing_but_dragons(bench: Workbench) -> None:
+    settings = load(profile="adaptive-gap", environ={}).settings
+    relevant = {i for i, grade in demo.qrels()["monsters-04"].items() if grade > 0}
+    for query in ("Tell me about dragons", "dragon"):
+        ids = {hit.id for hit in run(query, settings, bench.backends("demo")).kept}
+        assert (len(ids), ids <= relevant) == (5, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "values"),
+    [
+        ("beholder", "cutoff.gap_threshold", (0.05, 0.1, 0.15)),
+        ("dragon", "cutoff.distance_offset", (0.3, 0.4, 0.5)),
+        ("abilities", "cutoff.max_results", (3, 5, 10)),
+    ],
+)
+def test_a_more_lenient_value_keeps_no_less(
+    bench: Workbench, query: str, path: str, values: tuple[float, ...]
+) -> None:
+    base = load(profile="adaptive-gap", environ={}).settings
+    kept = [
+        [hit.id for hit in run(query, base.with_values({path: v}), bench.backends("demo")).kept]
+        for v in values
+    ]
+    assert all(more[: len(less)] == less for less, more in pairwise(kept))
+    if path == "cutoff.max_results":
+        assert [len(ids) for ids in kept] == [3, 5, 10]
+
+
+def test_nothing_in_the_collection_is_about_lightsabers(
+    copy_demo: Callable[[], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["query", "What is a lightsaber?", "-c", "demo", "-p", "adaptive-gap", "--answer"]
+    assert main([*args, "--data-dir", str(copy_demo())]) == 0
+    # All five are within the best distance + 0.4, and the answer says that they do not hold it.
+    assert "may not" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("Tell me about beholders", BEHOLDERS),
+        ("beholder", BEHOLDERS),
+        ("What is a beholder?", BEHOLDERS),
+        ("Tell me about owlbears", OWLBEARS),
+        ("monsters", MONSTERS),
+        ("Tell me about monsters", {"category-monsters"}),
+        ("Tell me about dragons", {"category-dragon", "monster-black-dragon"}),
+        ("dragon", {"category-dragon", "monster-gold-dragon"}),
+        ("abilities", {"character-abilities"}),
+        ("What monster is more powerful, a hill giant or a troll?",
+         {"monster-hill-giant", "monster-troll"}),
+        ("hill giant vs troll", {"monster-hill-giant", "monster-troll"}),
+        ("Black Dragon vs Gold Dragon", {"monster-black-dragon", "monster-gold-dragon"}),
+    ],
+)  # fmt: skip
+def test_full_keeps_what_the_other_questions_of_the_sources_name(
+    bench: Workbench, query: str, kept: set[str]
+) -> None:
+    settings = load(profile="full", environ={}).settings
+    assert kept <= {hit.id for hit in run(query, settings, bench.backends("demo")).kept}
 
 
 def test_confidence_tells_demo_hits_apart(bench: Workbench) -> None:
