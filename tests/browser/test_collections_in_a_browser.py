@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,27 @@ def test_a_folder_of_markdown_is_indexed_from_the_page_and_asked(
     tab.keyed("question", "input").press("Enter")
     expect(tab.kept).to_contain_text("of 4 retrieved")
     expect(tab.cell(0, "title")).to_have_text("Trolls > Fire")
+
+
+def test_indexing_is_stopped_and_goes_on(open_tab: Callable[..., Any], tmp_path: Path) -> None:
+    tab = open_tab({"q": "Tell me about owlbears", "profile": "adaptive-gap"}).expect_kept(4)
+    many = tmp_path / "many.jsonl"
+    records = [{"id": f"n{i}", "text": f"Note {i} is about room {i % 97}."} for i in range(3000)]
+    many.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    tab.page.get_by_role("link", name="Collections").click()
+    box = tab.page.locator("[data-testid='stFileUploader'] input[type='file']")
+    expect(box).to_be_attached()
+    box.set_input_files(many)
+    name = tab.keyed("upload-name", "input")
+    name.fill("notes")
+    name.press("Enter")
+    expect(tab.keyed("index", "button")).to_be_enabled()
+    tab.click("index")
+    # The key of a job's button ends in the job's id. During a redraw, there may be two.
+    tab.page.locator("[class*='st-key-stop-'] button").first.click()
+    expect(tab.page.get_by_text("is stopped. What is embedded is kept.")).to_be_visible()
+    tab.page.locator("[class*='st-key-go-on-'] button").first.click()
+    expect(tab.page.get_by_text("holds 3,000 chunks")).to_be_visible()
 
 
 SECTIONS = {
