@@ -68,6 +68,10 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
         expect(accept).to_have_text(re.compile("Accept 21 rules"))
         expect(effect.first).to_contain_text("labelled question")
         expect(effect.locator(".rf-lost")).to_have_count(0)
+        # The proposals are seen before the button that accepts them.
+        shown = (tab.keyed("rules-work", ".stDataFrame").first, tab.keyed("suggest-all"))
+        tops = [box["y"] for each in shown if (box := each.bounding_box())]
+        assert width > 900 or tops == sorted(tops)
         tab.rest().click("suggest-accept")
         expect(tab.page.get_by_text("Saved: 21 rules")).to_be_visible()
         # An accepted family has nothing more to accept.
