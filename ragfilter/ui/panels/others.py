@@ -38,7 +38,7 @@ def prompt(result: Result) -> None:
 
 def rounds(result: Result) -> None:
     """Draw what another retrieval that excludes the chunks already seen would have brought."""
-    detail = next((t.detail for t in result.traces if t.layer == "query_must" and t.enabled), None)
+    detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
         html.draw(
             '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how many times a '
