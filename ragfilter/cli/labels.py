@@ -262,7 +262,7 @@ def propose(
                 questions.values(), standing, settings, backends, user, depth=depth
             )
         )  # fmt: skip
-        bill = llm_labels.bill(asked, backends, parts.prices(deployment))
+        bill = llm_labels.bill(asked, backends, bench.prices)
         parts.tell(bill.told)
         made, failed = 0, 0
         show = parts.progress("calls")
