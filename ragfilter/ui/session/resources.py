@@ -19,8 +19,8 @@ from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
+from ragfilter.shelf import Shelf
 from ragfilter.ui.session.scores import Remembering
-from ragfilter.ui.session.shelf import Shelf
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
