@@ -15,7 +15,7 @@ from ragfilter.report import Row
 from ragfilter.ui.curve import drag, tune
 from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
-from ragfilter.ui.look import hint, html, numbers, theme
+from ragfilter.ui.look import choice, hint, html, numbers, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
@@ -72,17 +72,8 @@ def _by_distance(result: Result) -> bool:
 
 
 def _choose_values(result: Result) -> None:
-    if not curve_points.reranked(cut_of(result)):
-        return
-    st.segmented_control(
-        "Values",
-        (BY_SCORE, BY_DISTANCE),
-        key="curve-values",
-        persist_state="session",
-        default=BY_SCORE,
-        required=True,
-        label_visibility="collapsed",
-    )
+    if curve_points.reranked(cut_of(result)):
+        choice.draw("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
 
 
 def _ranges(result: Result, points: curve_points.Points, last: int, by_distance: bool) -> None:
