@@ -6,7 +6,6 @@ Every layer declares its own phrase (`LayerSpec.plain`). This module adds the co
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -172,9 +171,5 @@ def _falls(result: Result) -> tuple[Fall, ...]:
     return tuple(
         Fall(name, words, tuple(ids))
         for name, reasons in found.items()
-        for words, ids in sorted(reasons.items(), key=_most)
+        for words, ids in sorted(reasons.items(), key=lambda reason: -len(reason[1]))
     )
-
-
-def _most(reason: tuple[str, Sequence[str]]) -> int:
-    return -len(reason[1])
