@@ -22,9 +22,10 @@ from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
 from ragfilter.evaluate import beir, labels
-from ragfilter.evaluate.crossval import assign_folds, held_out, pick
+from ragfilter.evaluate.crossval import assign_folds, pick
 from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.sweep import prefixes, sweep
+from ragfilter.evaluate.target import Target
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
@@ -133,7 +134,7 @@ def main(folder: Path, *, rerank: bool) -> None:
     for i in np.argsort(-grid.mean(axis=0))[:6]:
         print(line(names[i], grid[:, i]))
     demo, n = f1[0][:, first:], kept[0][:, first:]
-    chosen = held_out(demo, assign_folds(len(demo), 5))
+    chosen = Target().held_out({"f1": demo}, assign_folds(len(demo), 5))
     print(
         f"demo, five folds: F1 {pick(demo, chosen).mean():.3f}, kept {pick(n, chosen).mean():.1f}"
     )

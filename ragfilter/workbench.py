@@ -35,6 +35,7 @@ from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
     from ragfilter.answer.kept import Answers
+    from ragfilter.answer.stream import Prices
     from ragfilter.filter import Filter
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
@@ -91,6 +92,15 @@ class Workbench:
         from ragfilter.answer.kept import Answers
 
         return Answers(self.texts, "" if self.chat is None else self.chat.endpoint)
+
+    @property
+    def prices(self) -> Prices | None:
+        """Token prices, None if none are set."""
+        from ragfilter.answer.stream import Prices
+
+        where = self.deployment
+        given = Prices(where.price_prompt, where.price_completion, where.currency)
+        return given if given.prompt or given.completion else None
 
     @property
     def labels(self) -> LabelBook:

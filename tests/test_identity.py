@@ -270,7 +270,7 @@ def test_settings_and_profiles_know_no_user() -> None:
     paths = [info.path for info in fields()]
     assert [path for path in paths if path.startswith("clearance.")] == ["clearance.enabled"]
     for profile in PROFILES:
-        written = tomllib.loads(config.to_toml(link.base(profile), profile))
+        written = tomllib.loads(config.to_toml(config.of_profile(profile), profile))
         assert set(written.get("clearance", {})) <= {"enabled"}
 
 

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 # Each part may import itself and the parts named here. Third-party imports are not restricted.
 GROUND = {
     "errors", "extras", "files", "model", "protocols", "text", "deadline", "database",
-    "settings.field", "toml_files",
+    "settings.field", "shelf", "toml_files",
 }  # fmt: skip
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
@@ -27,6 +27,7 @@ ALLOWED = {
     "toml_files": {"errors"},
     "text": set(),
     "deadline": set(),
+    "shelf": set(),
     "database": {"errors", "extras", "text"},
     "model": {"errors", "text"},
     "protocols": {"model"},

@@ -29,6 +29,7 @@ from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.report.forecast import preview_expansion
@@ -63,12 +64,12 @@ def made_as_the_user(result: Result) -> str:
     """Everything that is shown or saved as the user, without times."""
     view = as_user(result)
     shown = report.rows(result)
-    points = curve_points.place(view, shown, curve_points.cut_of(view))
+    points = curve_points.place(view, shown, cut_of(view))
     told = (
         exports(result),
         query_text(result, profile="full", every=True),
         repr(points),
-        repr(curve_points.around_cut(view, points, curve_points.cut_of(view))),
+        repr(curve_points.around_cut(view, points, cut_of(view))),
         repr([(need.kind, need.chunk_ids, need.why) for need in result.needs]),
     )
     return TIMES.sub("", "\n".join(told))

@@ -25,8 +25,7 @@ from ragfilter.publish.html import Origin
 from ragfilter.publish.question import Called
 from ragfilter.publish.told import Told
 from ragfilter.report.contrast import contrast, reason
-from ragfilter.settings.config import Given, merge
-from ragfilter.settings.profiles import profile
+from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.evaluate.measured import Measured
@@ -42,7 +41,7 @@ ZERO, ONE = Interval(0.0, 0.0, 0.0), Interval(1.0, 1.0, 1.0)
 
 def settings(name: str, **values: Any) -> Settings:
     paths = {key.replace("__", "."): value for key, value in values.items()}
-    return merge([Given(name, profile(name).values), Given("test", paths)])[0]
+    return of_profile(name, Given("test", paths))
 
 
 GAP = settings("adaptive-gap", clearance__enabled=True)

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.look import theme
+from ragfilter.ui.look.ink import Ink
 
 CONFIG = tomllib.loads(
     (Path(__file__).resolve().parents[1] / ".streamlit" / "config.toml").read_text("utf-8")

@@ -188,11 +188,10 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
 
 def document(done: Done) -> dict[str, Any]:
     """The document of `index --json`."""
-    refused = [{"message": each.message, "remedy": each.remedy} for each in done.refused]
     return asdict(done.report) | {
         "seconds": round(done.report.seconds, 3),
         "left_out": done.left_out,
-        "refused": refused,
+        "refused": [asdict(each) for each in done.refused],
     }
 
 

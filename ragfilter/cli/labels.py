@@ -16,7 +16,6 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import Json, Place, Viewing, in_words
 from ragfilter.errors import InputError
 from ragfilter.evaluate import beir
-from ragfilter.evaluate.agreement import Agreement
 from ragfilter.evaluate.measuring import visible
 from ragfilter.text.numbers import counted
 
@@ -152,7 +151,7 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
             "sets": sets,
             "labels": [_label(each) for each in seen],
             "conflicts": [[_label(each) for each in pair] for pair in parted],
-            "llm": _agreement(agreed),
+            "llm": asdict(agreed),
         }
         parts.emit(parts.dumps(document))
         return
@@ -263,7 +262,7 @@ def propose(
                 questions.values(), standing, settings, backends, user, depth=depth
             )
         )  # fmt: skip
-        bill = llm_labels.bill(asked, backends, parts.prices(deployment))
+        bill = llm_labels.bill(asked, backends, bench.prices)
         parts.tell(bill.told)
         made, failed = 0, 0
         show = parts.progress("calls")
@@ -278,7 +277,7 @@ def propose(
             if as_json:
                 document = place.head(backends.incomplete) | {"set": name, "asked": yes}
                 document |= asdict(bill) | {"labels": made, "failed": failed}
-                parts.emit(parts.dumps(document | {"llm": _agreement(agreed)}))
+                parts.emit(parts.dumps(document | {"llm": asdict(agreed)}))
             elif yes:
                 lost = f", {counted(failed, 'call')} failed" if failed else ""
                 parts.emit(f"{collection}: {counted(made, 'label')}{lost}. {agreed.told}\n")
@@ -293,10 +292,6 @@ def propose(
                 made += llm_labels.keep(each, bench.labels, collection, backends)
                 failed += bool(each.error)
                 show(place_, bill.calls + bill.remembered)
-
-
-def _agreement(agreed: Agreement) -> dict[str, Any]:
-    return {"pairs": agreed.pairs, "agreed": agreed.agreed, "kappa": agreed.kappa}
 
 
 def _label(label: Label) -> dict[str, Any]:

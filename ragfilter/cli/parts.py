@@ -17,7 +17,7 @@ import typer
 from ragfilter.answer import context
 from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
-from ragfilter.answer.stream import Answer, Prices
+from ragfilter.answer.stream import Answer
 from ragfilter.engine import retrieve as gather
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, InputError, SettingsError
@@ -33,7 +33,6 @@ from ragfilter.text.characters import whole
 from ragfilter.text.pace import Pace, in_words
 
 if TYPE_CHECKING:
-    from ragfilter.settings.deployment import Deployment
     from ragfilter.stores.chroma.store import CollectionInfo
     from ragfilter.workbench import Workbench
 
@@ -163,10 +162,9 @@ def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
 
 
 def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
-    where = bench.deployment
     packed = context.pack(result.kept, result.settings)
     name = bench.chat.name if bench.chat else ""
-    known = bench.answers.get(result.query, packed, name, prices(where))
+    known = bench.answers.get(result.query, packed, name, bench.prices)
     if known is not None:
         return known, packed
     made = answer.answer(
@@ -174,17 +172,11 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
         packed,
         bench.chat,
         bench.embedder,
-        timeout_s=where.answer_timeout_s,
-        prices=prices(where),
+        timeout_s=bench.deployment.answer_timeout_s,
+        prices=bench.prices,
     )
     bench.answers.put(made)
     return made, packed
-
-
-def prices(where: Deployment) -> Prices | None:
-    """Token prices, None if none are set."""
-    given = Prices(where.price_prompt, where.price_completion, where.currency)
-    return given if given.prompt or given.completion else None
 
 
 def state(info: CollectionInfo) -> str:

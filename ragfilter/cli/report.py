@@ -57,7 +57,7 @@ def query(
     loaded, user = filtering.load(), filtering.user
     with place.open("report") as bench:
         backends = parts.backends(bench, place.collection)
-        prices = parts.prices(bench.deployment)
+        prices = bench.prices
         result = seen(parts.ask(text, loaded, backends, user))
         origin = _of_result(result, backends)
 
@@ -97,13 +97,12 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     with parts.open_for(data_dir, "report") as bench:
         found = bench.runs.get(number)
         records = records_of(found, bench.runs)
-        prices = parts.prices(bench.deployment)
     if not records:
         raise InputError(
             f"Run {number} has no measured query yet.",
             remedy="Continue it with the same `ragfilter runs new` command.",
         )
-    _write(measured.of_run(found, records, prices), out)
+    _write(measured.of_run(found, records, bench.prices), out)
 
 
 @command(report)
@@ -116,7 +115,6 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
     with parts.open_for(data_dir, "report") as bench:
         runs = [bench.runs.get(number) for number in (run, other)]
         records = [records_of(each, bench.runs) for each in runs]
-        prices = parts.prices(bench.deployment)
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
     if not made.paired.queries:
         raise InputError(
@@ -126,7 +124,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
     first, second = (
         Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
     )
-    _write(measured.of_duel(made, (first, second), runs, prices), out)
+    _write(measured.of_duel(made, (first, second), runs, bench.prices), out)
 
 
 def _of_result(result: Result, backends: Backends) -> Origin:

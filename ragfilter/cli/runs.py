@@ -236,7 +236,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     notes += filter(None, (told.left_out(records, named), fell_back))
     plan = run.plan
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
-    prices = parts.prices(bench.deployment)
+    prices = bench.prices
     document = head(run) | {
         "rows": rows_document(rows, prices),
         "layers": [

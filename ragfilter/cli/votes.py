@@ -5,6 +5,7 @@ Source: docs/design.md#preferences.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
@@ -40,19 +41,10 @@ def _document(vote: Vote) -> dict[str, Any]:
     return {
         "query": vote.query,
         "choice": vote.choice,
-        "first": _side(vote.first),
-        "second": _side(vote.second),
+        "first": asdict(vote.first),
+        "second": asdict(vote.second),
         "who": vote.who,
         "at": vote.at.isoformat(timespec="seconds"),
-    }
-
-
-def _side(side: Answered) -> dict[str, Any]:
-    return {
-        "profile": side.profile,
-        "settings": dict(side.settings),
-        "chunks": list(side.chunks),
-        "model": side.model,
     }
 
 

@@ -100,8 +100,7 @@ def wording(result: Result, chunk_id: str) -> Wording | None:
     holds what the rule forbids.
     """
     hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
-    rules = next((t for t in result.traces if t.layer == "query_must"), None)
-    decisions = () if rules is None else rules.decisions
+    decisions = result.trace("query_must").decisions
     dropped = any(d.chunk_id == chunk_id and d.outcome == "dropped" for d in decisions)
     if hit is None or not dropped or not hit.chunk.rule or not result.user.sees(hit.chunk):
         return None

@@ -65,14 +65,6 @@ def choose(table: Table) -> int:
     return int(np.argmax(means >= means.max() - EPSILON))
 
 
-def held_out(table: Table, folds: Choice) -> Choice:
-    """For each query, the candidate that is best on the queries of the other folds."""
-    chosen = np.empty(len(folds), dtype=np.intp)
-    for fold in np.unique(folds):
-        chosen[folds == fold] = choose(table[folds != fold])
-    return chosen
-
-
 def pick(table: Table, chosen: Choice) -> Table:
     """The score of each query with the candidate chosen for it."""
     return np.take_along_axis(table, chosen[:, None], axis=1)[:, 0]

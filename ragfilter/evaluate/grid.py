@@ -19,9 +19,9 @@ from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.sweep import ALL, FIGURES
-from ragfilter.layers.cutoff import Cutoff
+from ragfilter.layers.cutoff import Cutoff, cut_of
 from ragfilter.layers.strategies.base import EPSILON
-from ragfilter.model import PUBLIC, CutoffDetail, Pool, User
+from ragfilter.model import PUBLIC, Pool, User
 from ragfilter.report.summary import NO_BUDGET
 from ragfilter.settings.schema import Settings
 
@@ -109,10 +109,8 @@ def _ranking(
     query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User
 ) -> Ranking:
     result = replay(pool, base, user)
-    trace = result.trace("cutoff")
-    detail = trace.detail
-    ids = detail.ids if isinstance(detail, CutoffDetail) else ()
-    values = detail.values if isinstance(detail, CutoffDetail) else ()
+    trace, detail = result.trace("cutoff"), cut_of(result)
+    ids, values = (detail.ids, detail.values) if detail else ((), ())
     stays = {hit.id: fits([hit], NO_BUDGET)[1] for hit in result.kept}
     relevant = sum(grade > 0 for grade in labels.values())
     kept = np.cumsum([0, *(i in stays for i in ids)]).astype(np.float64)

@@ -24,11 +24,11 @@ from ragfilter.extras import extra
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.cutoff import cut
+from ragfilter.layers.cutoff import cut, cut_of
 from ragfilter.layers.features import FEATURES, SCORED, Floats, features
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import SHARES, labels_for
-from ragfilter.model import CutoffDetail, Pool, User
+from ragfilter.model import Pool, User
 from ragfilter.report.summary import NO_BUDGET
 from ragfilter.settings.schema import Settings
 
@@ -207,8 +207,8 @@ def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: Use
     """The input of the cutoff of `settings`, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     result = replay(pool, base, user)
-    trace = result.trace("cutoff")
-    ids = trace.detail.ids[:DEPTH] if isinstance(trace.detail, CutoffDetail) else ()
+    trace, detail = result.trace("cutoff"), cut_of(result)
+    ids = detail.ids[:DEPTH] if detail else ()
     hits = {hit.id: hit for hit in result.hits}
     inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
     relevant = relevant_of(labels)

@@ -25,6 +25,7 @@ from ragfilter.judge.prompts import Variant
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import Judge
 from ragfilter.model import PUBLIC, User
+from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
 from ragfilter.text import numbers
@@ -144,7 +145,6 @@ def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = N
     sent = sum(ready.tokens for ready in new)
     answers = [[{"chunk_id": i, "action": "EXPAND_1"} for i in ready.asked] for ready in new]
     written = sum(estimate(json.dumps({"decisions": answer})) for answer in answers)
-    cost = None if prices is None else (sent * prices.prompt + written * prices.completion) / 1e6
     return Bill(
         questions=len(asked),
         chunks=sum(len(ready.asked) for ready in prompts),
@@ -152,7 +152,7 @@ def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = N
         remembered=len(prompts) - len(new),
         prompt_tokens=sent,
         completion_tokens=written,
-        cost=cost,
+        cost=None if prices is None else prices.of(Usage(sent, written)),
         currency="" if prices is None else prices.currency,
     )
 

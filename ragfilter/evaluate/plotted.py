@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.evaluate.crossval import Table, assign_folds, choose, held_out, pick
+from ragfilter.evaluate.crossval import Table, assign_folds, choose, pick
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import FOLDS, f_measure, or_nothing, picked, prefixes
+from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.variants import IN_FORCE
 
 DEEP = 30
@@ -96,7 +97,7 @@ def best_distance(records: Sequence[QueryRecord]) -> BestDistance | None:
     thresholds = np.quantile(distances, np.linspace(0, 1, THRESHOLDS), method="nearest")
     last = _last_up_to(records, thresholds)
     f1 = np.take_along_axis(or_nothing(records)["f1"], last, axis=1)
-    honest = pick(f1, held_out(f1, assign_folds(len(records), FOLDS)))
+    honest = pick(f1, Target().held_out({"f1": f1}, assign_folds(len(records), FOLDS)))
     return BestDistance(float(thresholds[choose(f1)]), float(honest.mean()))
 
 

@@ -6,7 +6,7 @@ The page and the command line start and read runs through this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
@@ -18,8 +18,7 @@ from ragfilter.evaluate.records import QueryRecord, document, read
 from ragfilter.evaluate.variants import Variant, profiles_version, variants
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
-from ragfilter.settings.config import Given, merge
-from ragfilter.settings.profiles import profile
+from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 
@@ -40,13 +39,12 @@ def plan(
     user: User,
 ) -> Plan:
     """The plan of a run over these labels. Raises StoreError."""
-    base = base_of(profile_name)
     collection = backends.collection
     return Plan(
         collection=collection.name,
         query_set=query_set,
         profile=profile_name,
-        changes=settings.changed_from(base),
+        changes=settings.changed_from(of_profile(profile_name)),
         viewer=viewer(user, settings),
         collection_version=collection.version,
         labels_version=labels_version(labels),
@@ -121,13 +119,4 @@ def variants_of(run: Run) -> tuple[Variant, ...]:
 
 def settings_of(run: Run) -> Settings:
     """The run's own settings. Raises SettingsError if they are no longer valid."""
-    return _settings(run.plan.profile, run.plan.changes)
-
-
-def base_of(profile_name: str) -> Settings:
-    """The profile's own settings."""
-    return _settings(profile_name, {})
-
-
-def _settings(name: str, changes: Mapping[str, Any]) -> Settings:
-    return merge([Given(f"profile {name}", profile(name).values), Given("the run", changes)])[0]
+    return of_profile(run.plan.profile, Given("the run", run.plan.changes))

@@ -28,11 +28,11 @@ from ragfilter.evaluate.crossval import (
     bootstrap,
     bootstrap_each,
     choose,
-    held_out,
     pick,
 )
 from ragfilter.evaluate.records import Kept, QueryRecord
 from ragfilter.evaluate.sweep import DEEPEST
+from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
 from ragfilter.layers.cutoff import origin
 
@@ -90,7 +90,7 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
     ranked = prefixes(records)
     if len(records) > 1:
         folds = assign_folds(len(records), FOLDS)
-        chosen = held_out(ranked["f1"], folds)
+        chosen = Target().held_out(ranked, folds)
         k = 1 + choose(ranked["f1"])
         about = f"{k} over all queries; each is measured with the k that is best on the others"
         rows.insert(2, _row(FIXED, "plain", picked(ranked, chosen), about))
@@ -167,8 +167,9 @@ def prefixes(records: Sequence[QueryRecord]) -> Figures:
 def over_fixed_k(records: Sequence[QueryRecord]) -> Interval:
     """The gain in F1 of the run's settings over the best fixed k, for at least two queries; each is
     measured with the k that is best on the other folds."""
-    ranked = prefixes(records)["f1"]
-    fixed = pick(ranked, held_out(ranked, assign_folds(len(records), FOLDS)))
+    ranked = prefixes(records)
+    chosen = Target().held_out(ranked, assign_folds(len(records), FOLDS))
+    fixed = pick(ranked["f1"], chosen)
     return bootstrap(figures_of(records, IN_FORCE)["f1"] - fixed)
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
-from ragfilter.settings.config import Given, merge
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
@@ -64,14 +64,14 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
 
 def unmeasured() -> str:
     """The profiles without a row of their own, in words."""
-    names = [p.name for p in PROFILES.values() if merge([Given(p.name, p.values)])[0].judge.enabled]
+    names = [name for name in PROFILES if of_profile(name).judge.enabled]
     return f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
 
 
 @cache
 def profiles_version() -> str:
     """A hash that changes with any value of any profile."""
-    values = [merge([Given(p.name, p.values)])[0].model_dump_json() for p in PROFILES.values()]
+    values = [of_profile(name).model_dump_json() for name in PROFILES]
     return blake2b("".join(values).encode(), digest_size=6).hexdigest()
 
 
@@ -101,10 +101,10 @@ def _profiles(settings: Settings) -> list[Variant]:
             path: settings.get(path) for path in ("quality.reranker", "quality.reranker_model")
         }
     made = []
-    for profile in PROFILES.values():
-        own = merge([Given(profile.name, profile.values)])[0]
+    for profile in PROFILES:
+        own = of_profile(profile)
         if not own.judge.enabled:
             # The plain search with the current k already has this name.
-            name = "profile unfiltered" if profile.name == UNFILTERED else profile.name
+            name = "profile unfiltered" if profile == UNFILTERED else profile
             made.append(Variant(name, "profile", own.with_values(same)))
     return made

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.model import Judgement
 from ragfilter.protocols import Texts
+from ragfilter.shelf import Shelf
 
 SIZE = 256
 REMEMBERED_CALLS = 20
@@ -34,16 +35,14 @@ class Judgements:
     goes first. `texts` stores those of the endpoint `endpoint` beyond the process."""
 
     def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
-        self._size = size
         self._texts = texts
         self._endpoint = endpoint
-        self._kept: OrderedDict[tuple[str, str], Judgement] = OrderedDict()
+        self._kept: Shelf[Judgement] = Shelf(size)
         self._ms: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        with self._lock:
-            return len(self._kept)
+        return len(self._kept)
 
     def __contains__(self, key: tuple[str, str]) -> bool:
         return self.get(*key) is not None
@@ -51,20 +50,16 @@ class Judgements:
     def get(self, model: str, prompt_key: str) -> Judgement | None:
         """The model's cached answer, marked as cached; None if there is none (any more)."""
         key = (model, prompt_key)
-        with self._lock:
-            judgement = self._kept.get(key)
-        if judgement is None:
-            judgement = self._read(model, prompt_key)
+        judgement = self._kept.get(key) or self._read(*key)
         if judgement is None:
             return None
-        self._keep(judgement)
-        return replace(judgement, cached=True)
+        return replace(self._kept.put(key, judgement), cached=True)
 
     def put(self, judgement: Judgement) -> None:
         """Cache an answer, unless it has an error."""
         if judgement.error:
             return
-        self._keep(judgement)
+        self._kept.put((judgement.model, judgement.prompt_key), judgement)
         with self._lock:
             times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
             times.append(judgement.ms)
@@ -75,14 +70,6 @@ class Judgements:
         with self._lock:
             times = self._ms.get(model)
             return median(times) if times else None
-
-    def _keep(self, judgement: Judgement) -> None:
-        key = (judgement.model, judgement.prompt_key)
-        with self._lock:
-            self._kept[key] = judgement
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
 
     def _read(self, model: str, prompt_key: str) -> Judgement | None:
         text = self._texts.get(self._key(model, prompt_key)) if self._texts else None

@@ -212,13 +212,19 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
     return replace(wish, kept=kept, reason=wish.reason + note, raised=raised)
 
 
+def cut_of(result: Result) -> CutoffDetail | None:
+    """The details of the cutoff, None if it is off or had nothing to cut."""
+    detail = result.trace("cutoff").detail
+    return detail if isinstance(detail, CutoffDetail) and detail.ids else None
+
+
 def acting(result: Result) -> Settings:
     """The settings with the strategy that cut: another stands in for one that lacks a background,
     scores or a calibration."""
-    for trace in result.traces:
-        if trace.layer == "cutoff" and isinstance(trace.detail, CutoffDetail) and trace.detail.ids:
-            return result.settings.with_values({"cutoff.strategy": trace.detail.cut.strategy})
-    return result.settings
+    detail = cut_of(result)
+    if detail is None:
+        return result.settings
+    return result.settings.with_values({"cutoff.strategy": detail.cut.strategy})
 
 
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:

@@ -12,7 +12,7 @@ from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds, 
 from ragfilter.report.judged import judge_document
 from ragfilter.report.rows import Row, rows, seen, visible
 from ragfilter.report.rows import references as refs_of
-from ragfilter.report.summary import max_security_level, tokens, trace_of
+from ragfilter.report.summary import max_security_level, tokens
 
 
 def document(
@@ -97,10 +97,10 @@ def _layer_document(trace: LayerTrace) -> dict[str, Any]:
 
 
 def _cutoff_document(result: Result) -> dict[str, Any] | None:
-    trace = trace_of(result, "cutoff")
-    if trace is None or not isinstance(trace.detail, CutoffDetail):
+    detail = result.trace("cutoff").detail
+    if not isinstance(detail, CutoffDetail):
         return None
-    cut = trace.detail.cut
+    cut = detail.cut
     return {
         "strategy": cut.strategy,
         "cliff_after_rank": cut.cliff_after_rank,
@@ -108,14 +108,14 @@ def _cutoff_document(result: Result) -> dict[str, Any] | None:
         "limit": cut.limit,
         "kept": cut.kept,
         "reason": cut.reason,
-        "values": trace.detail.value_name,
+        "values": detail.value_name,
         "gaps": [gap.size for gap in cut.gaps],
     }
 
 
 def _rounds_document(result: Result) -> list[dict[str, int]]:
-    trace = trace_of(result, "query_must")
-    if trace is None or not isinstance(trace.detail, Rounds):
+    detail = result.trace("query_must").detail
+    if not isinstance(detail, Rounds):
         return []
     return [
         {
@@ -124,15 +124,13 @@ def _rounds_document(result: Result) -> list[dict[str, int]]:
             "excluded": len(r.excluded),
             "kept": len(r.kept),
         }
-        for r in trace.detail.rounds
+        for r in detail.rounds
     ]
 
 
 def _widening_document(result: Result) -> list[dict[str, Any]]:
-    trace = trace_of(result, "quality")
-    if trace is None or not isinstance(trace.detail, Widening):
-        return []
-    return [asdict(tried) for tried in trace.detail.widths]
+    detail = result.trace("quality").detail
+    return [asdict(tried) for tried in detail.widths] if isinstance(detail, Widening) else []
 
 
 def _entity_names(result: Result) -> list[str]:

@@ -16,6 +16,7 @@ from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import question
 from ragfilter.model import PUBLIC, Chunk, Result, User
+from ragfilter.protocols import Usage
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate
@@ -59,9 +60,6 @@ def forecast(
     assert ready is not None
     answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in ready.asked]
     sent, written = ready.tokens, estimate(json.dumps({"decisions": answer}))
-    cost = None
-    if prices is not None:
-        cost = (sent * prices.prompt + written * prices.completion) / 1e6
     known, usual = False, None
     if judgements is not None:
         known, usual = (model, ready.key) in judgements, judgements.usual_ms(model)
@@ -71,7 +69,7 @@ def forecast(
         prompt_version=ready.version,
         prompt_tokens=sent,
         completion_tokens=written,
-        cost=cost,
+        cost=None if prices is None else prices.of(Usage(sent, written)),
         at_most_ms=result.settings.judge.timeout_ms,
         usual_ms=usual,
         remembered=known,

@@ -13,7 +13,6 @@ from ragfilter.judge import call
 from ragfilter.judge.call import JudgeStats
 from ragfilter.model import Brought, JudgeDetail, Outcome, Result
 from ragfilter.report.rows import seen, visible
-from ragfilter.report.summary import trace_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ def waits_for_judge(result: Result) -> bool:
 
 def judge_stats(result: Result) -> JudgeStats | None:
     """The judge's figures; None if it is off, had nothing to judge, or has not been asked yet."""
-    trace = trace_of(result, "judge")
-    if trace is None or not trace.enabled or not trace.n_in or waits_for_judge(result):
+    trace = result.trace("judge")
+    if not trace.enabled or not trace.n_in or waits_for_judge(result):
         return None
     if result.judgement is None and not trace.count("fallback"):
         return None
@@ -79,8 +78,8 @@ def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictR
     """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
     # Reasons contain ranks, which would reveal hidden chunks before them.
     result = seen(result, as_operator=as_operator)
-    trace = trace_of(result, "judge")
-    if trace is None or not trace.enabled:
+    trace = result.trace("judge")
+    if not trace.enabled:
         return ()
     said = _said(result)
     hits = {hit.id: hit for hit in result.hits}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ragfilter.judge.call import width
-from ragfilter.layers.cutoff import acting, cut_hits
+from ragfilter.layers.cutoff import acting, cut_hits, cut_of
 from ragfilter.layers.diversity import Diversity
 from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, JudgeDetail, LayerTrace, Result
@@ -197,7 +197,7 @@ def _judge(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[L
 def first_step(result: Result) -> float | None:
     """The size of the first step, if it is the tallest and would be the cliff if it were not
     skipped."""
-    detail = next((t.detail for t in result.traces if isinstance(t.detail, CutoffDetail)), None)
+    detail = cut_of(result)
     cutoff = result.settings.cutoff
     if detail is None or not cutoff.skip_first or detail.cut.strategy != "gap":
         return None

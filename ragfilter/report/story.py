@@ -6,14 +6,14 @@ Every layer declares its own phrase (`LayerSpec.plain`). This module adds the co
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from ragfilter.engine.replay import unfiltered
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import CutoffDetail, LayerName, Result
+from ragfilter.model import LayerName, Result
 from ragfilter.report.rows import seen
 from ragfilter.report.summary import tokens
 from ragfilter.text import numbers
@@ -112,10 +112,10 @@ def sentences(
 def cutting(result: Result) -> str:
     """What the cutoff's phrase means, for the strategy that cut; empty if it dropped nothing or its
     phrase is clear."""
-    trace = next((t for t in result.traces if t.layer == "cutoff" and t.count("dropped")), None)
-    if trace is None or not isinstance(trace.detail, CutoffDetail):
+    detail = cut_of(result)
+    if detail is None or not result.trace("cutoff").count("dropped"):
         return ""
-    cut = trace.detail.cut
+    cut = detail.cut
     spec = strategy(cut.strategy)
     if cut.cliff_after_rank is not None:
         where = re.split("[;.(]", spec.about)[0].strip()
@@ -171,9 +171,5 @@ def _falls(result: Result) -> tuple[Fall, ...]:
     return tuple(
         Fall(name, words, tuple(ids))
         for name, reasons in found.items()
-        for words, ids in sorted(reasons.items(), key=_most)
+        for words, ids in sorted(reasons.items(), key=lambda reason: -len(reason[1]))
     )
-
-
-def _most(reason: tuple[str, Sequence[str]]) -> int:
-    return -len(reason[1])

@@ -94,10 +94,8 @@ def max_security_level(result: Result) -> int | None:
 
 
 def _strategies(result: Result) -> tuple[tuple[str, int], ...]:
-    trace = trace_of(result, "cutoff")
-    if trace is None or not isinstance(trace.detail, CutoffDetail):
-        return ()
-    if trace.detail.value_name == PLACE:
+    trace = result.trace("cutoff")
+    if not isinstance(trace.detail, CutoffDetail) or trace.detail.value_name == PLACE:
         return ()
     cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=trace.count("pinned"))
     return tuple((made.strategy, made.kept) for made in cuts)
@@ -115,8 +113,3 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
     if not trace.n_in:
         return "nothing came in"
     return layer(trace.layer).line(trace, result)
-
-
-def trace_of(result: Result, name: LayerName) -> LayerTrace | None:
-    """The layer's trace, None if it did not run."""
-    return next((trace for trace in result.traces if trace.layer == name), None)

@@ -128,6 +128,11 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
         raise _refusal(error, values, origins) from None
 
 
+def of_profile(name: str, *more: Given) -> Settings:
+    """The profile's settings with those of `more`. Raises SettingsError."""
+    return merge([Given(f"profile {name}", profiles.profile(name).values), *more])[0]
+
+
 def read_toml(path: Path) -> tuple[Given, str | None]:
     """The values of a settings file, and the profile it names. Raises SettingsError."""
     with _refusing():
@@ -240,9 +245,8 @@ def variable(path: str) -> str:
 
 def to_toml(settings: Settings, profile: str) -> str:
     """A settings file that reproduces `settings`: the profile, and what differs from it."""
-    base, _ = merge([Given("profile", profiles.profile(profile).values)])
     tree: dict[str, Any] = {"profile": profile}
-    for path, value in settings.changed_from(base).items():
+    for path, value in settings.changed_from(of_profile(profile)).items():
         section, _, name = path.partition(".")
         tree.setdefault(section, {})[name] = json.loads(value) if field(path).table else value
     with extra("app"):

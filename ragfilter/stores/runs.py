@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -164,18 +164,9 @@ def _unfinished(rows: Iterable[sa.Row[Any]]) -> Run | None:
 
 def _row(plan: Plan) -> dict[str, Any]:
     user = plan.viewer
-    return {
-        "collection": plan.collection,
-        "query_set": plan.query_set,
-        "profile": plan.profile,
+    return asdict(plan) | {
         "changes": json.dumps(dict(plan.changes), sort_keys=True),
         "viewer": json.dumps([user.level, sorted(user.departments), user.unrestricted]),
-        "collection_version": plan.collection_version,
-        "labels_version": plan.labels_version,
-        "model": plan.model,
-        "space": plan.space,
-        "queries": plan.queries,
-        "profiles": plan.profiles,
     }
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as resample
 
-from ragfilter.evaluate.crossval import assign_folds, bootstrap, choose, held_out, pick
+from ragfilter.evaluate.crossval import assign_folds, bootstrap, choose, pick
+from ragfilter.evaluate.target import Target
 
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
 
@@ -40,7 +41,7 @@ def test_the_first_of_equal_candidates_is_chosen() -> None:
 
 def test_a_query_is_measured_with_what_the_others_chose() -> None:
     # Without the first two the second candidate is best (0.5 against 0), and the other way round.
-    chosen = held_out(TABLE, np.array([0, 0, 1, 1]))
+    chosen = Target().held_out({"f1": TABLE}, np.array([0, 0, 1, 1]))
     assert chosen.tolist() == [1, 1, 0, 0]
     assert pick(TABLE, chosen).tolist() == [0.5, 0.5, 0.0, 0.0]
     # In-sample each candidate alone would show 0.45 or 0.5; held out it is 0.25.

@@ -9,8 +9,9 @@ import pytest
 
 from ragfilter.evaluate.matching import duel, find
 from ragfilter.evaluate.records import Curve, Kept, QueryRecord
-from ragfilter.evaluate.runs import base_of, variants_of
+from ragfilter.evaluate.runs import variants_of
 from ragfilter.model import PUBLIC, User
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 
@@ -25,8 +26,8 @@ def record(name: str, relevant: int, **kept: tuple[int, int]) -> QueryRecord:
     return QueryRecord(name, f"text of {name}", relevant, 1.0, 0, CURVE, counts)
 
 
-FULL = base_of("full")
-GAP = base_of("adaptive-gap").with_values({"clearance.enabled": True})
+FULL = of_profile("full")
+GAP = of_profile("adaptive-gap").with_values({"clearance.enabled": True})
 
 
 @pytest.mark.parametrize("settings", [FULL, GAP, FULL.with_values({"cutoff.strategy": "otsu"})])

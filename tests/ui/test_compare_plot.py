@@ -6,9 +6,9 @@ import plotly.graph_objects as go
 import pytest
 
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate.runs import base_of
 from ragfilter.model import Chunk, Hit, Pool, Result
 from ragfilter.report.contrast import contrast
+from ragfilter.settings.config import of_profile
 from ragfilter.ui.compare import plot
 
 DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63)
@@ -20,7 +20,7 @@ def result(profile: str, n: int = len(DISTANCES)) -> Result:
         Hit(Chunk(f"c{i}", "text", title="<b>x</b>" if i == 1 else f"title {i}"), distance, i)
         for i, distance in enumerate(DISTANCES[:n], start=1)
     )
-    return replay(Pool("Who?", "rules", "l2", hits), base_of(profile))
+    return replay(Pool("Who?", "rules", "l2", hits), of_profile(profile))
 
 
 @pytest.mark.parametrize("dark", [False, True])

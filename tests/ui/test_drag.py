@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Result
 from ragfilter.report import rows
 from ragfilter.report.steps import keeps
@@ -22,7 +23,7 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 
 
 def overlaid(made: Result) -> dict[str, Any]:
-    detail = curve_points.cut_of(made)
+    detail = cut_of(made)
     shown = rows(made)
     points = curve_points.place(made, shown, detail)
     return drag.overlay(made, points, detail, curve.figure(made, shown), "c2")
@@ -33,7 +34,7 @@ def test_the_markers_are_as_large_as_in_the_chart_also_where_nothing_kept_is_see
     window: tuple[float, float], size: float
 ) -> None:
     made = result(FAR)
-    shown, detail = rows(made), curve_points.cut_of(made)
+    shown, detail = rows(made), cut_of(made)
     points = curve_points.place(made, shown, detail)
     figure = curve.figure(made, shown, window=window)
     assert drag.overlay(made, points, detail, figure, None)["size"] == size

@@ -17,8 +17,8 @@ from ragfilter.layers.quality import Quality
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Settings
+from ragfilter.shelf import Shelf
 from ragfilter.ui.session.pools import falls_short, keep, reach, settle
-from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked
 
 FILES = "retrieval.source_pattern"

@@ -114,13 +114,13 @@ def suggest(
     if waiting:
         step = -(-len(waiting) // SAMPLE)
         expected = runs.foresee(waiting[::step], len(waiting), prompts)
-        parts.tell(drafting.expected_text(len(waiting), expected, parts.prices(deployment)))
+        parts.tell(drafting.expected_text(len(waiting), expected, bench.prices))
     made: list[Draft] = []
     rows: list[RuleRow | None] = []
     started = perf_counter()
 
     def report() -> None:
-        totals = runs.total(made, perf_counter() - started, parts.prices(deployment))
+        totals = runs.total(made, perf_counter() - started, bench.prices)
         before = len(chosen) - len(waiting)
         if as_json:
             document = place.head(selected.incomplete)

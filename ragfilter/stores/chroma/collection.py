@@ -186,24 +186,15 @@ class ChromaCollection:
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        raw = self._readable()
-        found: dict[str, Chunk] = {}
-        for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
-            with guard(self._store.where):
-                got = raw.get(ids=page, include=["documents", "metadatas"])
-            documents, metadatas = cast(Any, got["documents"]), cast(Any, got["metadatas"])
-            for i, metadata, text in zip(got["ids"], metadatas, documents, strict=True):
-                found[i] = rows.to_chunk(i, metadata, text)
+        found = {
+            i: rows.to_chunk(i, metadata, text)
+            for i, text, metadata in self._get(ids, "documents", "metadatas")
+        }
         return {i: found[i] for i in ids if i in found}
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
-        raw = self._readable()
-        found: dict[str, Vectors] = {}
-        for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
-            with guard(self._store.where):
-                got = raw.get(ids=page, include=["embeddings"])
-            found.update(zip(got["ids"], cast(Any, got["embeddings"]), strict=True))
+        found: dict[str, Vectors] = dict(self._get(ids, "embeddings"))
         for chunk_id in ids:
             if chunk_id not in found:
                 raise self._unknown(chunk_id)
@@ -418,12 +409,15 @@ class ChromaCollection:
         self._store.unwritten.add(self._name)
 
     def _read_entries(self, ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
+        return ((i, rows.to_entry(i, metadata)) for i, metadata in self._get(ids, "metadatas"))
+
+    def _get(self, ids: Sequence[str], *fields: Any) -> Iterator[tuple[Any, ...]]:
+        """The id of each chunk that is known, followed by these fields of it."""
         raw = self._readable()
         for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
             with guard(self._store.where):
-                got = raw.get(ids=page, include=["metadatas"])
-            for i, metadata in zip(got["ids"], cast(Any, got["metadatas"]), strict=True):
-                yield i, rows.to_entry(i, metadata)
+                got: Any = raw.get(ids=page, include=list(fields))
+            yield from zip(got["ids"], *(got[each] for each in fields), strict=True)
 
     def _known(self, ids: Sequence[str] | None) -> Mapping[str, Chunk]:
         """At least these chunks by id without text; all if `ids` is None."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ragfilter.model import Chunk, readable_level
@@ -57,18 +58,11 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
 def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chunk:
     """The whole chunk of a stored row, with defaults for what the metadata lacks."""
     row = metadata or {}
-    department, department_readable = _department(row.get("department"))
-    return Chunk(
-        id=chunk_id,
+    return replace(
+        to_entry(chunk_id, row),
         text=whole(text or ""),
-        title=_text(row.get("title")),
-        type=_text(row.get("type")),
-        source=_text(row.get("source")),
         page=_page(row.get("page")),
-        refs=references(row.get("refs")),
-        clearance=readable_level(row.get("clearance", 0)) if department_readable else None,
-        department=department,
-        rule=_rule(row.get(RULE_KEY)),
+        loaded=True,
         metadata=_own_fields(row),
     )
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from ragfilter.report import Row, short_title
 from ragfilter.report.contrast import Contrast, Pairing, reason
-from ragfilter.ui.curve.figure import FONT
-from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.look import theme
+from ragfilter.ui.look.ink import Ink
 
 MOST = 25
 """How many places of each list are drawn."""
@@ -50,12 +49,8 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
             shift = -14 * way
             notes.append(_note(x, _place(row), title, ink, anchor, shift))
     axis = {"visible": False, "fixedrange": True}
-    layout = {
+    layout = ink.layout() | {
         "height": height(contrast), "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
-        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 12, "color": ink.text}, "showlegend": False,
-        "hoverlabel": {"bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
-                       "font": {"family": FONT, "size": 13, "color": ink.text}},
         "xaxis": {**axis, "range": [0, 1]},
         "yaxis": {**axis, "range": [_longest(contrast) + 0.6, -0.6]},
         "annotations": notes, "hovermode": "closest", "dragmode": False,

@@ -17,6 +17,7 @@ from ragfilter.evaluate.runs import settings_of
 from ragfilter.evaluate.told import shown
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.question import Called
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Run
@@ -46,7 +47,7 @@ class Side:
     @property
     def changes(self) -> dict[str, Any]:
         """The settings that differ from its profile."""
-        return self.settings.changed_from(link.base(self.profile))
+        return self.settings.changed_from(of_profile(self.profile))
 
     @property
     def called(self) -> Called:

@@ -20,12 +20,12 @@ from ragfilter.layers.cutoff import acting
 from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import Row, short_title
 from ragfilter.ui.curve import marks
-from ragfilter.ui.curve.marks import Ink, Shapes, fallback
+from ragfilter.ui.curve.marks import Shapes, fallback
 from ragfilter.ui.curve.points import Points, around_cut, drawn, place
 from ragfilter.ui.look import numbers, theme
+from ragfilter.ui.look.ink import Ink
 
 HEIGHT = 388
-FONT = '"Source Sans", "Source Sans Pro", sans-serif'
 
 
 def figure(
@@ -219,17 +219,9 @@ def _layout(
     y_title = {**axis["title"], "text": points.unit}  # type: ignore[dict-item]
     bottom = marks.CURVE if steps_top else 0.0
     wide = window[1] - window[0]
-    return {
+    return ink.layout() | {
         "height": HEIGHT,
         "margin": {"l": 60, "r": 86 if steps_top else 10, "t": 20, "b": 38},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 13, "color": ink.text},
-        "hoverlabel": {
-            "bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
-            "font": {"family": FONT, "size": 13, "color": ink.text},
-        },
-        "showlegend": False,
         "dragmode": "pan",
         "clickmode": "event+select",
         "hovermode": "closest",

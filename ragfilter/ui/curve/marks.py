@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail
-from ragfilter.ui.look import numbers, theme
+from ragfilter.ui.look import numbers
+from ragfilter.ui.look.ink import Ink
 
 Shapes = list[dict[str, Any]]
 STEPS, LANE, CURVE = 0.2, 0.24, 0.28
@@ -16,32 +16,6 @@ STEPS, LANE, CURVE = 0.2, 0.24, 0.28
 between."""
 NARROWEST, CHARACTER, APART = 200, 6, 6
 """Pixels: the plot in a window 400 wide, the widest character in the lane, and between labels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ink:
-    """The curve's colours in one theme; `band` is translucent."""
-
-    text: str
-    muted: str
-    line: str
-    surface: str
-    kept: str
-    curve: str
-    band: str
-
-    @classmethod
-    def of(cls, dark: bool) -> Ink:
-        i = int(dark)
-        return cls(
-            text=theme.TEXT[i],
-            muted=theme.MUTED[i],
-            line=theme.LINE[i],
-            surface=theme.SURFACE[i],
-            kept=theme.OUTCOMES["kept"].colour(dark=dark),
-            curve="#5a7f86" if dark else "#6f8c90",
-            band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
-        )
 
 
 def steps(

@@ -9,12 +9,13 @@ from typing import Any
 
 import streamlit as st
 
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Result
 from ragfilter.report import Row
 from ragfilter.ui.curve import drag, tune
 from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
-from ragfilter.ui.look import hint, html, numbers, theme
+from ragfilter.ui.look import choice, hint, html, numbers, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
@@ -66,22 +67,13 @@ def draw(view: View) -> None:
 def _by_distance(result: Result) -> bool:
     """Whether to show distances. Offered only if the cutoff used rerank scores, which only few hits
     have."""
-    offered = curve_points.reranked(curve_points.cut_of(result))
+    offered = curve_points.reranked(cut_of(result))
     return offered and st.session_state.get("curve-values") == BY_DISTANCE
 
 
 def _choose_values(result: Result) -> None:
-    if not curve_points.reranked(curve_points.cut_of(result)):
-        return
-    st.segmented_control(
-        "Values",
-        (BY_SCORE, BY_DISTANCE),
-        key="curve-values",
-        persist_state="session",
-        default=BY_SCORE,
-        required=True,
-        label_visibility="collapsed",
-    )
+    if curve_points.reranked(cut_of(result)):
+        choice.draw("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
 
 
 def _ranges(result: Result, points: curve_points.Points, last: int, by_distance: bool) -> None:
@@ -125,7 +117,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
                 )
     scores = "By score: the values that the cutoff used after reranking. By distance: every hit. "
     hint.beside(
-        f"{scores if curve_points.reranked(curve_points.cut_of(result)) else ''}"
+        f"{scores if curve_points.reranked(cut_of(result)) else ''}"
         "Choose which ranks the curve shows. Click a point to open its chunk."
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ragfilter.layers.cutoff import LOWERED, RERANK
+from ragfilter.layers.cutoff import LOWERED, RERANK, cut_of
 from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import Row
 from ragfilter.ui.look import numbers
@@ -35,14 +35,6 @@ class Points:
     axis: str
     unit: str
     entered: tuple[str, ...] = ()
-
-
-def cut_of(result: Result) -> CutoffDetail | None:
-    """The details of the cutoff, None if it is off or had nothing to cut."""
-    for trace in result.traces:
-        if trace.layer == "cutoff" and isinstance(trace.detail, CutoffDetail) and trace.detail.ids:
-            return trace.detail
-    return None
 
 
 def drawn(result: Result, *, by_distance: bool) -> CutoffDetail | None:
@@ -103,8 +95,7 @@ def _entered(result: Result, detail: CutoffDetail | None) -> tuple[str, ...]:
     """The hits that reached the cutting layer, in its order."""
     if detail is not None:
         return detail.ids
-    trace = next((t for t in result.traces if t.layer == "top_k" and t.enabled), None)
-    return () if trace is None else tuple(d.chunk_id for d in trace.decisions)
+    return tuple(d.chunk_id for d in result.trace("top_k").decisions)
 
 
 def _places(

@@ -14,7 +14,7 @@ from ragfilter.ui.evaluate import chosen, labelling, results, running
 from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.evaluate.chosen import Chosen
 from ragfilter.ui.evaluate.measured import run_label
-from ragfilter.ui.look import hint, say
+from ragfilter.ui.look import choice, say
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
@@ -59,14 +59,12 @@ def _results(run: Run, visit: Visit) -> None:
 def _sets(asked: Chosen) -> None:
     """Draw the questions and labels in place of the results."""
     with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        part = st.segmented_control(
-            "Part", PARTS, key="sets-part", default=QUESTIONS, required=True,
-            persist_state="session", label_visibility="collapsed",
-        )  # fmt: skip
-        hint.beside(
+        part = choice.draw(
+            "Part", PARTS,
             "Questions: edit the set. Labels: see who made them, where people disagree, and what "
-            "an LLM proposes."
-        )
+            "an LLM proposes.",
+            key="sets-part", default=QUESTIONS,
+        )  # fmt: skip
     if part == QUESTIONS:
         editing.draw(asked)
     else:

@@ -13,11 +13,11 @@ from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import ORACLE, Row
 from ragfilter.evaluate.variants import UNFILTERED
 from ragfilter.report import short_title
-from ragfilter.ui.curve.figure import FONT
-from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.look import theme
+from ragfilter.ui.look.ink import LEGEND, Ink
 
 HEIGHT = 360
+SMALL = LEGEND | {"font": {"size": 12}}
 SYMBOLS = {
     "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
     "oracle": "cross",
@@ -48,7 +48,7 @@ def precision_recall(
                            "line": {"width": 1, "color": ink.surface}},
             })  # fmt: skip
     drawn = layout(ink, "recall", "precision")
-    return {"data": data, "layout": drawn | {"showlegend": True, "legend": _legend(ink)}}
+    return {"data": data, "layout": drawn | {"showlegend": True, "legend": SMALL}}
 
 
 def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
         _marked("relevant", [m for m in labelled if m.relevant], ink.kept, "circle"),
     ]  # fmt: skip
     drawn = layout(ink, "rank by distance", "distance") | {
-        "showlegend": True, "legend": _legend(ink),
+        "showlegend": True, "legend": SMALL,
         "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold,
                     "y1": threshold, "line": {"color": ink.text, "width": 1.4, "dash": "dash"}}],
     }  # fmt: skip
@@ -133,18 +133,10 @@ def _line(
     }  # fmt: skip
 
 
-def _legend(ink: Ink) -> dict[str, Any]:
-    return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 12}}
-
-
 def layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
     """The layout that all plots share."""
     axis = {"gridcolor": ink.line, "zeroline": False, "linecolor": ink.line, "fixedrange": True}
-    return {
+    return ink.layout(align="auto") | {
         "height": HEIGHT, "margin": {"l": 56, "r": 12, "t": 36, "b": 44},
-        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 13, "color": ink.text}, "showlegend": False,
-        "hoverlabel": {"bgcolor": ink.surface, "bordercolor": ink.line,
-                       "font": {"family": FONT, "size": 13, "color": ink.text}},
         "xaxis": {**axis, "title": {"text": x}}, "yaxis": {**axis, "title": {"text": y}},
     }  # fmt: skip

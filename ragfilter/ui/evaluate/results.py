@@ -20,7 +20,7 @@ from ragfilter.publish.measured import of_run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
-from ragfilter.ui.look import hint, numbers, prose, say
+from ragfilter.ui.look import choice, hint, numbers, prose, say
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid
@@ -59,15 +59,13 @@ def draw(measured: Measured, resources: Resources) -> None:
     for note in _notes(measured, resources):
         say.aside(note)
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        view = st.segmented_control(
-            "View", VIEWS, key="view", default=ROWS, required=True, persist_state="session",
-            label_visibility="collapsed",
-        )  # fmt: skip
-        hint.beside(
+        view = choice.draw(
+            "View", VIEWS,
             "Rows: settings side by side. Layers: what each layer contributes. Questions: the "
             "individual results; click one to open it in Inspect. Plots: precision against "
-            "recall, and distances."
-        )
+            "recall, and distances.",
+            key="view", default=ROWS,
+        )  # fmt: skip
         if st.button(
             "Compare",
             key="evaluate-compare",

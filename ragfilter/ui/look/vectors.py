@@ -9,7 +9,7 @@ import numpy as np
 
 from ragfilter.errors import ModelError
 from ragfilter.protocols import Embedder, Progress, Vectors, Vocabulary
-from ragfilter.ui.session.shelf import Shelf
+from ragfilter.shelf import Shelf
 
 
 @dataclass(frozen=True, slots=True)

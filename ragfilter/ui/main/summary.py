@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.answer.extractive import unmentioned
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
 from ragfilter.report import LayerSummary, Summary, foreign_thresholds
 from ragfilter.settings.profiles import Fit
-from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look import html, numbers, theme
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.panels import judge_words

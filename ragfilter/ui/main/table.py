@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.rules.overview import WORDS
-from ragfilter.ui.look import hint, numbers, theme
+from ragfilter.ui.look import choice, hint, numbers, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.main import grid
 from ragfilter.ui.panels import labels
@@ -32,15 +32,7 @@ def draw(view: View) -> None:
     """The table with its controls."""
     result, rows = view.shown, view.rows
     with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        order = st.segmented_control(
-            "Order",
-            (BY_RANK, KEPT_FIRST),
-            key="order",
-            persist_state="session",
-            default=BY_RANK,
-            required=True,
-            label_visibility="collapsed",
-        )
+        order = choice.draw("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         wanted = st.text_input(
             "Filter",
             key="filter",

@@ -14,12 +14,13 @@ from ragfilter.answer import compare
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.model import Result
 from ragfilter.report import short_title
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.ui.look import html, numbers, prose
 from ragfilter.ui.main import empty
 from ragfilter.ui.panels import apart, preference
-from ragfilter.ui.session import answers, link, models, state
+from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -48,7 +49,7 @@ def draw(view: View) -> None:
     if found is None:
         return
     filtered, unfiltered = answers.sides(view.mine)
-    plain = link.base("unfiltered").with_values({"retrieval.k": k})
+    plain = of_profile("unfiltered").with_values({"retrieval.k": k})
     pair = (
         answered(filtered, found[0], st.session_state.profile, view.result.settings),
         answered(unfiltered, found[1], "unfiltered", plain),
@@ -68,7 +69,7 @@ def with_and_without(
 
 def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> Answered:
     """One side as a vote stores it. Clearance is left out: a comparison never varies the user."""
-    changes = settings.changed_from(link.base(profile))
+    changes = settings.changed_from(of_profile(profile))
     changes.pop("clearance.enabled", None)
     chunks = tuple(hit.id for hit in side.context.chunks)
     return Answered(profile, changes, chunks, answer.model)

@@ -6,6 +6,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
 from ragfilter.layers.judge import Judge
 from ragfilter.model import Judgement, Result
+from ragfilter.protocols import Usage
 from ragfilter.report import VerdictRow, judge_stats, waits_for_judge
 from ragfilter.report.forecast import Forecast
 from ragfilter.ui.look import numbers, theme
@@ -75,7 +76,6 @@ def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
 
 def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
     """What judging did and used, as (label, value) pairs."""
-    paid = cost(stats, prices)
     facts = [
         ("Candidates", numbers.count(stats.original)),
         ("Kept", numbers.count(stats.kept)),
@@ -85,8 +85,8 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
         ("Time", numbers.ms(stats.ms)),
         ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
     ]
-    if prices is not None and paid is not None:
-        facts.append(("Cost", numbers.money(paid, prices.currency)))
+    if prices is not None:
+        facts.append(("Cost", cost(stats, prices)))
     return facts
 
 
@@ -109,12 +109,10 @@ def by_whom(stats: JudgeStats, settings: Judge) -> str:
     return "; ".join(parts) + "."
 
 
-def cost(stats: JudgeStats, prices: Prices | None) -> float | None:
-    """The cost of the call, None if no prices are set."""
-    if prices is None:
-        return None
-    sent, written = stats.prompt_tokens, stats.completion_tokens
-    return (sent * prices.prompt + written * prices.completion) / 1e6
+def cost(stats: JudgeStats, prices: Prices) -> str:
+    """The cost of the call."""
+    used = Usage(stats.prompt_tokens, stats.completion_tokens)
+    return numbers.money(prices.of(used), prices.currency)
 
 
 def card(result: Result, prices: Prices | None) -> str:
@@ -125,9 +123,8 @@ def card(result: Result, prices: Prices | None) -> str:
     parts = [f"{stats.original} → {stats.kept}, {-stats.reduction:.0%}"]
     parts.append("cached" if stats.cached else numbers.ms(stats.ms))
     parts.append(numbers.tokens(stats.prompt_tokens + stats.completion_tokens))
-    paid = cost(stats, prices)
-    if prices is not None and paid is not None and not stats.cached:
-        parts.append(f"cost {numbers.money(paid, prices.currency)}")
+    if prices is not None and not stats.cached:
+        parts.append(f"cost {cost(stats, prices)}")
     return " · ".join(parts).replace("-", "−", 1)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.model import CutoffDetail
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.report import Row
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.ui.look import html, numbers
@@ -146,8 +146,8 @@ def begin(view: View) -> None:
 
 def queue(view: View) -> list[str]:
     """The chunks to label, in the order offered."""
-    detail = view.shown.trace("cutoff").detail
-    cut = detail.ids if isinstance(detail, CutoffDetail) else ()
+    detail = cut_of(view.shown)
+    cut = detail.ids if detail else ()
     return offered(view.rows, cut, mixed_by=view.asked.query if blind() else None)
 
 

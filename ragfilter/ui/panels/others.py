@@ -8,7 +8,7 @@ import streamlit as st
 from ragfilter.answer import prompts
 from ragfilter.model import Result, Rounds
 from ragfilter.report import trace_text
-from ragfilter.ui.look import hint, html, numbers
+from ragfilter.ui.look import choice, html, numbers
 from ragfilter.ui.session import answers
 
 
@@ -16,17 +16,12 @@ def prompt(result: Result) -> None:
     """The messages as they are sent, for either context."""
     both = {side.name: side for side in answers.sides(result)}
     with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        chosen = st.segmented_control(
-            "Context",
-            list(both),
-            key="prompt-side",
-            persist_state="session",
-            default="filtered",
-            required=True,
-            label_visibility="collapsed",
-        )
-        hint.beside("The prompt with the kept chunks, or with the first k of an unfiltered search.")
-    side = both[chosen or "filtered"]
+        chosen = choice.draw(
+            "Context", both,
+            "The prompt with the kept chunks, or with the first k of an unfiltered search.",
+            key="prompt-side", default="filtered",
+        )  # fmt: skip
+    side = both[chosen]
     html.draw(
         f'<p class="rf-aside">{numbers.chunks(len(side.context.chunks))}, about '
         f"{numbers.tokens(side.context.tokens)} of chunk text; version {prompts.VERSION}</p>"
@@ -38,7 +33,7 @@ def prompt(result: Result) -> None:
 
 def rounds(result: Result) -> None:
     """Draw what another retrieval that excludes the chunks already seen would have brought."""
-    detail = next((t.detail for t in result.traces if t.layer == "query_must" and t.enabled), None)
+    detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
         html.draw(
             '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how many times a '

@@ -187,7 +187,7 @@ def _fates(result: Result) -> dict[str, tuple[str, str]]:
     kept = {hit.id for hit in result.kept}
     waits = {i for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
     outcomes = result.outcomes()
-    judged = [d for trace in result.traces if trace.layer == "judge" for d in trace.decisions]
+    judged = result.trace("judge").decisions
     brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
     fates: dict[str, tuple[str, str]] = {}
     for hit in (*result.pool.hits, *result.hits):

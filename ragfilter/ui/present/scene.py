@@ -14,9 +14,8 @@ import plotly.graph_objects as go
 from ragfilter.model import Hit, Result
 from ragfilter.report import short_title
 from ragfilter.report.story import Story, counted
-from ragfilter.ui.curve.figure import FONT
-from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.look import theme
+from ragfilter.ui.look.ink import Ink
 
 BAND = "The passages in this band would be sent without the filter."
 FALLEN = "Each sign below is a passage that was ruled out for this reason; point at one to read it."
@@ -60,14 +59,10 @@ def figure(
             _points(result, [hit for hit in hits if hit.id not in moved], *scene),
             _points(result, [hit for hit in hits if hit.id in moved], *scene),
         ],
-        "layout": {
+        "layout": ink.layout(SIZE) | {
             "height": height(story),
             "margin": {"l": 16, "r": 16, "t": ABOVE, "b": BELOW},
-            "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
-            "font": {"family": FONT, "size": SIZE, "color": ink.text},
-            "hoverlabel": {"bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
-                           "font": {"family": FONT, "size": SIZE, "color": ink.text}},
-            "showlegend": False, "dragmode": False, "hovermode": "closest",
+            "dragmode": False, "hovermode": "closest",
             "xaxis": {
                 "showgrid": False, "zeroline": False, "fixedrange": True, "nticks": 6,
                 "range": [-0.5, len(hits) + 1.5], "tickformat": "d",

@@ -15,7 +15,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding, lint
 from ragfilter.rules.rule import parse, stored_form_or_text, template
 from ragfilter.rules.sibling import propose
-from ragfilter.ui.look import hint, html
+from ragfilter.ui.look import choice, html
 from ragfilter.ui.panels import draft_note, drafting
 from ragfilter.ui.rules import form, kept, saving
 from ragfilter.ui.rules.saving import Guard, Trouble
@@ -106,17 +106,11 @@ def is_changed(chunk: Chunk, rule: str | None) -> bool:
 
 def _view() -> str:
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        view = st.segmented_control(
-            "Edit as",
-            VIEWS,
-            key="rule-view",
-            default=JSON,
-            required=True,
-            persist_state="session",
-            label_visibility="collapsed",
-        )
-        hint.beside("JSON: the rule as it is stored. Form: its groups as rows of terms.")
-    return str(view)
+        return choice.draw(
+            "Edit as", VIEWS,
+            "JSON: the rule as it is stored. Form: its groups as rows of terms.",
+            key="rule-view", default=JSON,
+        )  # fmt: skip
 
 
 def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.look import hint, say
+from ragfilter.ui.look import choice, say
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance
 from ragfilter.ui.rules import (
@@ -36,16 +36,7 @@ ABOUT = (
 def draw(visit: Visit) -> None:
     """Draw the chosen part for the chosen collection."""
     with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        part = st.segmented_control(
-            "Part",
-            list(PARTS),
-            key=desk.PART,
-            default="Chunks",
-            required=True,
-            persist_state="session",
-            label_visibility="collapsed",
-        )
-        hint.beside(ABOUT)
+        part = choice.draw("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
     try:
         work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
         problems.incomplete(visit.incomplete)
@@ -61,23 +52,14 @@ def draw(visit: Visit) -> None:
             outcome.forget()
         with (st.empty() if fresh else st).container(key="rules-work"):
             desk.check(work)
-            PARTS[str(part)](work)
+            PARTS[part](work)
     except RagfilterError as error:
         problems.show(error)
 
 
 def _suggest(work: Desk) -> None:
-    way = st.segmented_control(
-        "Way",
-        list(WAYS),
-        key="suggest-way",
-        default="Families",
-        required=True,
-        persist_state="session",
-        label_visibility="collapsed",
-        on_change=outcome.forget,
-    )
-    WAYS[str(way)](work)
+    way = choice.draw("Way", WAYS, key="suggest-way", default="Families", on_change=outcome.forget)
+    WAYS[way](work)
 
 
 WAYS = {"Families": families.draw, "LLM drafts": drafts.draw, "Templates": categories.draw}

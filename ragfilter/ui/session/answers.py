@@ -17,8 +17,8 @@ from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import EXTRACTIVE, Answer, AnswerStream, answer
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Hit, Result
-from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look.vectors import Remembered
 from ragfilter.ui.session import background
 from ragfilter.ui.session.background import Stoppable

@@ -17,9 +17,9 @@ import streamlit as st
 
 from ragfilter.engine.complete import unfailed
 from ragfilter.model import PendingKind, Pool
+from ragfilter.shelf import Shelf
 from ragfilter.ui.session import background
 from ragfilter.ui.session.background import Job
-from ragfilter.ui.session.shelf import Shelf
 
 TICK_S = 0.15
 """Seconds between the points at which Streamlit can stop a waiting page."""

@@ -15,7 +15,7 @@ from typing import Any
 from ragfilter.errors import SettingsError
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings import config, profiles
-from ragfilter.settings.config import Config, Given
+from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 
@@ -82,7 +82,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         query=params.get(QUERY, "").strip(),
         collection=params.get(COLLECTION, "").strip(),
         profile=name,
-        changes=settings(name, changes).changed_from(base(name)),
+        changes=settings(name, changes).changed_from(of_profile(name)),
         refused=(*refused, *errors),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
@@ -127,7 +127,7 @@ def _take(
 
 def _fault(profile: str, values: Mapping[str, Any]) -> SettingsError | None:
     try:
-        config.merge([_profile(profile), Given(ORIGIN, values)])
+        of_profile(profile, Given(ORIGIN, values))
     except SettingsError as error:
         return error
     return None
@@ -158,17 +158,12 @@ def write_side(letter: str, word: str, changes: Mapping[str, Any]) -> dict[str, 
     return {letter: word} | {f"{letter}.{path}": _text(v) for path, v in sorted(changes.items())}
 
 
-def base(profile: str) -> Settings:
-    """The profile's own settings."""
-    return config.merge([_profile(profile)])[0]
-
-
 def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What the environment changes in a profile: the changes with which a session starts.
 
     Raises SettingsError.
     """
-    return own(profile, environ).settings.changed_from(base(profile))
+    return own(profile, environ).settings.changed_from(of_profile(profile))
 
 
 def own(profile: str, environ: Mapping[str, str] | None = None) -> Config:
@@ -187,7 +182,7 @@ def _own(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
 
 def settings(profile: str, changes: Mapping[str, Any]) -> Settings:
     """The profile with the changes. Raises SettingsError."""
-    return config.merge([_profile(profile), Given("the page", changes)])[0]
+    return of_profile(profile, Given("the page", changes))
 
 
 def from_file(
@@ -197,12 +192,7 @@ def from_file(
     Raises SettingsError."""
     given, named = config.parse_toml(content, name)
     profile = profiles.profile(named or profile, origin=name).name
-    merged, _ = config.merge([_profile(profile), given])
-    return profile, merged.changed_from(base(profile))
-
-
-def _profile(name: str) -> Given:
-    return Given(f"profile {name}", profiles.profile(name).values)
+    return profile, of_profile(profile, given).changed_from(of_profile(profile))
 
 
 def _text(value: Any) -> str:

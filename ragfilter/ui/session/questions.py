@@ -46,7 +46,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
                 asked, found, settings, user, resources, score=scored, replay=state.replays().of
             )
         st.session_state.fresh = True
-        _remember(asked, question)
+        _remember(asked)
         _record(asked, resources)
         state.looked()
         return found
@@ -155,7 +155,7 @@ def _record(asked: state.Asked, resources: Resources) -> None:
         log.warning("the question is not kept: %s", error)
 
 
-def _remember(asked: state.Asked, question: str) -> None:
+def _remember(asked: state.Asked) -> None:
     before = state.asked()
     if before is None or (before.query, before.collection) != (asked.query, asked.collection):
         st.session_state.zoom = None

@@ -19,8 +19,8 @@ from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
+from ragfilter.shelf import Shelf
 from ragfilter.ui.session.scores import Remembering
-from ragfilter.ui.session.shelf import Shelf
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
@@ -83,11 +83,7 @@ class Resources:
     @property
     def prices(self) -> Prices | None:
         """Token prices, None if none are set."""
-        from ragfilter.answer.stream import Prices
-
-        where = self.deployment
-        given = Prices(where.price_prompt, where.price_completion, where.currency)
-        return given if given.prompt or given.completion else None
+        return self.bench.prices
 
     def checks_of(self, collection: str) -> Checks:
         """The linter's findings about rules of this collection, whose questions say which words are

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from ragfilter.protocols import Reranker
-from ragfilter.ui.session.shelf import Shelf
+from ragfilter.shelf import Shelf
 
 Key = tuple[str, str, str]
 

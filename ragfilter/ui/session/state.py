@@ -16,7 +16,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from ragfilter.errors import SettingsError
 from ragfilter.model import User
 from ragfilter.rules.overview import WORDS
-from ragfilter.settings.config import Config
+from ragfilter.settings.config import Config, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
@@ -214,7 +214,7 @@ def change(values: Mapping[str, Any]) -> None:
     except SettingsError as error:
         notice(str(error))
         return
-    _move(name, changed.changed_from(link.base(name)))
+    _move(name, changed.changed_from(of_profile(name)))
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
@@ -237,7 +237,7 @@ def choose_profile(name: str) -> None:
              if path not in own or own[path] != value}  # fmt: skip
     changes = link.beginning(name)
     try:
-        changes = link.settings(name, {**changes, **tuned}).changed_from(link.base(name))
+        changes = link.settings(name, {**changes, **tuned}).changed_from(of_profile(name))
     except SettingsError as error:
         notice(f"What was tuned does not go together with {name}. {error}")
     _move(name, changes)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragfilter.evaluate.maps import Map
-from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.evaluate.plots import layout
+from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
 
 HIGHEST = "#e0457b"
 SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
@@ -46,9 +46,8 @@ def heatmap(
     y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
     figure = layout(ink, made.x.label, y) | {
         "clickmode": "event+select", "showlegend": True, "height": 430,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0,
-                   "bgcolor": "#4a5a5c" if two else "rgba(0,0,0,0)",
-                   "font": {"color": "#ffffff" if two else ink.text}},
+        "legend": LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR,
+                            "font": {"color": "#ffffff" if two else ink.text}},
     }  # fmt: skip
     return {"data": data, "layout": figure}
 
@@ -73,8 +72,7 @@ def front(
         *_marks(tokens.tolist(), recall.tolist(), before, here, best, ink.text),
     ]  # fmt: skip
     figure = layout(ink, "context tokens", "recall") | {
-        "clickmode": "event+select", "showlegend": True, "height": 430,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND,
     }  # fmt: skip
     return {"data": data, "layout": figure}
 

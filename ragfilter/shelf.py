@@ -1,4 +1,4 @@
-"""A bounded LRU cache shared by all sessions."""
+"""A bounded cache of the values used last."""
 
 from __future__ import annotations
 

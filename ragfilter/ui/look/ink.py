@@ -1,0 +1,47 @@
+"""What all plots share: the colours of the theme, the font and the layout. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ragfilter.ui.look import theme
+
+FONT = '"Source Sans", "Source Sans Pro", sans-serif'
+CLEAR = "rgba(0,0,0,0)"
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """The colours of plots in one theme; `band` is translucent."""
+
+    text: str
+    muted: str
+    line: str
+    surface: str
+    kept: str
+    curve: str
+    band: str
+
+    @classmethod
+    def of(cls, dark: bool) -> Ink:
+        i = int(dark)
+        return cls(
+            text=theme.TEXT[i],
+            muted=theme.MUTED[i],
+            line=theme.LINE[i],
+            surface=theme.SURFACE[i],
+            kept=theme.OUTCOMES["kept"].colour(dark=dark),
+            curve="#5a7f86" if dark else "#6f8c90",
+            band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
+        )
+
+    def layout(self, size: int = 13, *, align: str = "left") -> dict[str, Any]:
+        """The layout of a plot with type of this size; `align` is that of the lines in a hint."""
+        font = {"family": FONT, "size": size, "color": self.text}
+        hint = {"bgcolor": self.surface, "bordercolor": self.line, "align": align, "font": font}
+        return {
+            "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint,
+            "showlegend": False,
+        }  # fmt: skip
