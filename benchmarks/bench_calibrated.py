@@ -44,6 +44,12 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
                     f"  calibrated {gain.of.mean:+.3f}, {gain.of.low:+.3f} to {gain.of.high:+.3f}"
                 )  # fmt: skip
                 print(f"{strategy:24s} {each.means.f1:.3f}  {each.means.kept:.1f} chunks{over}")
+            if learned := made.strategies.get("calibrated"):
+                of, over_k, over_full = (
+                    f"{each.mean:+.3f}, {each.low:+.3f} to {each.high:+.3f}"
+                    for each in (learned.means.of, learned.gain.of, learned.gain_over_before.of)
+                )
+                print(f"calibrated {of}; over the fixed k {over_k}; over full {over_full}")
             print(f"{'tuned':24s} {made.tuned.means.f1:.3f}  {made.tuned.means.kept:.1f} chunks")
             print(f"{'oracle of the order':24s} {made.oracle.f1:.3f}")
             for share, kept in made.dial.items():
