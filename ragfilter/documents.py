@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from math import isfinite
+from numbers import Real
 from typing import Any
 
 from ragfilter.errors import InputError
@@ -234,8 +235,8 @@ def _unpack(doc: Any, metric: Metric | None) -> tuple[Any, float | None]:
     if isinstance(doc, tuple) and len(doc) == 2:
         return doc
     if isinstance(doc, Mapping):
-        own = [doc[name] for name in ("score", "distance") if name in doc]
-        return doc, own[0] if own and metric is not None else None
+        names = ("score",) if metric == "similarity" else ("distance", "score") if metric else ()
+        return doc, next((doc[name] for name in names if isinstance(doc.get(name), Real)), None)
     node = getattr(doc, "node", None)
     if node is not None and hasattr(doc, "score"):
         return node, doc.score

@@ -304,7 +304,8 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
         return settings
     if reranker.name == "late_interaction":
         return settings.with_values({"quality.reranker": "late_interaction"})
-    values = {"quality.reranker": "cross_encoder", "quality.reranker_model": reranker.name}
+    model = reranker.name.removeprefix("cross_encoder:")
+    values = {"quality.reranker": "cross_encoder", "quality.reranker_model": model}
     return settings.with_values(values)
 
 

@@ -226,7 +226,7 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(out)]
     dial = ["--set", "cutoff.target=recall", "--set", "cutoff.recall=0.8"]
     assert main(["query", "bread", *common, *dial]) == 0
-    assert "which keep 80% of the relevant hits found" in capsys.readouterr().out
+    assert "which keep 80% of the relevant hits" in capsys.readouterr().out
     # Measured with the labels it was learned from, its figures show nothing, and the commands say
     # so.
     learned = ["--config", str(out)]

@@ -18,6 +18,7 @@ import pytest
 from test_no_leak import everything
 
 import ragfilter as rf
+from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Hit
 
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
@@ -552,6 +553,27 @@ def test_mappings_bring_their_scores_if_the_metric_is_said() -> None:
         result = rf.Filter("adaptive-gap")(QUERY, docs, metric="l2")
         assert [hit.distance for hit in result.hits] == list(GAP)
         assert rf.Filter("adaptive-gap")(QUERY, docs).pool.space == "rank"
+
+
+def test_of_two_scores_the_metric_tells_which_is_meant() -> None:
+    docs = [
+        {"text": "a", "distance": 0.1, "score": 0.9},
+        {"text": "b", "distance": 0.6, "score": 0.4},
+    ]
+    for metric in ("cosine", "similarity"):
+        result = rf.Filter("adaptive-gap")(QUERY, docs, metric=metric)
+        assert [(hit.chunk.text, round(hit.distance, 3)) for hit in result.hits] == [
+            ("a", 0.1), ("b", 0.6),
+        ]  # fmt: skip
+    graded = [{"text": "a", "score": "A+"}, {"text": "b", "score": "B"}]
+    result = rf.Filter("adaptive-gap")(QUERY, graded, metric="similarity")
+    assert (result.pool.space, "2 of 2 scores are missing" in result.warnings[0]) == ("rank", True)
+
+
+def test_a_cross_encoder_has_one_name_whoever_passes_it() -> None:
+    flt = rf.Filter(ALWAYS, reranker=Scorer("cross_encoder:folder/model", []))
+    assert reranker_key(flt.settings.quality) == "cross_encoder:folder/model"
+    assert flt.settings.quality.reranker_model == "folder/model"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ragfilter.cli.options import Json, Place, Viewing, in_words
 from ragfilter.errors import InputError
 from ragfilter.evaluate import beir
 from ragfilter.evaluate.measuring import visible
+from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def import_(
             )
         parts.tell(incomplete)
         set_name = name or queries.stem
-        if not replace and bench.labels.queries(collection, set_name) not in ({}, asked):
+        there_now = bench.labels.queries(collection, set_name)
+        as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
+        if there_now and there_now != as_stored and not replace:
             raise InputError(
                 f"The query set {set_name!r} exists and has other questions.",
                 remedy="Choose another --set-name, or replace it with --replace.",

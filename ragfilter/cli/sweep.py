@@ -92,6 +92,7 @@ def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:
     return {
         "across": made.x.path,
         "up": made.y.path if made.y else None,
+        "left_out": made.left_out,
         "in_force": _point(made, made.nearest(settings)),
         "highest": _point(made, made.highest(measure)),
         "front": [_point(made, place) for place in made.front()],

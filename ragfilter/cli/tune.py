@@ -111,7 +111,7 @@ def tune(
             f"# Tuned on the collection {place.collection}: {made.queries} labelled queries, "
             f"{made.target}, {date.today().isoformat()}.\n"
             f"# Distances: {next(iter(pools.values())).space}, by {embedder}. "
-            "Tune again for another model or space.\n"
+            "Tune again for another model, space or reranker.\n"
         )
         write_text(out, about + to_toml(made.tuned.settings, loaded.profile), remedy=OTHER_OUT)
     changed = made.tuned.settings.changed_from(loaded.settings)
@@ -134,7 +134,10 @@ def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[st
         "before": _figures(made.before),
         "after": {**_figures(made.tuned.means), "settings": changed},
         "gain_over_fixed_k": _gain(made.tuned.gain),
-        "gain_over_before": _gain(made.tuned.gain_over_before),
+        # On labels that they have seen, the previous settings look too good.
+        "gain_over_before": None if made.seen else _gain(made.tuned.gain_over_before),
+        "seen": made.seen,
+        "stands_in": made.stands_in,
         "calibrated_over": {name: _gain(gain) for name, gain in made.over_strategies.items()},
         "recall_dial": dict(made.dial),
         "not_learned": made.why_not,

@@ -67,7 +67,11 @@ class Map:
             (self.refused, "their values contradict each other"),
             (self.lacking, "rerank scores are missing for them"),
         )
-        told = [f"{n} left out, because {reason}" for n, reason in reasons if n]
+        told = [
+            f"{n} {'is' if n == 1 else 'are'} left out because {reason}"
+            for n, reason in reasons
+            if n
+        ]
         return "; ".join(told)
 
     def at(self, place: int) -> dict[str, float]:

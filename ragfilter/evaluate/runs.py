@@ -90,7 +90,9 @@ def changed_since(
     current version and chunks are given, or the labels. Labels in files are not checked. Raises
     StoreError."""
     notes = []
-    if plan.profiles != profiles_version():
+    if not plan.profiles:
+        notes.append("It is not known whether the profiles have changed since then.")
+    elif plan.profiles != profiles_version():
         notes.append(
             "The profiles have changed since then, with ragfilter's version. The figures are those "
             "of the earlier ones: measure again."

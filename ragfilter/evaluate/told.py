@@ -221,7 +221,7 @@ def notes(made: Tuning) -> list[str]:
         )
     if made.stands_in:
         told.append(
-            f"The previous settings do not apply here: {made.stands_in} Before stands for the "
+            f"The previous settings do not apply here: {made.stands_in} “Before” is therefore the "
             "strategy gap with their other values."
         )
     if made.why_not:

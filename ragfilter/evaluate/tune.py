@@ -145,6 +145,7 @@ def tune(
     check_reranked(pools.values())
     n = len(pools)
     assigned = assign_folds(n, folds)
+    seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
     named = candidates(settings, pools.values(), rerank=rerank)
     tried = [settings, *(each for group in named.values() for each in group)]
@@ -183,7 +184,6 @@ def tune(
         alone["calibrated"] = lessons.figures
         chosen["calibrated"] = _with_dial(lessons.whole.settings, lessons.dial)
     before = {name: table[:, 0] for name, table in swept.items()}
-    seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
     if not seen:
         # First, so that the settings do not change for candidates that are only as good.
         groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}

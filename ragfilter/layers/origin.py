@@ -113,7 +113,8 @@ class TunedOn(Origin):
             raise SettingsError(
                 f"{' and '.join(f'cutoff.{name}' for name in names)} "
                 f"{'was' if len(names) == 1 else 'were'} tuned on {self.place} with {other}.",
-                remedy="Tune again on labels of this collection, or set your own values.",
+                remedy="Tune again on labels of this collection, go back to what they were tuned "
+                "with, or set your own values.",
             )
 
 

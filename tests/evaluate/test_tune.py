@@ -15,6 +15,7 @@ from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
 from ragfilter.layers.calibration import read
 from ragfilter.layers.features import SCORED
+from ragfilter.layers.origin import read_tuned
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
@@ -159,7 +160,17 @@ def test_what_was_never_learned_is_learned_by_tuning() -> None:
     assert made.strategies["calibrated"].settings.cutoff.calibration
     assert made.stands_in == "cutoff.strategy is calibrated, but nothing has been learned yet."
     assert made.before.f1 == tune(POOLS, QRELS, PLAIN, rerank=False).before.f1
-    assert any("Before stands for the strategy gap" in note for note in notes(made))
+    assert any("“Before” is therefore the strategy gap" in note for note in notes(made))
+
+
+def test_settings_that_no_longer_apply_have_still_seen_their_labels() -> None:
+    tuned = recorded(PLAIN, POOLS["q0"], len(POOLS), Provenance("v1"))
+    record = read_tuned(tuned.cutoff.tuned_on).model_copy(update={"reranker": "late_interaction"})
+    made = tune(
+        POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.to_json()}), rerank=False
+    )
+    assert "with the reranker late_interaction, not none" in made.stands_in
+    assert (made.seen, "before" in made.strategies) == (True, False)
 
 
 def test_where_a_reranker_failed_nothing_is_tuned() -> None:

@@ -140,14 +140,14 @@ def test_the_dial_keeps_what_reaches_its_threshold(recall: float, kept: int) -> 
         POOL, settings(calibration(keeps={"0.5": 0.7, "0.9": 0.3}), target="recall", recall=recall)
     )
     assert len(result.kept) == kept
-    assert "of the relevant hits found" in detail(result).cut.reason
+    assert "of the relevant hits" in detail(result).cut.reason
     assert "held out" not in detail(result).cut.reason
 
 
 def test_the_dial_says_what_it_kept_on_queries_held_out() -> None:
     text = calibration(held_out={"0.9": 0.784})
     reason = detail(replay(POOL, settings(text, target="recall", recall=0.9))).cut.reason
-    assert "keep 90% of the relevant hits found (78% on questions held out)" in reason
+    assert "keep 90% of the relevant hits (78% on questions held out)" in reason
 
 
 # 95% takes 19 labels, and any share above 90% is rounded up to it.
@@ -158,7 +158,7 @@ def test_a_share_without_labels_enough_is_refused_with_the_number_that_is_missin
     relevant: int, recall: float, missing: int
 ) -> None:
     few = calibration(relevant=relevant, keeps={"0.9": 0.2})
-    with pytest.raises(SettingsError, match="promise 95% of the relevant hits found") as error:
+    with pytest.raises(SettingsError, match="promise 95% of the relevant hits that reach") as error:
         replay(POOL, settings(few, target="recall", recall=recall))
     assert f"Label {missing} more relevant chunks" in error.value.remedy
 

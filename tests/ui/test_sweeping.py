@@ -109,7 +109,7 @@ def test_values_that_exclude_each_other_are_left_out(profile: str, x: str, y: st
     assert np.isfinite(squares["marker"]["color"] if y else squares["y"]).all()
     points = plots.front(made, here, best, dark=False)["data"][0]
     assert np.isfinite([points["x"], points["y"]]).all()
-    assert f"; {made.refused} left out" in text(made, settings, "f1")
+    assert f"; {made.left_out}" in text(made, settings, "f1")
     assert len(document(made, settings, "f1")["points"]) == len(made.places)
 
 
@@ -162,7 +162,9 @@ def test_places_without_rerank_scores_have_no_figures() -> None:
     lacking = [x for x, f1 in zip(made.xs, made.figures["f1"].ravel(), strict=True) if isnan(f1)]
     assert lacking == [x for x in made.xs if x > 0.75]
     assert (made.lacking, made.refused, len(made.places)) == (len(lacking), 0, n - len(lacking))
-    assert f"{len(lacking)} left out, because rerank scores are missing" in text(made, poor, "f1")
+    assert f"{len(lacking)} are left out because rerank scores are missing" in text(
+        made, poor, "f1"
+    )
     key = reranker_key(poor.quality)
     scored = replace(
         POOLS["q"],

@@ -49,9 +49,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     if target == "recall":
         share, least = threshold(settings)
         kept = int((chances >= least - EPSILON).sum())
-        reason = (
-            f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of the relevant hits found"
-        )
+        reason = f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of the relevant hits"
         held_out = read(settings.calibration).held_out.get(f"{share:g}")
         if held_out is not None:
             reason += f" ({held_out:.0%} on questions held out)"
@@ -105,7 +103,7 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
         more = f"Label {missing} more relevant chunks" if missing > 0 else "Label more questions"
         raise SettingsError(
             f"{calibration.relevant} labels of relevant chunks are too few to promise "
-            f"{wanted:.0%} of the relevant hits found.",
+            f"{wanted:.0%} of the relevant hits that reach the cutoff.",
             remedy=f"{more} and tune again, or lower cutoff.recall.",
         )
     return fit[0], shares[fit[0]]
@@ -118,7 +116,8 @@ def labels_for(recall: float) -> int:
 
 def weigh(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
     """1 − probability of each hit; 1 beyond the depth that was learned on. None while rerank scores
-    are missing. Raises SettingsError if nothing was learned, or with another model or space."""
+    are missing. Raises SettingsError if nothing was learned, or with another model, space or
+    reranker."""
     settings = inputs.settings.cutoff
     if not settings.calibration:
         raise SettingsError(

@@ -13,7 +13,9 @@ from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
+from ragfilter.settings.schema import fields
 from ragfilter.ui.session import background, state, waiting
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.visit import Visit
@@ -30,12 +32,18 @@ class Gathered:
     labels: Labels
     pools: Mapping[str, Pool]
 
+    @property
+    def failed(self) -> bool:
+        """Whether a reranker failed for a question."""
+        return any(pool.failures for pool in self.pools.values())
+
 
 def begin(visit: Visit, given: Labels, axes: Axes) -> None:
-    """Start gathering for a map over these axes, unless it is done or running."""
+    """Start gathering for a map over these axes, unless it is done or running. If a reranker
+    failed, it is asked again."""
     key, jobs = _key(visit, given, axes), visit.resources.tuning
-    known = jobs.get(key)
-    if known is not None and not known.failure:
+    known: Job[Gathered] | None = jobs.get(key)
+    if known is not None and not (known.done and (known.failure or known.value().failed)):
         return
     backends = visit.resources.backends(st.session_state.collection)
     settings, user = gathering_for(visit.settings, *axes), state.user()
@@ -55,17 +63,22 @@ def of(visit: Visit, given: Labels, axes: Axes) -> Gathered | None:
 
 def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
     """The key of gathered pools: collection, labels, user, and the settings that decide how far a
-    search goes and which hits have rerank scores."""
+    search goes and which hits have rerank scores. A click on the map changes only its axes."""
     settings = gathering_for(visit.settings, *axes)
     quality = settings.quality
-    scored: Hashable = quality.enabled
-    if always_reranks(quality):
-        # The first hits of every question, whatever the thresholds are.
-        scored = reranker_key(quality), max(quality.max_top_k, quality.reranker_top_k)
-    elif quality.enabled and quality.reranker != "none":
-        scored = quality, settings.words
+    scored: list[object] = [quality.enabled]
+    if quality.enabled and quality.reranker != "none":
+        # With a score for the first hits of every question, thresholds decide nothing.
+        names = [layer.name for layer in LAYERS]
+        early = names[: names.index("quality") + (not always_reranks(quality))]
+        scored = [reranker_key(quality), quality.max_top_k]
+        scored += [
+            settings.get(info.path)
+            for info in fields()
+            if info.path.partition(".")[0] in early and info.path not in axes
+        ]
     version = visit.resources.bench.collection(st.session_state.collection).version
     return (
         "pools", st.session_state.collection, version, labels_version(given),
-        viewer(state.user(), settings), settings.retrieval, scored,
+        viewer(state.user(), settings), settings.retrieval, tuple(scored),
     )  # fmt: skip

@@ -25,7 +25,8 @@ def of(visit: Visit, found: Gathered, axes: tuple[str, str], *, again: bool) -> 
     job = jobs.get(key)
     # A map that was abandoned for another one was stopped too, and starts again when chosen again.
     stays = st.session_state.get("map-job") is job and not again
-    if job is None or (job.stop.is_set() and not stays):
+    failed = again and job is not None and job.failure
+    if job is None or failed or (job.stop.is_set() and not stays):
         job = jobs.put(key, _begin(visit, found, axes))
     made = waiting.result(job, "mapping", "Replaying", stop=STOP)
     if made is not None and not made.holds(settings):

@@ -120,6 +120,9 @@ def _label(path: str) -> str:
 
 
 def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> None:
+    if not made.places:
+        say.empty("The map has no point.", f"{made.left_out}.")
+        return
     here, best = made.nearest(settings), made.highest(measure)
     old = changed.before()
     before = None if old is None else made.place_of(old, settings)
@@ -146,7 +149,8 @@ def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> N
 def _told(found: Gathered, made: Map, measure: str, here: int, best: int) -> None:
     """Draw the figures of the current settings and of the map's best place, with a button to go
     there."""
-    places = (("In force", here), ("Highest on these questions", best))
+    named = (("In force", here), ("Highest on these questions", best))
+    places = [(word, place) for word, place in named if place in made.places]
     facts: list[Fact] = []
     for word, place in places:
         at = made.at(place)
