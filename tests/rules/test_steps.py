@@ -79,7 +79,7 @@ def test_a_step_is_saved_undone_and_redone_as_a_whole(store: Store, journal: Jou
     steps.redo_step(store, journal, edit_id=first, who="bob")
     assert store.stored == AFTER
     assert edits.edited_rules(journal, "rules") == {"x": C, "y": C}
-    with pytest.raises(InputError, match="was undone"):
+    with pytest.raises(InputError, match="No part of edit 1 is undone"):
         steps.redo_step(store, journal, edit_id=first, who="bob")
 
 
