@@ -71,9 +71,11 @@ class Filter:
             ("reranker", self.reranker, Reranker),
             ("judge", self.judge, ChatModel),
         ):
-            if model is not None and not isinstance(model, protocol):
+            named = isinstance(getattr(model, "name", None), str)
+            if model is not None and not (named and isinstance(model, protocol)):
                 raise InputError(
-                    f"The {what} {model!r} lacks the methods of protocols.{protocol.__name__}.",
+                    f"The {what} {model!r} lacks a name or a method of "
+                    f"protocols.{protocol.__name__}.",
                     remedy=f"Pass an object that has them, or the name of a {what}.",
                 )
         self.settings = _with_reranker(self.settings, self.reranker)
@@ -232,7 +234,7 @@ class Filter:
         DependencyError."""
         try:
             given = dict(data["init_parameters"])
-            values = given.pop("settings")
+            values = dict(given.pop("settings"))
             reranker, judge = given.pop("reranker", None), given.pop("judge", None)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(
