@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from ragfilter.errors import InputError
@@ -42,25 +45,26 @@ def _export(work: Desk) -> None:
         ):
             st.download_button(
                 name,
-                data=make,
+                data=partial(_made, make, work, last_edit),
                 file_name=f"{work.collection}-rules.{name.lower()}",
                 mime=kind,
                 key=f"files-{name.lower()}",
                 icon=":material/download:",
                 disabled=not chunks,
-                on_click=_exported,
-                args=(work, last_edit),
+                # A run that the click started could remove the file before the browser has it.
+                on_click="ignore",
                 help="Rules edited after this export count as changed in the table."
                 if work.user.unrestricted
                 else "Holds what you may see; what counts as changed in the table stays.",
             )
 
 
-def _exported(work: Desk, last_edit: int) -> None:
+def _made(make: Callable[[], str], work: Desk, last_edit: int) -> str:
+    text = make()
     # Under clearance the file may lack rules, and the page must not show whether it does.
-    if not work.user.unrestricted:
-        return
-    work.resources.bench.journal.mark_exported(work.collection, last_edit)
+    if work.user.unrestricted:
+        work.resources.bench.journal.mark_exported(work.collection, last_edit)
+    return text
 
 
 def _import(work: Desk) -> None:
