@@ -147,7 +147,23 @@ def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: Op
     ):
         expect(painted.locator(f".rf-json-{kind}")).to_have_text(words)
     expect(tab.verdicts).to_contain_text("is not valid JSON")
-    keys.press("Control+z")
+    # What only the server finds wrong is marked where it is.
+    wrong = painted.locator(".rf-json-wrong")
+    for typed, marked in (
+        ('{"contain": "cleric"\n "match": "word"}', ['"match"']),
+        ('{"contain": "cleric",\n', [","]),
+        ('{"contains": "cleric"}', ['"contains"', ":", '"cleric"']),
+        ('{"contain_one_of": [["cleric"], ["ac 6", 7]]}', ["7"]),
+        ('{"contain_one_of": [["cleric"], []]}', ["[", "]"]),
+        ('{"query_must": {"contain": "cleric", "match": "glob"}}', ['"match"', ":", '"glob"']),
+        ('{"contain": "cleric"}', []),
+    ):
+        keys.press("Control+a")
+        keys.insert_text(typed)
+        expect(wrong).to_have_text(marked)
+        tab.rest()
+    for _ in range(8):
+        keys.press("Control+z")
     expect(tab.rule).to_have_value(before)
     expect(painted).to_have_text(before)
     # Text set by the server is highlighted too.

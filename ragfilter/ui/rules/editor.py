@@ -61,11 +61,12 @@ def draw(it: Editing, *, both: bool = False) -> None:
     busy = drafting.collect(chunk, collection, resources)
     text = state.drafts().get(chunk.id, saving.shown(saving.base(chunk)))
     so_far = saving.unfinished(chunk.id, text)
+    error = _error(so_far)
     view = None if both else _view()
     if view != JSON:
         form.draw(chunk.id, so_far, chunk.rule, disabled=busy)
     if view != FORM:
-        _json(chunk.id, text, chunk.rule, disabled=busy)
+        _json(chunk.id, text, chunk.rule, error.place if error else "", disabled=busy)
     else:
         # Saving reads the text from here.
         st.session_state.update({"rule-editor": text, UNSEEN: True})
@@ -75,7 +76,11 @@ def draw(it: Editing, *, both: bool = False) -> None:
     with st.container(key="rule-foot", gap="small"):
         if trouble is not None:
             _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
-        sound = trouble is None and _is_sound(text)
+        elif error is not None:
+            place = f"<b>{html.text(error.place)}</b> " if error.place else ""
+            message = error.message.removeprefix(f"{error.place}: ")
+            _bad(f"{place}{html.text(message)} {html.text(error.remedy)}")
+        sound = trouble is None and error is None
         _doubt(it)
         _buttons(it, busy=busy, said=saving.said(chunk.id) if sound else "")
     kept.draw(chunk, text)
@@ -113,7 +118,8 @@ def _view() -> str:
         )  # fmt: skip
 
 
-def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
+def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
+    """Draw the rule as text, with what is at the place `wrong` marked."""
     # The browser still holds the text from before the form was used, and is only sent values that
     # are set in this run.
     if st.session_state.pop(UNSEEN, False) or st.session_state.get("rule-editor") != text:
@@ -130,7 +136,7 @@ def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
     _while_typing(key=saving.TYPING, on_text_change=partial(saving.type_on, chunk_id, stored))
-    _paint(key="rule-painting")
+    _paint(key="rule-painting", data={"place": wrong})
 
 
 def _buttons(it: Editing, *, busy: bool, said: str) -> None:
@@ -186,16 +192,13 @@ def _buttons(it: Editing, *, busy: bool, said: str) -> None:
             )
 
 
-def _is_sound(text: str) -> bool:
-    """Whether the text can be read; if not, draw the error."""
+def _error(text: str) -> RuleError | None:
+    """What is wrong with the text, if anything."""
     try:
         parse(text) if text.strip() else None
     except RuleError as error:
-        place = f"<b>{html.text(error.place)}</b> " if error.place else ""
-        message = error.message.removeprefix(f"{error.place}: ")
-        _bad(f"{place}{html.text(message)} {html.text(error.remedy)}")
-        return False
-    return True
+        return error
+    return None
 
 
 def _doubt(it: Editing) -> None:

@@ -1,26 +1,61 @@
-// Colours the JSON in the rule editor: a coloured copy lies over the text area, whose own letters
-// are not painted. Typing, caret, undo and what is read aloud stay the text area's.
+// Colours the JSON in the rule editor and marks what the server found wrong: a coloured copy lies
+// over the text area, whose own letters are not painted. Typing, caret, undo and what is read aloud
+// stay the text area's.
 const MOST = 20_000
 const KINDS = ["key", "text", "value", "mark", "bad"]
 const TOKENS = /("(?:[^"\\\n]|\\.)*"(?=\s*:))|("(?:[^"\\\n]|\\.)*")|((?:-?\d[\d.eE+-]*|true|false|null)\b)|([{}[\],:])|("[^\n]*|[^\s{}[\],:"]+)|\s+/g
 
-function* parts(text) {
-  for (const [part, ...found] of text.matchAll(TOKENS)) {
-    const kind = KINDS[found.findIndex(Boolean)]
+function* parts(text, place) {
+  const wrong = /^line /.test(place) ? atLine(text, place) : atPath(place)
+  for (const { 0: part, index, ...found } of text.matchAll(TOKENS)) {
+    const kind = KINDS.find((_, i) => found[i + 1])
     if (!kind) { yield part; continue }
     const span = document.createElement("span")
     span.className = `rf-json-${kind}`
+    span.classList.toggle("rf-json-wrong", wrong(part, kind, index))
     span.textContent = part
     yield span
   }
 }
 
-export default function ({ parentElement }) {
+// Whether a token is at a place like "line 2, column 5", or the last one if the text ends before.
+function atLine(text, place) {
+  const [line, column] = place.match(/\d+/g).map(Number)
+  const start = text.split("\n", line - 1).reduce((sum, each) => sum + each.length + 1, 0)
+  const position = Math.min(start + column - 1, text.trimEnd().length - 1)
+  return (part, _, index) => index <= position && position < index + part.length
+}
+
+// Whether a token is at a place like "contain_one_of[1][0]", or in what is there. Takes them in turn.
+function atPath(place) {
+  const open = []
+  return (part, kind) => {
+    const last = open.at(-1)
+    if (part === "}" || part === "]") open.pop()
+    else if (last && part === ",") last.step = last.list ? last.step + 1 : ""
+    else if (last && kind === "key") last.step = part.slice(1, -1)
+    const steps = open.map(({ list, step }) => (list ? `[${step}]` : step))
+    const here = steps.join("").replace(/^query_must/, "")
+    if (part === "{" || part === "[") open.push({ list: part === "[", step: part === "[" ? 0 : "" })
+    return place !== "" && ((here === place && part !== ",") || here.startsWith(`${place}[`))
+  }
+}
+
+export default function ({ parentElement, data }) {
+  parentElement.painter ??= begin(parentElement)
+  parentElement.painter.mark(data.place)
+  return () => {
+    parentElement.painter?.end()
+    delete parentElement.painter
+  }
+}
+
+function begin(parentElement) {
   const editor = parentElement.closest(".stVerticalBlock")
   const copy = document.createElement("div")
   copy.className = "rf-painted"
   copy.setAttribute("aria-hidden", "true")
-  let area, painted
+  let area, painted, place = ""
   const follow = () => {
     Object.assign(copy.style, { width: `${area.clientWidth}px`, height: `${area.clientHeight}px` })
     copy.scrollTop = area.scrollTop
@@ -40,19 +75,25 @@ export default function ({ parentElement }) {
     else if (painted === area.value) return
     painted = area.value
     // A last line break alone would make no line.
-    copy.replaceChildren(...parts(painted), "\n")
+    copy.replaceChildren(...parts(painted, place), "\n")
     follow()
   }
   // What the server puts into the text area makes no event, but another default.
   const changes = new MutationObserver(paint)
   changes.observe(editor, { childList: true, subtree: true, characterData: true })
   editor.addEventListener("input", paint)
-  paint()
-  return () => {
-    changes.disconnect()
-    sizes.disconnect()
-    area?.removeEventListener("scroll", follow)
-    editor.removeEventListener("input", paint)
-    copy.remove()
+  return {
+    mark: wrong => {
+      place = wrong
+      painted = null
+      paint()
+    },
+    end: () => {
+      changes.disconnect()
+      sizes.disconnect()
+      area?.removeEventListener("scroll", follow)
+      editor.removeEventListener("input", paint)
+      copy.remove()
+    },
   }
 }
