@@ -30,6 +30,7 @@ Action = Literal[
     "replace",
     "folder",
     "writable",
+    "open",
     "close",
     "runs",
     "baseline",
@@ -38,7 +39,8 @@ Action = Literal[
 ]
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
-collection, close it, list the saved runs, make a new baseline, tune settings, or import labels."""
+collection, open it with its model, close it, list the saved runs, make a new baseline, tune
+settings, or import labels."""
 ChatErrorKind = Literal[
     "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
 ]

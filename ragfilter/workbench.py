@@ -164,6 +164,21 @@ class Workbench:
         Raises StoreError."""
         return self.embedder_called(self.stores.opening(name).embedder)
 
+    def embedder_for(self, collection: ChromaCollection) -> NamedEmbedder:
+        """The embedding model with which a collection is queried. Raises StoreError if nothing says
+        that it made the vectors of a foreign one: another finds nonsense."""
+        name = collection.name
+        embedder = self.embedder_of(name)
+        if collection.ours or self.stores.opening(name).embedder:
+            return embedder
+        if self.stores.hint(name) != embedder.name:
+            raise StoreError(
+                f"Nothing says that {embedder.name} made the vectors of {name!r}.",
+                remedy="Open it under Collections, with the embedding model that made them.",
+                action="open",
+            )
+        return embedder
+
     def embedder_called(self, model: str) -> NamedEmbedder:
         """An embedding model by name or path, made once; the workspace's where `model` is empty."""
         if model in ("", self.embedder.name):
@@ -209,9 +224,10 @@ class Workbench:
 
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
+        collection = self.collection(name)
         return Backends(
-            self.collection(name),
-            self.embedder_of(name),
+            collection,
+            self.embedder_for(collection),
             self.reranker,
             self.chat,
             self.judgements,
@@ -288,7 +304,7 @@ class OpenCollection:
 
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
-        own = flt.backends(self.collection, self.bench.embedder_of(self.collection.name))
+        own = flt.backends(self.collection, self.bench.embedder_for(self.collection))
         backends = replace(
             own,
             reranker=own.reranker or self.bench.reranker,

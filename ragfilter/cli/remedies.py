@@ -12,6 +12,7 @@ COMMANDS: Mapping[Action, str] = {
     "rebuild": "Run `ragfilter index --rebuild --collection NAME`.",
     "replace": "Use `ragfilter index --reset` to replace it.",
     "writable": "Use `ragfilter collections open --writable` to allow them.",
+    "open": "Use `ragfilter collections open NAME --model MODEL`.",
     "close": "Use `ragfilter collections close`.",
     "runs": "See `ragfilter runs list`.",
     "baseline": "Use `ragfilter gate --update-baseline`.",

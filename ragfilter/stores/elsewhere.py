@@ -31,6 +31,10 @@ class Stores:
         """How the collection `name` is opened."""
         return foreign.openings(self._workspace.path).get(name, Opening())
 
+    def hint(self, name: str) -> str:
+        """The embedding model that the collection `name` itself names; empty if it names none."""
+        return foreign.hint(self.of(name), name)
+
     def of(self, name: str) -> ChromaStore:
         """The store that holds the collection `name`."""
         return self.at(self.opening(name).folder)

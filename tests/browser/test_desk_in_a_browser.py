@@ -31,6 +31,12 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     # The change that brings the chunk back, and Ctrl+Z twice.
     tab.rest().choose("chunk-part", "What if").click("whatif-0")
     tab.expect_kept(12).rest()
+    # In a field it takes back what was typed, and no setting.
+    question = tab.keyed("ask-row", "input")
+    question.press_sequentially("12")
+    question.press("Control+z")
+    expect(question).to_have_value(CLERIC)
+    tab.rest().expect_kept(12)
     tab.page.locator(".stMain").press("Control+z")
     tab.expect_kept(2).rest()
     tab.page.locator(".stMain").press("Control+z")

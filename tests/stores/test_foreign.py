@@ -11,6 +11,7 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
+from chromadb.utils.embedding_functions import DefaultEmbeddingFunction
 from test_chroma_server import chroma_run
 
 from ragfilter.cli import main
@@ -97,6 +98,23 @@ def test_one_on_a_server_is_asked_and_a_password_is_not_kept(
     assert "hush" not in str(error.value)
     # It is left out while it cannot be reached.
     assert list(bench) == []
+
+
+def test_one_in_the_own_store_is_asked_only_with_a_model_that_is_known(
+    bench: Workbench, vectors: Any
+) -> None:
+    client: Any = bench.workspace.store().client
+    for name, function in (("told", DefaultEmbeddingFunction()), ("untold", None)):
+        made = client.create_collection(name, embedding_function=function)
+        made.add(ids=list(TEXTS), embeddings=vectors, documents=list(TEXTS.values()))
+    question = "How do I kill a troll?"
+    assert bench["told"].search(question, "adaptive-gap").kept[0].id == "a"
+    for ask in (lambda: bench["untold"].search(question), lambda: bench.backends("untold")):
+        with pytest.raises(StoreError, match="Nothing says that all-MiniLM-L6-v2 made") as error:
+            ask()
+        assert error.value.action == "open"
+    bench.stores.open("untold", Opening("", BUNDLED), bench.embedder_called)
+    assert bench["untold"].search(question, "adaptive-gap").kept[0].id == "a"
 
 
 def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Path) -> None:

@@ -102,6 +102,11 @@ class ChromaCollection:
         return _metadata(self.raw(), EMBEDDER)
 
     @property
+    def ours(self) -> bool:
+        """Whether ragfilter made it."""
+        return _is_ours(self.raw())
+
+    @property
     def content(self) -> str:
         """The fingerprint of the indexed content; empty until indexing is complete."""
         return _metadata(self.raw(), CONTENT)

@@ -1,5 +1,6 @@
 """The start of every page: the style sheet in the browser's theme, a sidebar that closes in narrow
-windows when a page was chosen in it, and what a step of the browser's history is."""
+windows when a page was chosen in it, what a step of the browser's history is, and what Ctrl+Z is in
+a field."""
 
 from __future__ import annotations
 
@@ -17,6 +18,12 @@ _follow = st.components.v2.component(
         document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
       }
     }
+    // In a field, Ctrl+Z takes back what was typed. Streamlit's shortcut would undo a setting.
+    const typing = "textarea, input[type=text]:not([role=combobox])"
+    const keep = event => {
+      const undoes = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z"
+      if (undoes && event.target.closest?.(typing)) event.stopImmediatePropagation()
+    }
     // Streamlit makes each change of the address a step of the history, and Back would undo one
     // setting after another before it came to the question before.
     const stepOf = url => {
@@ -30,6 +37,7 @@ _follow = st.components.v2.component(
     }
     export default ({ data, parentElement, setTriggerValue }) => {
       document.addEventListener("click", close)
+      document.addEventListener("keydown", keep, true)
       if (getComputedStyle(parentElement).colorScheme !== data) setTriggerValue("switched", true)
     }""",
     isolate_styles=False,
