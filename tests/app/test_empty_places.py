@@ -110,6 +110,10 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
     assert any("far below the rerank threshold of 0.300" in text for text in page.html)
     assert "relax" not in page.buttons
     page.select("quality.reranker", "none")
+    # Whatever the panel shows.
+    for panel in ("Debug", "Chunk", "Answer"):
+        page.choose("panel-box", panel)
+        assert [b for b in page.buttons if b == "relax"] == ["relax"]
     label = page.at.button(key="relax").label
     assert label.startswith("Lower the similarity threshold from 0.500 to 0.")
     page.press("relax")

@@ -144,3 +144,11 @@ def test_the_tour_opens_by_itself_once_and_goes_from_stop_to_stop(
         expect(tab.page.locator(part)).to_be_in_viewport()
         tab.click("tour-next")
     expect(stop).to_have_count(0)
+    # With the sidebar closed, it shows what opens it.
+    tab.rest().page.get_by_test_id("stSidebarHeader").hover()
+    tab.page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+    tab.rest().click("help-button").rest().click("tour-begin")
+    for _ in range(3):
+        tab.rest().click("tour-next")
+    opens = tab.page.get_by_test_id("stExpandSidebarButton")
+    expect(opens).to_have_css("outline-style", "solid")

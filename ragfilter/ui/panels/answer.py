@@ -18,7 +18,6 @@ from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.ui.look import html, numbers, prose
-from ragfilter.ui.main import empty
 from ragfilter.ui.panels import apart, preference
 from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side
@@ -42,8 +41,6 @@ Show = Callable[[str, Side, Side, Answer, Resources], None]
 
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that have not been made yet."""
-    if not view.result.kept:
-        empty.nothing_kept(view.result)
     k = view.result.settings.retrieval.k
     found = with_and_without(view, partial(_title, k), _show)
     if found is None:

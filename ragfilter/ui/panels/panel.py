@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.ui.look import hint, html
+from ragfilter.ui.main import empty
 from ragfilter.ui.panels import clearance, labels
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
@@ -45,6 +46,8 @@ def _page(view: View) -> None:
         labels.draw_hidden()
         labels.begin(view)
         return
+    if not view.result.kept:
+        empty.nothing_kept(view.result)
     match st.session_state.panel:
         case "Chunk":
             from ragfilter.ui.panels import chunk

@@ -27,8 +27,10 @@ STOPS = (
          "each layer let through.", ".rf-strip"),
     Stop("Curve", "Every chunk by its distance. Click a point to read the chunk and see why it "
     "was kept or dropped.", ".st-key-curve-box"),
-    Stop("Layers", "The switches and sliders on the left take effect at once, without another "
-    "search. Reset goes back to the profile.", ".stSidebar"),
+    # In narrow windows the sidebar is closed, since it would cover this text.
+    Stop("Layers", "The switches and sliders in the sidebar take effect at once, without another "
+    "search. Reset goes back to the profile.",
+    ".stSidebar[aria-expanded=true], [data-testid=stExpandSidebarButton]"),
     Stop("Answer", "The answers that an LLM, or quoted sentences, give from the filtered and the "
     "unfiltered chunks. Present (P) shows all of it to an audience.", ".st-key-panel"),
 )  # fmt: skip
@@ -59,9 +61,8 @@ def draw() -> None:
     if now is None:
         return
     stop, last = STOPS[now], len(STOPS) - 1
-    html.draw(
-        f"<style>{stop.part} {{ outline: 3px solid var(--rf-kept); outline-offset: -3px; }}</style>"
-    )
+    outline = "outline: 3px solid var(--rf-kept); outline-offset: -3px;"
+    html.draw(f"<style>:is({stop.part}) {{ {outline} }}</style>")
     with st.container(key="tour", horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(
             f'<p aria-live="polite"><b>{now + 1} of {len(STOPS)} · {stop.name}.</b> {stop.said}</p>'

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragfilter.answer import compare, prompts
 from ragfilter.answer.context import Context, pack
@@ -30,6 +30,7 @@ TICK_S = 0.2
 NOT_ASKED = (
     "Not asked: the endpoint did not finish the other answer in time. The button tries both again."
 )
+EARLIER = "This is the earlier answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
-    key = _key(query, side.context, resources)
+    key, earlier = _key(query, side.context, resources), known(query, side, resources)
     try:
         if chat is None:
             yield from stream
@@ -88,17 +89,26 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
                 yield piece
     finally:
         stop.set()
-        made = resources.answers.put(key, stream.answer)
+        made = resources.answers.put(key, _with_earlier(stream.answer, earlier))
         resources.bench.answers.put(made)
-    if made.error and not made.extractive:
+    if made.error and EARLIER not in made.error and not made.extractive:
         _quote(query, side, resources)
+
+
+def _with_earlier(made: Answer, earlier: Answer | None) -> Answer:
+    """The complete answer from before in place of one that failed, with the error."""
+    if not made.error or earlier is None or (earlier.error and EARLIER not in earlier.error):
+        return made
+    return replace(earlier, error=f"{made.error} {EARLIER}", failed=made.failed)
 
 
 def skip(query: str, side: Side, before: Answer, resources: Resources) -> Answer:
     """Record that this answer was not requested, because the endpoint already timed out on the
     other."""
-    _quote(query, side, resources)
     made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
+    made = _with_earlier(made, known(query, side, resources))
+    if EARLIER not in made.error:
+        _quote(query, side, resources)
     return resources.answers.put(_key(query, side.context, resources), made)
 
 
