@@ -16,7 +16,7 @@ from ragfilter.evaluate.candidates import GRID, SHARES, gathering
 from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.evaluate.tune import RECORD
-from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import FieldInfo
@@ -109,13 +109,13 @@ class Map:
 
 
 def axes(settings: Settings) -> list[str]:
-    """The numeric settings that act with the current layers, those of the cutoff first. Never
+    """The numeric settings that act with the current layers, those that end the list first. Never
     empty, because the context layer has its budget."""
-    found = []
-    for layer in sorted(LAYERS, key=lambda layer: layer.name != "cutoff"):
-        if layer.section and layer.enabled(settings) and layer.name not in ("clearance", "judge"):
-            for name in layer.used(settings):
-                info = field(f"{layer.name}.{name}")
+    found = ["retrieval.k"] if layer("top_k").enabled(settings) else []
+    for spec in sorted(LAYERS, key=lambda spec: spec.name != "cutoff"):
+        if spec.section and spec.enabled(settings) and spec.name not in ("clearance", "judge"):
+            for name in spec.used(settings):
+                info = field(f"{spec.name}.{name}")
                 if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):
                     found.append(info.path)
     return found

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
+from ragfilter.evaluate.maps import axes, make
 from ragfilter.evaluate.run import score
 from ragfilter.evaluate.sweep import DEEPEST, kept, plan, prefixes, sweep
 from ragfilter.layers.calibration import Calibration
@@ -85,6 +86,17 @@ def test_prefixes_go_on_where_the_ranking_ends() -> None:
     assert made["kept"].shape == (1, DEEPEST)
     assert made["kept"][0, :5].tolist() == [1, 2, 3, 3, 3]
     assert made["recall"][0, :3].tolist() == [0, 1, 1]
+
+
+def test_a_map_over_k_is_what_the_first_k_give() -> None:
+    plain = load(profile="unfiltered", environ={}).settings.with_values({"retrieval.k": 12})
+    pools, qrels = {"q": pool(list(range(1, 41)))}, {"q": {"c1": 1, "c6": 1}}
+    assert axes(plain)[0] == "retrieval.k"
+    assert "retrieval.k" not in axes(FULL)
+    made = make(pools, qrels, plain, User(), "retrieval.k", "")
+    first = prefixes(pools, qrels, plain)["f1"][0]
+    assert 12 in made.xs
+    assert made.figures["f1"][:, 0].tolist() == [first[min(int(k), DEEPEST) - 1] for k in made.xs]
 
 
 def test_nothing_to_be_seen_is_nothing_kept() -> None:
