@@ -47,9 +47,9 @@ def ask(visit: Visit, given: Labels) -> None:
                 help="The mean share of the relevant chunks that must stay.",
             )  # fmt: skip
         rerank = st.toggle(
-            "Try reranking", key="tune-rerank", persist_state="session", value=False,
-            help="Scores the first 50 hits of every question, which takes most of the time. Off "
-            "here until you switch it on; `ragfilter tune` does it unless told --no-rerank.",
+            "Try reranking", key="tune-rerank", persist_state="session", value=True,
+            help="Also tries settings that rerank. Scoring the first 50 hits of every question "
+            "takes most of the time.",
         )  # fmt: skip
         pressed = st.button(
             "Suggest settings",
