@@ -32,7 +32,7 @@ local-llm: $(VENV)/.llm
 	@$(BIN)/python -m scripts.local_llm --port $(LLM_PORT)
 
 test: $(VENV)/.dev
-	$(PYTEST)
+	$(PYTEST) $(ARGS)
 
 # Beside each other: mypy has one core, and the tests wait now and then.
 quick: $(VENV)/.dev
