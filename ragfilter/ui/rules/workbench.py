@@ -43,7 +43,7 @@ def draw(visit: Visit) -> None:
         if not work.user.unrestricted:
             say.aside(
                 f"Seen as {clearance.called(work.user)}. What this user may not see is left out as "
-                "if it did not exist. View as on the Inspect page changes that."
+                "if it did not exist. View as, on the Inspect page, changes who that is."
             )
         # Clear the previous part while this one is being drawn.
         fresh = st.session_state.get(PART_WAS) != part
