@@ -106,7 +106,9 @@ class User:
         names = (given,) if isinstance(given, str) else given
         if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
             raise InputError(f"The user's departments are {given!r}.", remedy="Each must be text.")
-        object.__setattr__(self, "departments", tuple(whole(name) for name in names if name))
+        # In one order, so that the same departments are the same user.
+        departments = sorted({whole(name) for name in names if name})
+        object.__setattr__(self, "departments", tuple(departments))
 
     def refusal(self, chunk: Chunk) -> str:
         """Why the user may not see `chunk`, in words; empty if they may."""

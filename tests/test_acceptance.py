@@ -81,6 +81,7 @@ def test_query_must_on_the_sources_questions(bench: Workbench) -> None:
 def test_full_beats_the_best_fixed_k(bench: Workbench) -> None:
     others = measured(bench, "full", seeds=False)
     assert len(others.rows) == 149
+    assert others.best_fixed_k is not None
     assert others.filtered.f1 > 0.625 > others.best_fixed_k.means.f1
     assert others.filtered.mean_kept <= 4
 

@@ -13,7 +13,7 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
-from ragfilter.evaluate.maps import axes
+from ragfilter.evaluate.maps import axes, usual
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import open_workbench
@@ -128,7 +128,7 @@ def test_a_sweep_goes_over_what_acts_until_told_otherwise(
     capsys.readouterr()
     assert main(["sweep", *args, "--profile", "full", "--json"]) == 0
     full = load(profile="full", environ={}).settings
-    assert json.loads(capsys.readouterr().out)["across"] == axes(full)[0]
+    assert json.loads(capsys.readouterr().out)["across"] == usual(axes(full))
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,7 @@ def test_departments_that_are_no_text_are_refused(departments: Any) -> None:
 def test_departments_are_names_and_none_is_empty() -> None:
     assert User(0, "ops") == User(0, ["ops", ""]) == User(0, ("ops",))  # type: ignore[arg-type]
     assert User(0, ("",)).departments == ()
+    assert User(0, ("ops", "hr", "ops")) == User(0, ("hr", "ops"))
 
 
 def test_settings_and_profiles_know_no_user() -> None:

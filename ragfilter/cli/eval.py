@@ -45,7 +45,7 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
         "queries": len(evaluation.rows),
         "unfiltered": asdict(evaluation.unfiltered),
         "filtered": asdict(evaluation.filtered),
-        "best_fixed_k": {"k": best.k, **asdict(best.means)},
+        "best_fixed_k": best and {"k": best.k, **asdict(best.means)},
         "noise_reduction": evaluation.noise_reduction,
         "lost": sum(len(row.lost) for row in evaluation.rows),
         "waiting": sum(row.waiting for row in evaluation.rows),
@@ -83,12 +83,12 @@ def evaluation_text(evaluation: Evaluation) -> str:
     best = evaluation.best_fixed_k
     sides = [
         (f"unfiltered, k {k}", evaluation.unfiltered),
-        (f"best fixed k, {best.k}", best.means),
+        *([(f"best fixed k, {best.k}", best.means)] if best else []),
         ("filtered", evaluation.filtered),
     ]
     lines = [counted(len(evaluation.rows), "labelled query"), "", _MEANS_HEAD]
     lines += [_means_line(name, means) for name, means in sides]
-    lines += ["", "best fixed k: chosen on these same queries"]
+    lines += ["", "best fixed k: each query with the k that is best on the others"] if best else []
     mean = evaluation.filtered
     range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
     lines += ["", range_] if range_ else []

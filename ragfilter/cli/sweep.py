@@ -30,7 +30,7 @@ def sweep(
         str | None,
         typer.Option(
             "--across",
-            help="Setting to vary, as layer.field. Default: the first numeric setting in effect.",
+            help="Setting to vary, as layer.field. Default: the setting by which the cutoff cuts.",
         ),
     ] = None,
     up: Annotated[
@@ -59,7 +59,7 @@ def sweep(
             remedy="Sweep without it: --set judge.enabled=false.",
         )
     known = maps.axes(settings)
-    across = known[0] if across is None else across
+    across = maps.usual(known) if across is None else across
     for option, path in (("--across", across), ("--up", up)):
         if path not in known and (path or option == "--across"):
             raise InputError(

@@ -16,6 +16,7 @@ from ragfilter.extras import extra
 
 SEED = 0
 EPSILON = 1e-12
+FOLDS = 5
 RESAMPLES = 2000
 BATCH = 250
 LEAST = 6

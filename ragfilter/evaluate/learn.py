@@ -126,7 +126,11 @@ def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
     }
     if target.figure == "tokens":
         for share in about.keeps:
-            yield {**common, "cutoff.target": "recall", "cutoff.recall": float(share)}
+            # A share of the relevant chunks is never kept as a prefix.
+            yield {
+                **common, "cutoff.target": "recall", "cutoff.recall": float(share),
+                "cutoff.prefix": False,
+            }  # fmt: skip
     else:
         for prefix in (False, True):
             yield {**common, "cutoff.target": target.figure, "cutoff.prefix": prefix}

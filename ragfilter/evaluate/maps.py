@@ -128,7 +128,7 @@ def usual(paths: Sequence[str]) -> str:
 
 
 def fast(settings: Settings, x: str, y: str) -> bool:
-    """Whether the map can be computed without replaying every setting."""
+    """Whether the map can be computed without replaying every setting, if hits have distances."""
     return (
         settings.cutoff.enabled
         and settings.cutoff.strategy == "gap"
@@ -162,11 +162,12 @@ def make(
     with `gathering_for`. Raises InputError if a reranker failed."""
     check_reranked(pools.values())
     lacking: set[int] = set()
-    n = FINE if fast(settings, x, y) else COARSE if y else LINE
+    quick = fast(settings, x, y) and not any(pool.space == "rank" for pool in pools.values())
+    n = FINE if quick else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
     xs = _points(first, settings, n)
     ys = (0.0,) if second is None else _points(second, settings, n)
-    if fast(settings, x, y):
+    if quick:
         made = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
     else:
         tried = [

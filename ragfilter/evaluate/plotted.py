@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.evaluate.crossval import Table, assign_folds, choose, pick
+from ragfilter.evaluate.crossval import FOLDS, Table, assign_folds, choose, pick
 from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.table import FOLDS, f_measure, or_nothing, picked, prefixes
+from ragfilter.evaluate.table import f_measure, or_nothing, picked, prefixes
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.variants import IN_FORCE
 

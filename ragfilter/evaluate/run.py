@@ -22,10 +22,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import fmean
 
+import numpy as np
+
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
+from ragfilter.evaluate.crossval import FOLDS, assign_folds, choose
 from ragfilter.evaluate.metrics import (
     Scores,
     f1_at_most,
@@ -35,6 +38,7 @@ from ragfilter.evaluate.metrics import (
     relevant_of,
     unlabelled_of,
 )
+from ragfilter.evaluate.target import Target
 from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
@@ -108,8 +112,8 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class FixedK:
-    """The k with the best mean F1 of the unfiltered first k, the smallest of several. It is chosen
-    on the queries on which it is measured."""
+    """The k with the best mean F1 of the unfiltered first k, the smallest of several. The means are
+    cross-validated: each query counts with the k that is best on the other folds."""
 
     k: int
     means: Means
@@ -117,13 +121,14 @@ class FixedK:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out."""
+    """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out.
+    `best_fixed_k` is None with one query, since nothing can be held out."""
 
     k: int
     rows: tuple[QueryRow, ...] = field(repr=False)
     unfiltered: Means
     filtered: Means
-    best_fixed_k: FixedK
+    best_fixed_k: FixedK | None
     noise_reduction: float | None
     unlabelled: tuple[str, ...] = ()
 
@@ -197,15 +202,15 @@ def score(
     )
 
 
-def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK:
-    """Find the best k from 1 to `DEEPEST` over the unfiltered rankings. It is chosen on these
-    queries, so it will do worse on others."""
-    sweep = [
-        FixedK(k, _means([kept_of(row.ranking[:k], row.labels) for row in rows]))
-        for k in range(1, DEEPEST + 1)
-    ]
-    best = max(entry.means.f1 for entry in sweep)
-    return next(entry for entry in sweep if entry.means.f1 >= best - 1e-12)
+def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK | None:
+    """Find the best k from 1 to `DEEPEST` over the unfiltered rankings."""
+    if len(rows) < 2:
+        return None
+    tried = [[kept_of(row.ranking[: k + 1], row.labels) for k in range(DEEPEST)] for row in rows]
+    f1 = np.array([[kept.scores.f1 for kept in row] for row in tried])
+    held_out = Target().held_out({"f1": f1}, assign_folds(len(rows), FOLDS))
+    means = _means([row[k] for row, k in zip(tried, held_out, strict=True)])
+    return FixedK(1 + choose(f1), means)
 
 
 def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:

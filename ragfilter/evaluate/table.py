@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.evaluate.crossval import (
+    FOLDS,
     Interval,
     Table,
     assign_folds,
@@ -39,7 +40,6 @@ from ragfilter.layers.cutoff import origin
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
 
-FOLDS = 5
 MEASURES = (
     "precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "ms", "unlabelled", "f1_most",
 )  # fmt: skip

@@ -13,6 +13,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate.maps import axes, make
 from ragfilter.evaluate.run import score
 from ragfilter.evaluate.sweep import DEEPEST, kept, plan, prefixes, sweep
+from ragfilter.filter import Filter
 from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
@@ -97,6 +98,14 @@ def test_a_map_over_k_is_what_the_first_k_give() -> None:
     first = prefixes(pools, qrels, plain)["f1"][0]
     assert 12 in made.xs
     assert made.figures["f1"][:, 0].tolist() == [first[min(int(k), DEEPEST) - 1] for k in made.xs]
+
+
+def test_a_map_of_hits_without_distances_is_replayed() -> None:
+    gap = Filter("adaptive-gap")
+    result = gap("trolls", [f"text {i}" for i in range(20)])
+    qrels = {"q": {result.hits[0].id: 1}}
+    made = make({"q": result.pool}, qrels, gap.settings, User(), *axes(gap.settings)[:2])
+    assert made.at(made.nearest(gap.settings))["kept"] == len(result.kept) == 5
 
 
 def test_nothing_to_be_seen_is_nothing_kept() -> None:

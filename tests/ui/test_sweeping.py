@@ -32,7 +32,7 @@ def test_axes_are_the_numbers_that_act() -> None:
     assert axes(GAP)[:2] == [THRESHOLD, OFFSET]
     assert "cutoff.jumps" not in axes(GAP)
     assert "cutoff.jumps" in axes(GAP.with_values({"cutoff.strategy": "autocut"}))
-    assert axes(GAP.with_values({"cutoff.enabled": False})) == [BUDGET]
+    assert axes(GAP.with_values({"cutoff.enabled": False})) == ["retrieval.k", BUDGET]
     full = load(profile="full", environ={}).settings
     with_quality = axes(GAP.with_values({"quality.enabled": True}))
     assert any(path.startswith("quality.") for path in with_quality)
