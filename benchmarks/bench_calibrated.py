@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.carry_over import SEED_QUESTIONS
-from ragfilter.evaluate import beir, labels
+from ragfilter.evaluate import labels, query_files
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.run import gather_all
@@ -60,7 +60,7 @@ def sets(folder: Path) -> dict[str, Labels]:
     return {
         "demo": labels.choose(labels.load("demo", None), leave_out=SEED_QUESTIONS),
         "adsapi": labels.load("adsapi", None),
-        "cranfield": beir.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+        "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
 
 

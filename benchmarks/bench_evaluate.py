@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from time import perf_counter, process_time
 
-from ragfilter.evaluate import beir
+from ragfilter.evaluate import query_files
 from ragfilter.evaluate.measuring import gather_for
 from ragfilter.evaluate.records import record
 from ragfilter.evaluate.table import layer_gains, table
@@ -22,7 +22,7 @@ from ragfilter.workbench import open_workbench, read_deployment
 
 
 def main(folder: Path) -> None:
-    labels = beir.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
     named = variants(load(profile="full", environ={}).settings)
     with open_workbench(read_deployment()) as bench:
         backends = bench.backends("cranfield")

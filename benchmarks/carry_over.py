@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
-from ragfilter.evaluate import beir, labels
+from ragfilter.evaluate import labels, query_files
 from ragfilter.evaluate.crossval import assign_folds, pick
 from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.sweep import prefixes, sweep
@@ -103,7 +103,7 @@ def main(folder: Path, *, rerank: bool) -> None:
     sets = {
         "demo": labels.choose(labels.load("demo", None), leave_out=SEED_QUESTIONS),
         "adsapi": labels.load("adsapi", None),
-        "cranfield": beir.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+        "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
     every = [*rows.values(), *tried.values()]
     f1: list[Floats] = []

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate import beir, labels
+from ragfilter.evaluate import labels, query_files
 from ragfilter.evaluate.run import gather_all, score
 from ragfilter.report.summary import tokens
 from ragfilter.settings.config import load
@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
     sets = {
         "demo": labels.load("demo", None),
         "adsapi": labels.load("adsapi", None),
-        "cranfield": beir.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+        "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
     with open_workbench(read_deployment()) as bench:
         for name, given in sets.items():

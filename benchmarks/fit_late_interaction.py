@@ -19,7 +19,7 @@ from ir_measures import nDCG
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from ragfilter.evaluate import beir
+from ragfilter.evaluate import beir, query_files
 from ragfilter.ingest.load import load
 from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.models.rerankers import OFFSET, SLOPE, LateInteraction
@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    labels = beir.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
     embedder = SentenceEmbedder()
     plain, late = runs(folder, labels, embedder)
     labelled = [i for i in labels.queries if i in labels.qrels]

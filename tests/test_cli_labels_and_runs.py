@@ -15,6 +15,7 @@ from faults import Handler, Serve
 
 from ragfilter.cli import main
 from ragfilter.errors import StoreError
+from ragfilter.evaluate import query_files
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import Workbench, open_workbench
 
@@ -67,14 +68,13 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
     assert made["sets"] == {"mine": 3, "labelled": 3, "asked": 0}
     assert len(made["labels"]) == 5
     assert {(each["who"], each["source"]) for each in made["labels"]} == {("qrels.tsv", "human")}
-    from ragfilter.evaluate import beir
 
     for form, name in (((), "qrels.tsv"), (("--trec",), "qrels.txt")):
         folder = tmp_path / name
         assert (
             run("labels", "export", str(folder), "-c", "small", "--set-name", "mine", *form)[0] == 0
         )
-        again = beir.read(folder / "queries.jsonl", folder / name)
+        again = query_files.read(folder / "queries.jsonl", folder / name)
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
 
 

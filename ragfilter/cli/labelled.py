@@ -22,13 +22,14 @@ from ragfilter.cli.options import (
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import known
 from ragfilter.errors import InputError
-from ragfilter.evaluate import beir, told
+from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measurable
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.report import short_title
 from ragfilter.settings.schema import Settings
+from ragfilter.text.query_id import query_id as id_of
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -100,12 +101,13 @@ class Labelled(Chosen):
         """Read the chosen queries from two files or a demo, which need no workspace. Returns None
         for a query set, and if an LLM's labels in the workspace count. Raises InputError."""
         from ragfilter.evaluate import labels
+        from ragfilter.evaluate.query_files import read_questions
 
         check_llm(self.qrels, llm=self.llm)
         if self.llm or not labels.are_files(self.queries, self.qrels):
             return None
         if bare and self.qrels is None and self.queries not in labels.DEMOS:
-            asked = Labels(beir.read_queries(Path(self.queries)), {})
+            asked = Labels(read_questions(Path(self.queries)), {})
             return labels.pick(asked, only=self.only or (), leave_out=self.leave_out or ())
         return self.choose(labels.load(self.queries, self.qrels))
 
@@ -231,6 +233,4 @@ def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: st
 
 def query_name(query_id: str, text: str, width: int) -> str:
     """A query's name in a table: its id, or its text if the id was only made from that."""
-    from ragfilter.stores.labels import query_id as made_of
-
-    return short_title(text if query_id == made_of(text) else query_id, width)
+    return short_title(text if query_id == id_of(text) else query_id, width)

@@ -114,15 +114,15 @@ GapThreshold = Annotated[
 # labelled queries
 
 SET_HELP = (
-    "A queries.jsonl file, or the name of a query set: labelled, asked, demo, adsapi, or an "
-    "imported one."
+    "A file of queries (.jsonl, .csv, .txt), or the name of a query set: labelled, asked, demo, "
+    "adsapi, or an imported one."
 )
 QueriesFile = Annotated[
     str,
     typer.Option(
         "--queries",
-        help="Labelled queries: a queries.jsonl file, a saved query set, or the built-in sets "
-        "demo and adsapi.",
+        help="Labelled queries: a file (.jsonl, .csv or .txt), a saved query set, or the built-in "
+        "sets demo and adsapi.",
     ),
 ]
 SetOrNone = Annotated[str | None, typer.Option("--queries", help=SET_HELP)]

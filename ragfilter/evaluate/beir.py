@@ -45,15 +45,6 @@ class Labels:
             )
 
 
-def read(queries: Path, qrels: Path) -> Labels:
-    """Read both files. Labels of queries that are not in `queries` are left out, with a warning.
-
-    Raises InputError naming file and line, also if no query has a label.
-    """
-    texts = read_queries(queries)
-    return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
-
-
 def known(
     texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning
 ) -> Qrels:

@@ -10,11 +10,12 @@ from datetime import date
 from pathlib import Path
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import beir, target, told
+from ragfilter.evaluate import target, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.run import Evaluation, score
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import Result
@@ -23,11 +24,9 @@ log = logging.getLogger(__name__)
 
 
 def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
-    """Labelled queries in BEIR form (or TREC's qrels): their texts and labels by id.
-
-    Raises InputError that names file and line.
-    """
-    return beir.read(Path(queries), Path(qrels))
+    """Labelled queries, their texts and labels by id: queries in BEIR's form, CSV, or one a line in
+    a .txt file; qrels in BEIR's or TREC's form. Raises InputError that names file and line."""
+    return read(Path(queries), Path(qrels))
 
 
 def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:

@@ -6,7 +6,8 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels, read
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.query_files import read
 from ragfilter.files import kind
 from ragfilter.ingest import adsapi, demo
 
@@ -19,7 +20,7 @@ DEMOS = {
 def are_files(queries: str, qrels: str | None) -> bool:
     """Whether these name files or a demo, rather than a query set of a workspace."""
     path = Path(queries)
-    is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv")
+    is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv", ".txt")
     return qrels is not None or queries in DEMOS or is_path or kind(path) == "file"
 
 

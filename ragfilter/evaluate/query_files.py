@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Literal
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels, Qrels, read_queries
+from ragfilter.evaluate.beir import Labels, Qrels, known, read_qrels, read_queries
 from ragfilter.files import write_text
 from ragfilter.ingest.files import read_lines
-from ragfilter.stores.labels import query_id
+from ragfilter.text.query_id import query_id
 
 Form = Literal["beir", "trec"]
 TEXT = ("text", "query", "question")
 OTHER_FOLDER = "Name another folder."
 ID = ("_id", "id", "query_id", "query-id")
+
+
+def read(queries: Path, qrels: Path) -> Labels:
+    """Read questions in any of these forms with their labels. Labels of other questions are left
+    out, with a warning. Raises InputError naming file and line, also if no question has a label."""
+    texts = read_questions(queries)
+    return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
 
 
 def read_questions(path: Path) -> dict[str, str]:

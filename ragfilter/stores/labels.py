@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import blake2b
 from typing import Any, Literal
 
 from ragfilter import database
@@ -19,6 +18,7 @@ from ragfilter.errors import InputError
 from ragfilter.extras import extra
 from ragfilter.model import Chunk, User
 from ragfilter.text.characters import whole
+from ragfilter.text.query_id import query_id
 
 with extra("chroma"):
     import sqlalchemy as sa
@@ -235,11 +235,6 @@ def visible_labels(
         for each in labels
         if user.unrestricted or (each.chunk_id in catalogue and user.sees(catalogue[each.chunk_id]))
     )
-
-
-def query_id(text: str) -> str:
-    """An id for a question without one; the same text always has the same id."""
-    return "q-" + blake2b(_plain(text).encode("utf-8", "replace"), digest_size=5).hexdigest()
 
 
 def settle(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str, int]]:

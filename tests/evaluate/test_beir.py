@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import ragfilter as rf
 from ragfilter.errors import InputError
-from ragfilter.evaluate import beir
+from ragfilter.evaluate import beir, query_files
+from ragfilter.evaluate.labels import load
+from ragfilter.text.query_id import query_id
 
 QUERIES = '{"_id": "q1", "text": "one"}\n{"_id": "q2", "text": "two"}\n'
 QRELS = "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\nq2\tc\t1\n"
@@ -21,14 +24,26 @@ def files(folder: Path, queries: str, qrels: str) -> tuple[Path, Path]:
 
 
 def test_reads_both_files(tmp_path: Path) -> None:
-    labels = beir.read(*files(tmp_path, QUERIES, QRELS))
+    labels = query_files.read(*files(tmp_path, QUERIES, QRELS))
     assert labels.queries == {"q1": "one", "q2": "two"}
     assert labels.qrels == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
 
 
+def test_reads_questions_of_every_form(tmp_path: Path) -> None:
+    qrels = tmp_path / "qrels.tsv"
+    for name, text, i in (
+        ("q.csv", "id,question\nq1,one\n", "q1"),
+        ("q.txt", "one\n\n", query_id("one")),
+    ):
+        (tmp_path / name).write_text(text, "utf-8")
+        qrels.write_text(f"query-id\tcorpus-id\tscore\n{i}\ta\t2\n", "utf-8")
+        assert rf.read_labels(tmp_path / name, qrels).queries == {i: "one"}
+        assert load(str(tmp_path / name), str(qrels)).qrels == {i: {"a": 2}}
+
+
 def test_reads_what_other_tools_write(tmp_path: Path) -> None:
     queries = '\ufeff{"id": 7, "text": "seven", "metadata": {}}\r\n\r\n'
-    labels = beir.read(*files(tmp_path, queries, "7\tx\t1\r\n7\tx\t1\r\n"))
+    labels = query_files.read(*files(tmp_path, queries, "7\tx\t1\r\n7\tx\t1\r\n"))
     assert (labels.queries, labels.qrels) == ({"7": "seven"}, {"7": {"x": 1}})
 
 
@@ -47,7 +62,7 @@ def test_trec_qrels_are_read_beside_beirs(tmp_path: Path) -> None:
 def test_labels_of_unknown_queries_are_left_out_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    labels = beir.read(*files(tmp_path, QUERIES, QRELS + "q9\tz\t1\n"))
+    labels = query_files.read(*files(tmp_path, QUERIES, QRELS + "q9\tz\t1\n"))
     assert set(labels.qrels) == {"q1", "q2"}
     assert "q9" in caplog.text
 
@@ -55,13 +70,13 @@ def test_labels_of_unknown_queries_are_left_out_with_a_warning(
 def test_a_label_that_is_repeated_counts_once_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    labels = beir.read(*files(tmp_path, QUERIES, QRELS + "q1\ta\t2\n"))
+    labels = query_files.read(*files(tmp_path, QUERIES, QRELS + "q1\ta\t2\n"))
     assert labels.qrels == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
     assert "qrels.tsv repeats 1 label, the first in line 5; each counts once" in caplog.text
 
 
 def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
-    labels = beir.read(*files(tmp_path, QUERIES, "q1\ta\t1\n"))
+    labels = query_files.read(*files(tmp_path, QUERIES, "q1\ta\t1\n"))
     assert (set(labels.queries), set(labels.qrels)) == ({"q1", "q2"}, {"q1"})
 
 
@@ -88,7 +103,7 @@ def test_bad_files_are_named_with_their_line(
     tmp_path: Path, queries: str, qrels: str, message: str
 ) -> None:
     with pytest.raises(InputError) as raised:
-        beir.read(*files(tmp_path, queries, qrels))
+        query_files.read(*files(tmp_path, queries, qrels))
     assert message in raised.value.message
     assert raised.value.remedy
 
@@ -102,7 +117,7 @@ def test_queries_are_in_whole_characters(tmp_path: Path) -> None:
 def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     queries, qrels = files(tmp_path, QUERIES, QRELS)
     with pytest.raises(InputError, match=r"nowhere\.tsv cannot be read"):
-        beir.read(queries, tmp_path / "nowhere.tsv")
+        query_files.read(queries, tmp_path / "nowhere.tsv")
     qrels.write_bytes(b"q1\ta\t1\nq1\t\xff\t1\n")
     with pytest.raises(InputError, match="line 2: not UTF-8"):
-        beir.read(queries, qrels)
+        query_files.read(queries, qrels)

@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import beir
+from ragfilter.evaluate import beir, query_files
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measurable, measure, visible
 from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, within
@@ -220,7 +220,7 @@ def random_pool(query_id: str, labels: Mapping[str, int]) -> Pool:
 @cache
 def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], beir.Qrels]:
     """The first hundred abstracts for every labelled query by tf–idf, and the labels."""
-    labels = beir.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
     chunks = [record.chunk for record in read_file(folder / "corpus.jsonl")]
     weigh = TfidfVectorizer(sublinear_tf=True, stop_words="english")
     corpus = weigh.fit_transform(chunk.text for chunk in chunks)

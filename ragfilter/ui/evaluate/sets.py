@@ -16,8 +16,9 @@ from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import beir, stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.query_files import as_labels, read_questions, write
-from ragfilter.stores.labels import ASKED, LABELLED, query_id
+from ragfilter.stores.labels import ASKED, LABELLED
 from ragfilter.text.numbers import counted
+from ragfilter.text.query_id import query_id
 from ragfilter.ui.evaluate.chosen import SET, Chosen
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state, uploads

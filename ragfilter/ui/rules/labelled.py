@@ -11,8 +11,9 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.evaluate import run
-from ragfilter.evaluate.beir import Labels, read
+from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
