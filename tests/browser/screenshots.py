@@ -156,7 +156,11 @@ def test_compare_and_collections(begin: Callable[..., Any], shoot: Shoot) -> Non
     tab.choose("compare-mode-box", "Query set")
     tab.rest().keyed("compare-set-box").get_by_role("combobox").click()
     tab.page.get_by_role("option", name="few · 3").click()
-    tab.rest().click("compare-measure")
+    # The widths share a workspace, and only the first one has to measure.
+    strip = tab.page.locator(".rf-strip[aria-label=Comparison]")
+    expect(tab.rest().keyed("compare-measure", "button").or_(strip)).to_be_visible()
+    if not strip.is_visible():
+        tab.click("compare-measure")
     expect(tab.page.locator(".rf-strip[aria-label=Comparison]")).to_contain_text("paired")
     shoot(tab, "compare-set")
     visit(tab, "Collections")
