@@ -101,6 +101,8 @@ def gains(changes: Sequence[Change], *, dark: bool) -> dict[str, Any]:
         "hovertemplate": "%{customdata}<br>%{y:+.3f}<extra></extra>",
     }]  # fmt: skip
     drawn = layout(ink, "questions, the greatest gain first", "ΔF1")
+    # There is no half a question.
+    drawn["xaxis"] |= {"tick0": 1, "dtick": max(len(ordered) // 8, 1)}
     return {"data": data, "layout": drawn | {"height": 220}}
 
 
