@@ -652,7 +652,7 @@ def test_nothing_accessible_is_told_with_its_status(
     assert (made["status"], made["kept"], made["hits"], made["hidden"]) == (
         "insufficient_clearance", [], [], None,
     )  # fmt: skip
-    assert "highest level among them is 4" in made["message"]
+    assert "Ask someone with clearance level 4." in made["message"]
     assert (made["success"], made["count"], made["max_security_level"]) == (False, 0, 4)
     cleared = ["--level", "4"]
     assert main(["query", "troll queen", "-c", "secrets", "--json", *cleared, *where]) == 0

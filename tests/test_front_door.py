@@ -408,7 +408,7 @@ def test_who_may_see_nothing_is_told_the_level_and_nothing_else() -> None:
     doc = {"text": "s", "clearance": 9, "query_must": {"contain_none_of": "zz"}}
     result = rf.Filter("full")(QUERY, [doc, doc], [0.1, 0.1], metric="cosine")
     assert (result.status, result.hits, result.warnings) == ("insufficient_clearance", (), ())
-    assert "highest level among them is 9" in result.message
+    assert "Ask someone with clearance level 9." in result.message
 
 
 def test_what_fell_says_why() -> None:

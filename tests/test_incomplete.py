@@ -112,7 +112,7 @@ RULED = (Hit(Chunk("x", "text", rule='{"contain":"troll"}'), 0.1, 1),)
         (FAR, "incomplete_collection", ""),
         ((), "incomplete_collection", ""),
         (RULED, "incomplete_collection", "Nothing is left: query_must dropped the last chunk. "),
-        (HIDDEN, "insufficient_clearance", f"{MESSAGE.format(level=4)} "),
+        (HIDDEN, "insufficient_clearance", f"{MESSAGE.format(ways='with clearance level 4')} "),
     ],
 )
 def test_another_status_and_its_words_stay(hits: tuple[Hit, ...], status: str, words: str) -> None:

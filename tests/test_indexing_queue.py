@@ -97,6 +97,22 @@ def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) 
     assert standing.result().report.embedded <= 320 - stopped.done < 320
 
 
+def test_an_order_that_is_removed_while_it_runs_is_stopped(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    queue = Queue(bench.workspace.path)
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 320))))
+    Worker(bench).start()
+    until(queue, job, lambda standing: standing.done >= 64)
+    queue.remove(job.id)
+    other = queue.put(Order("other", str(records(tmp_path / "b.jsonl", 2))))
+    until(queue, other, lambda standing: standing.state == "done")
+    assert list(bench) == ["other"]
+    assert [path.name for path in queue.folder.glob("*.json")] == [
+        f"{other.id}.json", f"{other.id}.order.json"
+    ]  # fmt: skip
+
+
 def test_what_a_dead_process_left_half_done_is_stopped(bench: Workbench) -> None:
     queue = Queue(bench.workspace.path)
     job = queue.put(Order("mine", "demo"))

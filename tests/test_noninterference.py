@@ -225,7 +225,7 @@ def test_a_user_who_may_see_nothing_is_told_the_level_and_no_more() -> None:
         documents.append(made)
         assert (made["status"], made["max_security_level"]) == ("insufficient_clearance", 4)
         assert (made["hits"], made["retrieved"], made["hidden"]) == ([], 0, None)
-        assert "highest level among them is 4" in report.headline(result)
+        assert "Ask someone with clearance level 4." in report.headline(result)
         assert "status insufficient_clearance" in report.trace_text(result)
     assert json.dumps(documents[0]) == json.dumps(documents[1])
 

@@ -293,7 +293,7 @@ def test_headlines_where_nothing_stays() -> None:
     assert report.headline(nothing) == "nothing was found"
     on = Settings().with_values({"clearance.enabled": True})
     barred = replay(pool(hit("a", 0.1, clearance=2)), on)
-    assert "highest level among them is 2" in report.headline(barred)
+    assert "Ask someone with clearance level 2." in report.headline(barred)
 
 
 def test_summary_counts_and_names_what_each_layer_did() -> None:

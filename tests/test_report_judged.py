@@ -135,10 +135,13 @@ def test_remarks_and_decisions_as_a_user_with_clearance() -> None:
     asked = replace(SAID, asked=("a", "b", "c"))
     result = judged(asked, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
     made = report.document(result)["judge"]
-    assert made["remarks"] == []
+    assert made["remarks"] == ["1 decision for an id not asked about"]
     hidden = replace(asked, verdicts=(*asked.verdicts, Verdict("secret", "KEEP")))
     result = judged(hidden, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
     assert "secret" not in json.dumps(report.document(result)["judge"])
+    # An answer about chunks that the user may not see says nothing about this result.
+    result = judged(SAID, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
+    assert report.remarks(result) == ()
 
 
 def test_verdict_and_expansion_of_every_chunk() -> None:

@@ -182,7 +182,6 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
             )
         return job.standing.result()
     finally:
-        queue.stop(job.id)
         queue.remove(job.id)
 
 

@@ -101,11 +101,17 @@ class SideMeans:
 
 
 def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
-    """`sides`, preceded by an unfiltered search for every k among them."""
+    """`sides`, preceded by an unfiltered search for every k among them. Of several sides with one
+    k, it sees what the strictest does, whatever their order."""
     off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
-    by_k = {side.settings.retrieval.k: side.settings for side in reversed(sides)}
+    by_k = {each.retrieval.k: each for each in sorted((s.settings for s in sides), key=_sees)}
     plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
     return (*plain, *sides)
+
+
+def _sees(settings: Settings) -> tuple[bool, str]:
+    """What decides which chunks an unfiltered search sees, the strictest last."""
+    return settings.clearance.enabled, settings.retrieval.source_pattern
 
 
 def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...]:

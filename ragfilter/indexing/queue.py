@@ -120,7 +120,9 @@ class Queue:
             self.tell(job_id, Standing("stopped"))
 
     def is_to_stop(self, job_id: str) -> bool:
-        return (self.folder / f"{job_id}{STOP}").exists()
+        """Whether an order is to be stopped, or was removed."""
+        given, stop = (self.folder / f"{job_id}{suffix}" for suffix in (ORDER, STOP))
+        return stop.exists() or not given.exists()
 
     def go_on(self, job_id: str) -> None:
         """Let an order that was stopped or failed wait again; what is embedded is kept."""
@@ -152,8 +154,9 @@ class Queue:
                     shutil.rmtree(folder, ignore_errors=True)
 
     def tell(self, job_id: str, standing: Standing) -> None:
-        """Write where an order stands."""
-        self._write(job_id, STANDING, asdict(standing))
+        """Write where an order stands, unless it was removed."""
+        if (self.folder / f"{job_id}{ORDER}").exists():
+            self._write(job_id, STANDING, asdict(standing))
 
     def worker_lock(self) -> BaseFileLock:
         """The lock of whoever carries the orders out."""

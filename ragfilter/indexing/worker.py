@@ -80,8 +80,8 @@ class Worker:
 
     def _carry_out(self, job: Job) -> None:
         watch = _Telling(self._queue, job.id, self._end)
-        watch.tell(force=True)
         try:
+            watch.tell(force=True)
             done = carry_out(job.order, self._bench, watch)
         except Stopped:
             ended = replace(watch.standing, state="stopped")

@@ -16,6 +16,10 @@ from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 
 REMEDY = "Begin the file with a header such as id,title,text; quote cells that hold the separator."
+MISSING = "Name a column that the file has, or index the file apart from the others."
+NEEDED = {"text", "id", "clearance", "department"}
+"""The fields whose column no file may lack. Without the last two, what is secret elsewhere would be
+public."""
 SAMPLE = 50
 """Rows that tell how long a column's cells are."""
 LARGEST_CELL = 64 * 1024 * 1024
@@ -84,8 +88,9 @@ def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[st
     """The header with the chosen columns under the names of their fields. Another column of such a
     name is the source's own."""
     fields = {column: field for field, column in columns.items() if column}
-    for column in fields.keys() - set(header):
-        _refuse(place, f"the header has no column {column!r}")
+    for column, field in fields.items():
+        if field in NEEDED and column not in header:
+            _refuse(place, f"the header has no column {column!r}", MISSING)
     own = {*columns, *(["_id"] if "id" in columns else [])}
     return [fields.get(name, f"column {name}" if name in own else name) for name in header]
 
@@ -99,5 +104,5 @@ def _check(names: list[str], place: str, *, numbered: bool) -> None:
         _refuse(place, "the header does not name id and text")
 
 
-def _refuse(place: str, what: str) -> NoReturn:
-    raise InputError(f"{place}: {what}.", remedy=REMEDY)
+def _refuse(place: str, what: str, remedy: str = REMEDY) -> NoReturn:
+    raise InputError(f"{place}: {what}.", remedy=remedy)

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
-MESSAGE = f"{BARRED} The highest level among them is {{level}}."
-DEPARTMENT_MESSAGE = f"{BARRED} They belong to another department."
+MESSAGE = f"{BARRED} Ask someone {{ways}}."
 UNREADABLE_MESSAGE = (
-    "The clearance of the chunks that match this query cannot be read, so all are hidden."
+    "The clearance of the chunks that match this query cannot be read, so all are hidden. Ask the "
+    "maintainer of this collection."
 )
 
 
@@ -184,11 +184,28 @@ def _decide(hit: Hit, refusal: str, user: User) -> Decision:
 
 
 def _message(chunks: Sequence[Chunk], user: User) -> str:
-    level = level_needed(chunks, user)
-    if level is not None:
-        return MESSAGE.format(level=level)
-    readable = any(chunk.clearance is not None for chunk in chunks)
-    return DEPARTMENT_MESSAGE if readable else UNREADABLE_MESSAGE
+    ways = _ways(chunks, user)
+    return MESSAGE.format(ways=", or ".join(ways)) if ways else UNREADABLE_MESSAGE
+
+
+def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
+    """What would show some of `chunks`, all hidden from `user`: for those of each department that
+    is not the user's, and for the others, the highest level among them."""
+    highest: dict[str, int] = {}
+    for chunk in chunks:
+        if chunk.clearance is not None:
+            of = chunk.department or ""
+            of = "" if of in user.departments else of
+            highest[of] = max(highest.get(of, 0), chunk.clearance)
+    names: dict[tuple[bool, int], list[str]] = {}
+    for of, level in sorted(highest.items()):
+        names.setdefault((bool(of), level if level > user.level else 0), []).append(of)
+    ways = []
+    for (foreign, level), alike in sorted(names.items()):
+        parts = [f"with clearance level {level}"] if level else []
+        parts += [f"of the department {' or '.join(alike)}"] if foreign else []
+        ways.append(" ".join(parts))
+    return ways
 
 
 def _line(trace: LayerTrace, result: Result) -> str:

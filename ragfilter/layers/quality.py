@@ -227,10 +227,13 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) ->
     good_ids = {hit.id for hit in good}
     decisions = []
     for place, hit in enumerate(hits, start=1):
+        if place > width:
+            reason = f"{in_order(place, hit)}beyond the first {width} checked"
+            decisions.append(Decision(hit.id, "quality", "dropped", reason))
+            continue
         value = bar.value(hit)
         outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
-        beyond = f"{in_order(place, hit)}beyond the first {width} checked"
-        reason = bar.reason(value) if place <= width else beyond
+        reason = bar.reason(value)
         decisions.append(Decision(hit.id, "quality", outcome, reason, value, bar.limit))
     return LayerOutput(tuple(good), tuple(decisions))
 

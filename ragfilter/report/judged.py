@@ -62,16 +62,14 @@ def judge_document(result: Result, *, as_operator: bool = False) -> dict[str, An
         "reduction": round(stats.reduction, 4),
         "ms": round(stats.ms, 3),
         "decisions": {i: said for i, said in _said(result).items() if i in named},
-        "remarks": list(remarks(result, as_operator=as_operator)),
+        "remarks": list(remarks(result)),
     }
 
 
-def remarks(result: Result, *, as_operator: bool = False) -> tuple[str, ...]:
-    """The parts of the judge's answer that were not obeyed; empty for a user from whom chunks are
-    hidden, since it may name chunks that only others may see."""
-    if result.judgement is None or not (as_operator or result.user.unrestricted):
-        return ()
-    return result.judgement.remarks
+def remarks(result: Result) -> tuple[str, ...]:
+    """The parts of the judge's answer that were not obeyed. They name only chunks that it was asked
+    about, none of which is hidden from the user."""
+    return result.judgement.remarks if result.judgement is not None else ()
 
 
 def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:

@@ -155,9 +155,10 @@ def test_one_click_switches_off_the_layer_that_dropped_all(
         ([(0, "referee")], "Ask someone of the department referee."),
         (
             [(5, None), (2, "vault"), (0, "referee")],
-            "Ask someone with clearance level 5 of the department referee or vault.",
+            "Ask someone with clearance level 5, or of the department referee, or with clearance "
+            "level 2 of the department vault.",
         ),
-        ([(None, None)], "Their clearance cannot be read: ask the maintainer of this collection."),
+        ([(None, None)], "so all are hidden. Ask the maintainer of this collection."),
     ],
 )
 def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_off(
@@ -176,7 +177,7 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     link = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": "What is in the vault?"}
     page = open_page(link, workspace=tmp_path)
     assert page.strip.startswith("0 kept of 0 retrieved")
-    assert said in page.html
+    assert any(text.endswith(said) for text in page.html)
     assert "relax" not in page.buttons
     # A hidden chunk and one that does not exist are told apart by nothing.
     told = [[t for t in page.open_chunk(i).html if "not shown" in t] for i in ("c0", "absent")]

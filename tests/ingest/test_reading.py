@@ -97,6 +97,17 @@ def test_columns_of_a_table_are_named_for_fields(tmp_path: Path) -> None:
         read(path, Reading(columns={"text": "Title"}))
 
 
+def test_a_file_may_lack_a_column_of_the_others_unless_it_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("nr,body,head\n7,Trolls fear fire.,Trolls\n")
+    (tmp_path / "b.csv").write_text("nr,body\n8,Owls hoot.\n")
+    columns = {"text": "body", "id": "nr", "title": "head"}
+    assert [chunk.id for chunk in read(tmp_path, Reading(columns=columns))] == ["7", "8"]
+    for field in ("id", "clearance", "department"):
+        with pytest.raises(InputError, match=r"b.csv, line 1: the header has no column") as error:
+            read(tmp_path, Reading(columns={"text": "body", field: "head"}))
+        assert error.value.remedy.startswith("Name a column that the file has, or index")
+
+
 def test_a_column_that_is_not_wanted_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("_id,text,clearance\n7,Trolls fear fire.,secret\n")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragfilter.layers import clearance
@@ -53,34 +55,42 @@ def test_the_highest_level_is_named_where_nothing_is_accessible() -> None:
 
 
 BARRED = [
-    # levels and departments of the chunks, the user's level, what is said, the level to raise to
-    ([(0, "referee")], 0, clearance.DEPARTMENT_MESSAGE, None),
-    ([(2, "referee"), (1, "smith")], 2, clearance.DEPARTMENT_MESSAGE, None),
-    ([(None, None), (1, "smith")], 1, clearance.DEPARTMENT_MESSAGE, None),
+    # levels and departments of the chunks, the user's level, whom to ask, the level to raise to
+    ([(0, "referee")], 0, "of the department referee", None),
+    ([(2, "smith"), (1, "referee")], 2, "of the department referee or smith", None),
+    ([(None, None), (1, "smith")], 1, "of the department smith", None),
     # A level that the user has in another department is not the one that is missing.
-    ([(2, "referee"), (3, None)], 2, clearance.MESSAGE.format(level=3), 3),
-    ([(4, "referee"), (3, None)], 2, clearance.MESSAGE.format(level=4), 4),
-    ([(None, None), (3, None)], 0, clearance.MESSAGE.format(level=3), 3),
-    ([(None, None)], 100, clearance.UNREADABLE_MESSAGE, None),
+    ([(2, "referee"), (3, None)], 2, "with clearance level 3, or of the department referee", 3),
+    (
+        [(4, "referee"), (3, None)],
+        2,
+        "with clearance level 3, or with clearance level 4 of the department referee",
+        4,
+    ),
+    (
+        [(1, "referee"), (4, "referee"), (3, "mine")],
+        2,
+        "with clearance level 3, or with clearance level 4 of the department referee",
+        4,
+    ),
+    ([(None, None), (3, None), (1, None)], 0, "with clearance level 3", 3),
+    ([(None, None)], 100, "", None),
 ]
 
 
-@pytest.mark.parametrize(("chunks", "level", "message", "needed"), BARRED)
+@pytest.mark.parametrize(("chunks", "level", "ways", "needed"), BARRED)
 def test_what_is_missing_is_told_and_no_more(
-    chunks: list[tuple[int | None, str | None]], level: int, message: str, needed: int | None
+    chunks: list[tuple[int | None, str | None]], level: int, ways: str, needed: int | None
 ) -> None:
     found = tuple(
         Hit(Chunk(f"c{i}", clearance=v, department=of), 0.1 * i, i)
         for i, (v, of) in enumerate(chunks, 1)
     )
-    step = clearance.apply(found, look(level))
+    user = User(level, ("mine",))
+    step = clearance.apply(found, replace(look(level), user=user))
+    message = clearance.MESSAGE.format(ways=ways) if ways else clearance.UNREADABLE_MESSAGE
     assert (step.status, step.message) == ("insufficient_clearance", message)
-    assert "referee" not in step.message
-    assert clearance.level_needed((hit.chunk for hit in found), User(level)) == needed
-
-
-def test_unreadable_clearance_is_told_in_a_whole_sentence() -> None:
-    assert clearance.UNREADABLE_MESSAGE.endswith("so all are hidden.")
+    assert clearance.level_needed((hit.chunk for hit in found), user) == needed
 
 
 def test_unreadable_clearance_alone_is_insufficient_too() -> None:

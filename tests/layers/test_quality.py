@@ -295,6 +295,30 @@ def test_noise_is_not_offered_where_nothing_is_kept(
     assert quality.SPEC.relax(result.trace("quality"), result) == (label, values)
 
 
+@pytest.mark.parametrize(
+    ("good_by", "label"),
+    [
+        ("background", "Raise the background share to 0.850"),
+        ("similarity", "Lower the similarity threshold from 0.600 to 0.570"),
+    ],
+)
+def test_what_was_not_checked_is_not_what_to_relax_to(good_by: str, label: str) -> None:
+    on = {
+        "quality.enabled": True, "quality.good_by": good_by, "quality.reranker": "none",
+        "quality.score_threshold": 0.6, "quality.max_top_k": 16, "words.enabled": True,
+    }  # fmt: skip
+    # The sixteen that share the query's word come before the nearest one, which is never checked.
+    near = Hit(Chunk("near", "about nothing"), 0.78, 1)
+    words = (Hit(Chunk(f"w{i}", "about owlbears"), 0.85, i) for i in range(2, 18))
+    far = (Hit(Chunk(f"far{i}", f"text {i}"), 1.0, i) for i in range(18, 51))
+    result = replay(Pool("owlbears?", "c", "l2", (near, *words, *far)), Settings().with_values(on))
+    assert not result.kept
+    assert quality.SPEC.relax is not None
+    made = quality.SPEC.relax(result.trace("quality"), result)
+    assert made is not None
+    assert made[0] == label
+
+
 def test_without_a_background_similarity_decides() -> None:
     assert ids(run([0.8, 0.3], good_by="background")) == ["c1"]
 

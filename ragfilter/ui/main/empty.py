@@ -12,7 +12,6 @@ from ragfilter.model import LayerTrace, Result
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
-from ragfilter.ui.panels import clearance
 from ragfilter.ui.session import build, collections, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
@@ -129,10 +128,8 @@ def nothing_kept(result: Result) -> None:
     it."""
     if result.status == "insufficient_clearance" and not st.session_state.operator:
         # Users cannot grant themselves access.
-        asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.user)
         said = html.text(result.message)
         html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')
-        html.draw(f'<p class="rf-empty">{html.text(asking)}</p>')
         return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:

@@ -6,11 +6,9 @@ login: this only simulates what a user would see, and the page says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import streamlit as st
 
-from ragfilter.model import Chunk, User
+from ragfilter.model import User
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import people
 from ragfilter.ui.session import link, state
@@ -91,21 +89,6 @@ def called(user: User) -> str:
     names = " and ".join(user.departments)
     department = f"department {names}" if names else "no department"
     return f"level {user.level}, {department}"
-
-
-def whom_to_ask(chunks: Iterable[Chunk], user: User) -> str:
-    """Who may see those of `chunks` that the user may not, in words for the user."""
-    hidden = [chunk for chunk in chunks if not user.sees(chunk)]
-    levels = [chunk.clearance for chunk in hidden if chunk.clearance is not None]
-    if not levels:
-        return "Their clearance cannot be read: ask the maintainer of this collection."
-    level = f"clearance level {max(levels)}" if max(levels) > user.level else ""
-    departments = sorted(
-        {c.department for c in hidden if c.department and c.department not in user.departments}
-    )
-    of = " or ".join(departments)
-    parts = [f"with {level}" if level else "", f"of the department {of}" if of else ""]
-    return f"Ask someone {' '.join(part for part in parts if part)}."
 
 
 def _choose() -> None:

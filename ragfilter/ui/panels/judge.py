@@ -159,7 +159,7 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
 
 
 def _remarks(result: Result) -> None:
-    said = "; ".join(remarks(result, as_operator=bool(st.session_state.operator)))
+    said = "; ".join(remarks(result))
     if not said:
         return
     html.draw(f'<p class="rf-aside">Ignored in the answer: {html.text(said)}.</p>')

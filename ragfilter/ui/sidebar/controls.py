@@ -157,7 +157,7 @@ def _layers(visit: Visit, view: View | None) -> None:
             for info in infos:
                 setting.draw(info, settings, own)
     if not box.open:
-        _tell_changed([*chain.from_iterable(others.values())], settings, own)
+        _tell_closed([*chain.from_iterable(others.values())], settings, own)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
         files.load(resources.deployment.data_dir)
         files.save(settings, resources.deployment.data_dir)
@@ -187,6 +187,7 @@ def _card(
             disabled=no_llm and not on,
             width="stretch",
         )
+        setting.tell_variable(info.path, on, own)
         acting = "" if line is None else line.line
         said = NO_LLM if no_llm else acting if on else layer.off(settings)
         drops = on and line is not None and line.n_out < line.n_in
@@ -214,23 +215,21 @@ def _card(
                     for info in more if box.open else ():
                         setting.draw(info, settings, own)
                 if not box.open:
-                    _tell_changed(more, settings, own)
-                named = (own.variable(info.path, settings.get(info.path)) for info in more)
-                variables = ", ".join(filter(None, named))
-                if variables and not box.open:
-                    html.draw(
-                        f'<p class="rf-line">From the environment: {html.text(variables)}.</p>'
-                    )
+                    _tell_closed(more, settings, own)
 
 
-def _tell_changed(infos: Sequence[FieldInfo], settings: Settings, own: Config) -> None:
-    """Draw which settings of a closed box differ from the profile."""
+def _tell_closed(infos: Sequence[FieldInfo], settings: Settings, own: Config) -> None:
+    """Draw which settings of a closed box differ from the profile, and the environment variables
+    that gave some."""
     changed = [i.label for i in infos if settings.get(i.path) != own.settings.get(i.path)]
     if changed:
         html.draw(
             f'<p class="rf-line">{setting.MARK} {setting.CHANGED[:-1]}: '
             f"{html.text(', '.join(changed))}.</p>"
         )
+    named = (own.variable(info.path, settings.get(info.path)) for info in infos)
+    if variables := ", ".join(filter(None, named)):
+        html.draw(f'<p class="rf-line">From the environment: {html.text(variables)}.</p>')
 
 
 def _box(label: str, **given: Any) -> ExpanderContainer:

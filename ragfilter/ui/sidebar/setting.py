@@ -55,9 +55,8 @@ def draw(
     with st.container(key=f"box-{key(info.path, view)}", gap=None):
         _widget(info, value, view, f"{MARK} {label or info.label}" if changed
                 else label or info.label)  # fmt: skip
-        variable = own.variable(info.path, value) if view == "set" else ""
-        if variable:
-            html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
+        if view == "set":
+            tell_variable(info.path, value, own)
         if changed:
             st.button(
                 said(info, before),
@@ -68,6 +67,12 @@ def draw(
                 args=({info.path: before},),
                 help="Back to the profile's value.",
             )
+
+
+def tell_variable(path: str, value: Any, own: Config) -> None:
+    """Draw which environment variable gave a setting this value, if one did."""
+    if variable := own.variable(path, value):
+        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
 
 
 def said(info: FieldInfo, value: Any) -> str:
