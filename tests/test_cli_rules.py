@@ -663,6 +663,11 @@ def test_lint_of_a_file_needs_no_workspace(
     assert second.startswith("refused: line 3: ")
     assert third == "refused: line 4 (b): line 2 has another rule for this chunk"
     assert last == f"{broken}: 1 rule, 0 errors, 0 warnings, 0 notes"
+    failed = {"id": "b", "query_must": None, "error": "the LLM gave no answer"}
+    drafted = {"id": "b", "query_must": {"contain": "b"}}
+    resumed = write(tmp_path / "drafts.jsonl", failed, drafted, {"id": "b"}, failed)
+    assert main(["rules", "lint", "--rules", resumed]) == 0
+    assert capsys.readouterr().out == f"{resumed}: 1 rule, 0 errors, 0 warnings, 0 notes\n"
     assert main(["rules", "lint", "--rules", file, "--fix"]) == 2
     assert "--rules can only check a file." in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
@@ -895,6 +900,13 @@ def test_a_draft_with_doubts_gives_way_to_a_later_line(run: Run, llm: Llm, tmp_p
         "small: 1 rule saved, 0 unchanged, 0 lines without a rule skipped, 0 refused"
     ]
     assert run.rule("cleric-7") == GOOD
+
+
+def test_a_line_that_comes_again_with_doubts_stays_accepted(run: Run, tmp_path: Path) -> None:
+    accepted = {"id": "boat", "query_must": json.loads(GOOD)}
+    file = write(tmp_path / "in.jsonl", accepted, accepted | {"remarks": ["one group"]})
+    assert run("import", file).startswith("small: 1 rule saved, 0 unchanged")
+    assert run.rule("boat") == GOOD
 
 
 def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(run: Run, tmp_path: Path) -> None:
