@@ -616,6 +616,17 @@ def test_lint_knows_the_questions_that_were_asked(run: Run) -> None:
     assert fixed["after"] == '{"contain_all_of":["boat"]}'
 
 
+def test_lint_learns_nothing_from_questions_labelled_on_hidden_chunks(run: Run) -> None:
+    store_rule(run.folder, "boat", '{"contain_all_of":["boat","fleet"]}')
+    with open_workspace(run.folder) as bench:
+        asked = (f"Which fleet has ship {number}?" for number in range(20))
+        bench.labels.add("small", [(question, "secret", 1) for question in asked], who="ann")
+    assert run("lint").endswith("0 warnings, 0 notes\n")
+    assert run.json("list", "--state", "warning")["found"] == 0
+    assert run("lint", "--level", "4").startswith("warning: boat contain_all_of[1]: “fleet” is in")
+    assert run.json("list", "--state", "warning", "--level", "4")["found"] == 1
+
+
 def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
     store_rule(run.folder, "boat", '{"contain_on_of": []}')
     assert run("lint", code=1).startswith("error: boat contain_on_of: ")
