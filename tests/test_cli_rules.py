@@ -616,6 +616,17 @@ def test_lint_knows_the_questions_that_were_asked(run: Run) -> None:
     assert fixed["after"] == '{"contain_all_of":["boat"]}'
 
 
+def test_lint_learns_nothing_from_questions_labelled_on_hidden_chunks(run: Run) -> None:
+    store_rule(run.folder, "boat", '{"contain_all_of":["boat","fleet"]}')
+    with open_workspace(run.folder) as bench:
+        asked = (f"Which fleet has ship {number}?" for number in range(20))
+        bench.labels.add("small", [(question, "secret", 1) for question in asked], who="ann")
+    assert run("lint").endswith("0 warnings, 0 notes\n")
+    assert run.json("list", "--state", "warning")["found"] == 0
+    assert run("lint", "--level", "4").startswith("warning: boat contain_all_of[1]: “fleet” is in")
+    assert run.json("list", "--state", "warning", "--level", "4")["found"] == 1
+
+
 def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
     store_rule(run.folder, "boat", '{"contain_on_of": []}')
     assert run("lint", code=1).startswith("error: boat contain_on_of: ")
@@ -663,6 +674,11 @@ def test_lint_of_a_file_needs_no_workspace(
     assert second.startswith("refused: line 3: ")
     assert third == "refused: line 4 (b): line 2 has another rule for this chunk"
     assert last == f"{broken}: 1 rule, 0 errors, 0 warnings, 0 notes"
+    failed = {"id": "b", "query_must": None, "error": "the LLM gave no answer"}
+    drafted = {"id": "b", "query_must": {"contain": "b"}}
+    resumed = write(tmp_path / "drafts.jsonl", failed, drafted, {"id": "b"}, failed)
+    assert main(["rules", "lint", "--rules", resumed]) == 0
+    assert capsys.readouterr().out == f"{resumed}: 1 rule, 0 errors, 0 warnings, 0 notes\n"
     assert main(["rules", "lint", "--rules", file, "--fix"]) == 2
     assert "--rules can only check a file." in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
@@ -895,6 +911,13 @@ def test_a_draft_with_doubts_gives_way_to_a_later_line(run: Run, llm: Llm, tmp_p
         "small: 1 rule saved, 0 unchanged, 0 lines without a rule skipped, 0 refused"
     ]
     assert run.rule("cleric-7") == GOOD
+
+
+def test_a_line_that_comes_again_with_doubts_stays_accepted(run: Run, tmp_path: Path) -> None:
+    accepted = {"id": "boat", "query_must": json.loads(GOOD)}
+    file = write(tmp_path / "in.jsonl", accepted, accepted | {"remarks": ["one group"]})
+    assert run("import", file).startswith("small: 1 rule saved, 0 unchanged")
+    assert run.rule("boat") == GOOD
 
 
 def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(run: Run, tmp_path: Path) -> None:

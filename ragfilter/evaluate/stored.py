@@ -84,10 +84,22 @@ def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     return found
 
 
-def every_question(book: LabelBook, collection: str) -> frozenset[str]:
-    """The questions of all sets, and those that were asked. Raises StoreError."""
-    names = [name for name, count in sets(book, collection).items() if count]
-    return frozenset(q for name in names for q in questions(book, collection, name).values())
+def every_question(
+    book: LabelBook,
+    collection: str,
+    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
+    user: User = UNRESTRICTED,
+) -> frozenset[str]:
+    """The questions of all sets, and those that were asked; `user` as for `sets`. Raises
+    StoreError."""
+
+    def of(name: str) -> Mapping[str, str]:
+        if name == LABELLED and not user.unrestricted:
+            return labelled(book, collection, catalogue, user)
+        return questions(book, collection, name)
+
+    found = sets(book, collection, catalogue, user)
+    return frozenset(q for name, count in found.items() if count for q in of(name).values())
 
 
 def rename(book: LabelBook, collection: str, name: str, new: str) -> None:

@@ -138,14 +138,21 @@ def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
 
 
 def plan_mends(
-    chunks: Iterable[Chunk], kinds: Collection[str] = (), usual: Collection[str] = COMMON
+    chunks: Iterable[Chunk],
+    kinds: Collection[str] = (),
+    usual: Collection[str] = COMMON,
+    among: Iterable[Chunk] = (),
 ) -> Plan:
     """Plan the fixes that lint proposes for the rules of `chunks`, given their titles and any
-    texts: for findings of `kinds`, or by default for all that are sure. `usual` as for `lint`."""
+    texts: for findings of `kinds`, or by default for all that are sure. `usual` as for `lint`.
+    `among` are all chunks, since a rule may be shared with one that is not fixed."""
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
-    titles = {i: chunk.title for i, chunk in ruled.items()}
-    after = mend(texts, titles, kinds, {i: chunk.text for i, chunk in ruled.items()}, usual)
+    others = {c.id: c for c in among if c.rule and c.id not in ruled}
+    titles = {i: chunk.title for i, chunk in (others | ruled).items()}
+    bodies = {i: chunk.text for i, chunk in ruled.items()}
+    compared = {i: chunk.rule or "" for i, chunk in others.items()}
+    after = mend(texts, titles, kinds, bodies, usual, compared)
     left = tuple(i for i in ruled if i not in after)
     return Plan(after, {i: texts[i] for i in after}, left)
 

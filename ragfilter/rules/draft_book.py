@@ -36,11 +36,18 @@ class DraftBook(database.Book):
     tables = (_drafts,)
 
     def want(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        """Queue these chunks for a draft, after those that are queued. Existing drafts are kept and
-        not made again; failed ones are."""
-        failed = (~_drafts.c.drafted, _drafts.c.body.is_not(None))
+        """Queue these chunks for a draft, after those that are queued. Their drafts are kept
+        and not made again; failed ones are."""
+        if not chunk_ids:
+            return
+        failed = _drafts.delete().where(
+            _drafts.c.collection == collection,
+            _drafts.c.chunk_id == sa.bindparam("again"),
+            _drafts.c.body.is_not(None),
+            ~_drafts.c.drafted,
+        )
         with self._writing() as connection:
-            connection.execute(_drafts.delete().where(_drafts.c.collection == collection, *failed))
+            connection.execute(failed, [{"again": chunk_id} for chunk_id in chunk_ids])
             rows = connection.execute(
                 sa.select(_drafts.c.chunk_id).where(_drafts.c.collection == collection)
             )

@@ -24,7 +24,7 @@ from ragfilter.rules.rule import stored_form
 log = logging.getLogger(__name__)
 
 # A pending edit this old belongs to no running call, because every store call has a shorter
-# deadline.
+# deadline, and a step of many calls renews the time of its edits.
 STALE_S = 120.0
 EVERY_EDIT = 1_000_000_000
 

@@ -105,6 +105,13 @@ class Journal(database.Book):
                 connection.execute(edits.update().where(edits.c.id.in_(about)).values(state=state))
             connection.execute(edits.update().where(*mine).values(state="done"))
 
+    def touch_all(self, batch: str) -> None:
+        """Give the pending edits of a batch the current time, so that nobody takes them for those
+        of a stopped process."""
+        with self._writing() as connection:
+            mine = edits.update().where(edits.c.batch == batch, PENDING)
+            connection.execute(mine.values(at=datetime.now(UTC)))
+
     def roll_back_all(self, batch: str) -> None:
         """Mark the pending edits of a batch as rolled back."""
         with self._writing() as connection:
@@ -158,6 +165,21 @@ class Journal(database.Book):
         if not found:
             raise KeyError(edit_id)
         return found if found[0].batch is None else self.batch(found[0].batch)
+
+    def changed_since(self, edit: Edit) -> frozenset[str]:
+        """The chunks of this edit's step that have a later edit in effect."""
+        mine, later = edits.alias("mine"), edits.alias("later")
+        query = (
+            sa.select(later.c.chunk_id)
+            .join(mine, (mine.c.chunk_id == later.c.chunk_id) & (mine.c.id < later.c.id))
+            .where(
+                mine.c.id == edit.id if edit.batch is None else mine.c.batch == edit.batch,
+                later.c.collection == edit.collection,
+                later.c.kind == "edit",
+                later.c.state == "done",
+            )
+        )
+        return frozenset(chunk_id for (chunk_id,) in self._read(query))
 
     def steps(
         self,
@@ -251,9 +273,11 @@ class Journal(database.Book):
         return self._first(query)
 
     def redoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
-        """The edit that redo would restore: the one undone last, unless something was saved
-        since."""
+        """The edit that redo would restore: the one undone last, unless something was saved since,
+        or the chunk's rule comes from an edit undone before it and redone in the history."""
         undo = edits.alias("undo")
+        redo = edits.alias("redo")
+        later = edits.alias("later")
         saved = edits.alias("saved")
         saved_since = sa.select(saved.c.id).where(
             saved.c.id > undo.c.id,
@@ -263,6 +287,24 @@ class Journal(database.Book):
         )
         if chunk_id is not None:
             saved_since = saved_since.where(saved.c.chunk_id == chunk_id)
+        undone_later = (
+            sa.select(later.c.id)
+            .where(
+                later.c.of == redo.c.of,
+                later.c.kind == "undo",
+                later.c.state == "done",
+                later.c.id.between(undo.c.id, redo.c.id),
+            )
+            .correlate(undo, redo)
+        )
+        redone_out_of_turn = sa.select(redo.c.id).where(
+            redo.c.id > undo.c.id,
+            redo.c.collection == edits.c.collection,
+            redo.c.chunk_id == edits.c.chunk_id,
+            redo.c.kind == "redo",
+            redo.c.state == "done",
+            ~sa.exists(undone_later),
+        )
         query = (
             _scope(collection, chunk_id)
             .join(undo, undo.c.of == edits.c.id)
@@ -270,6 +312,7 @@ class Journal(database.Book):
                 edits.c.state == "undone",
                 undo.c.kind == "undo",
                 ~sa.exists(saved_since),
+                ~sa.exists(redone_out_of_turn),
             )
             .order_by(undo.c.id.desc())
         )

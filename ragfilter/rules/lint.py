@@ -23,6 +23,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal, cast
 
 from ragfilter.errors import RuleError
@@ -89,15 +90,16 @@ def lint(
     titles: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | None = None,
     usual: Collection[str] = COMMON,
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
     """Findings about `rules` (chunk id to rule text), in their order. With `titles` (by chunk id),
     alternatives listed in a title are recognised too. `texts` say what a number counts if the title
     does not, and which names have a plural. `usual` are the words of nearly every question, as
-    `usual_words` finds them."""
+    `usual_words` finds them. `others` are the rules of other chunks, which are only compared."""
     titles, texts = titles or {}, texts or {}
     known: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
     found: list[Finding] = []
-    same = find_shared(rules, titles, texts)
+    same = find_shared({**others, **rules}, titles, texts)
     for chunk_id, text in rules.items():
         key = (text, titles.get(chunk_id, ""), texts.get(chunk_id, ""))
         if key not in known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from ragfilter.rules.lint import by_severity, lint
 from ragfilter.rules.values import COMMON
@@ -16,10 +17,11 @@ def mend(
     kinds: Collection[str] = (),
     texts: Mapping[str, str] | None = None,
     usual: Collection[str] = COMMON,
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str | None]:
     """Fix the rules (by chunk id) that lint can fix, and return those that changed, None for one to
-    remove. Only findings of `kinds` are fixed, or by default those that are sure. `titles`, `texts`
-    and `usual` as for `lint`.
+    remove. Only findings of `kinds` are fixed, or by default those that are sure. `titles`, `texts`,
+    `usual` and `others` as for `lint`.
 
     A rule is fixed one finding at a time, most severe first, since one fix may resolve another
     finding.
@@ -28,7 +30,7 @@ def mend(
     waiting = dict(rules)
     for _ in range(MOST_ROUNDS):
         changed: dict[str, str] = {}
-        for finding in by_severity(lint(waiting, titles, texts, usual)):
+        for finding in by_severity(lint(waiting, titles, texts, usual, others)):
             wanted = finding.kind in kinds if kinds else finding.sure
             fits = finding.proposal is not None and wanted
             if fits and finding.proposal != waiting[finding.chunk_id]:

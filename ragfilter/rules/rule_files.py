@@ -129,23 +129,23 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[Refusal, ...]]:
     are not chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read
     at all."""
     found: dict[str, tuple[int, Chunk]] = {}
-    doubted: set[str] = set()
+    gives_way: dict[str, bool] = {}
     refusals: list[Refusal] = []
     for record in _records(path):
         if isinstance(record, Refusal):
             refusals.append(record)
             continue
         number, chunk_id, fields = record
+        skipped = _is_skipped(fields)
+        if skipped and chunk_id in found:
+            continue
         value = fields.get(RULE_KEY)
         rule = value if value is None or isinstance(value, str) else json.dumps(value)
-        chunk = Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
-        first, known = found.get(chunk_id, (number, chunk))
-        if known.rule != rule and chunk_id not in doubted:
-            refusals.append(_second(number, chunk_id, first))
-            continue
-        found[chunk_id] = (number, chunk)
-        if fields.get(REMARKS_KEY):
-            doubted.add(chunk_id)
+        if gives_way.get(chunk_id, True):
+            found[chunk_id] = number, Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
+            gives_way[chunk_id] = skipped or bool(fields.get(REMARKS_KEY))
+        elif found[chunk_id][1].rule != rule:
+            refusals.append(_second(number, chunk_id, found[chunk_id][0]))
     return {chunk_id: chunk for chunk_id, (_, chunk) in found.items()}, tuple(refusals)
 
 
@@ -174,11 +174,11 @@ def plan(
         elif isinstance(found, Refusal):
             refusals.append(found)
         else:
-            first = wanted.get(found.chunk_id, found)
-            if first.after != found.after and not first.doubts:
-                refusals.append(_second(found.line, found.chunk_id, first.line))
-            else:
+            first = wanted.get(found.chunk_id)
+            if first is None or first.doubts:
                 wanted[found.chunk_id] = found
+            elif first.after != found.after:
+                refusals.append(_second(found.line, found.chunk_id, first.line))
     if prune:
         if "" in named:
             line = next(each.line for each in refusals if not each.chunk_id)
@@ -204,10 +204,14 @@ def _second(line: int, chunk_id: str, first: int) -> Refusal:
     return Refusal(line, chunk_id, f"line {first} has another rule for this chunk")
 
 
+def _is_skipped(record: dict[str, Any]) -> bool:
+    return RULE_KEY not in record or (record[RULE_KEY] is None and bool(record.get("error")))
+
+
 def _change(
     number: int, chunk_id: str, record: dict[str, Any], stored: dict[str, str | None]
 ) -> Change | Refusal | None:
-    if RULE_KEY not in record or (record[RULE_KEY] is None and record.get("error")):
+    if _is_skipped(record):
         return None
     if chunk_id not in stored:
         return Refusal(number, chunk_id, "the collection has no such chunk")

@@ -4,11 +4,17 @@ Source: docs/design.md#journal. The edits of a step are entered in one transacti
 the store, then closed in one transaction. If the process is killed in between, all of them are
 pending. `ragfilter.rules.edits.recover` then finishes the step if every rule had reached the store,
 and otherwise rolls back those that had.
+
+A large step takes minutes. The times of its edits are renewed meanwhile, so that other processes
+leave it alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+import logging
+import threading
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
@@ -17,7 +23,10 @@ from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Edit, Entry, Kind, State
 from ragfilter.rules.rule import stored_form
 
+log = logging.getLogger(__name__)
+
 SHOWN = 3
+RENEW_S = STALE_S / 4
 NOTHING_SAVED = "Nothing was saved."
 UNDECIDED = "The whole change is finished or rolled back at the next start."
 
@@ -81,7 +90,8 @@ def redo_step(
 def plan_undo(
     store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
 ) -> tuple[Entry, ...]:
-    """What `undo_step` would change, rule by rule. Raises InputError as it does."""
+    """What `undo_step` would change, rule by rule. Raises InputError and ConflictError as it
+    does."""
     found = _step(store, journal, edit_id, among, "done", "in effect")
     return tuple(Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found)
 
@@ -89,7 +99,8 @@ def plan_undo(
 def plan_redo(
     store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
 ) -> tuple[Entry, ...]:
-    """What `redo_step` would change, rule by rule. Raises InputError as it does."""
+    """What `redo_step` would change, rule by rule. Raises InputError and ConflictError as it
+    does."""
     found = _step(store, journal, edit_id, among, "undone", "undone")
     return tuple(Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found)
 
@@ -109,28 +120,57 @@ def _change(
         outcome = UNDECIDED
         batch = begun[0].batch
         assert batch is not None
-        try:
-            # Check again, now that nobody else can write.
-            _must_be(store, entries)
-        except ConflictError:
-            journal.roll_back_all(batch)
-            raise
-        try:
-            store.set_rules({entry.chunk_id: entry.after for entry in entries})
-        except StoreError:
-            settled = settle_batch(store, journal, batch)
-            if settled and settled[0].state == "done":
-                return settled
-            outcome = NOTHING_SAVED if settled else UNDECIDED
-            raise
-        journal.finish_all(batch)
+        with _renewed(journal, batch):
+            try:
+                # Check again, now that nobody else can write.
+                _must_be(store, entries)
+            except ConflictError:
+                journal.roll_back_all(batch)
+                raise
+            try:
+                store.set_rules({entry.chunk_id: entry.after for entry in entries})
+            except StoreError:
+                settled = settle_batch(store, journal, batch)
+                if settled and settled[0].state == "done":
+                    return settled
+                outcome = NOTHING_SAVED if settled else UNDECIDED
+                raise
+            journal.finish_all(batch)
     except StoreError as error:
         for edit in begun:
             journal.let_go(edit.id)
         raise type(error)(
             f"{error.message} {outcome}", remedy=error.remedy, action=error.action
         ) from error
-    return journal.batch(batch)
+    made = journal.batch(batch)
+    if made[0].state == "rolled_back":
+        raise ConflictError(
+            "This process was suspended while it wrote, so another one took the change back. Some "
+            "of its rules may be stored.",
+            remedy="Look at the rules as they are now and repeat your change.",
+        )
+    return made
+
+
+@contextmanager
+def _renewed(journal: Journal, batch: str) -> Iterator[None]:
+    """Renew the times of the edits of a batch until the block ends."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(RENEW_S):
+            try:
+                journal.touch_all(batch)
+            except StoreError as error:
+                log.warning("the time of a change under way was not renewed: %s", error)
+
+    thread = threading.Thread(target=renew, name="ragfilter-step", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _must_be(store: RuleStore, entries: Iterable[Entry]) -> None:
@@ -144,11 +184,14 @@ def _must_be(store: RuleStore, entries: Iterable[Entry]) -> None:
             remedy="Choose the chunks again.",
         )
     if changed:
-        raise ConflictError(
-            f"The rules of {_named(changed, verb='')} were changed since. Nothing was written.",
-            remedy="Look at them as they are now, and undo the later change first or leave them "
-            "out.",
-        )
+        raise _changed_since(changed)
+
+
+def _changed_since(ids: Sequence[str]) -> ConflictError:
+    return ConflictError(
+        f"The rules of {_named(ids, verb='')} were changed since. Nothing was written.",
+        remedy="Look at them as they are now, and undo the later change first or leave them out.",
+    )
 
 
 def _named(ids: Sequence[str], *, verb: str = " are") -> str:
@@ -183,4 +226,9 @@ def _step(
         raise InputError(
             f"No part of edit {edit_id} is {called}.", remedy=f"Choose an edit that is {called}."
         )
+    # The same text may be back. Without the edits in between, their undo would fail for ever.
+    later = journal.changed_since(found[0])
+    changed = [edit.chunk_id for edit in found if edit.chunk_id in later]
+    if changed:
+        raise _changed_since(changed)
     return found

@@ -70,6 +70,15 @@ def test_mends_know_the_text_where_the_chunk_has_it() -> None:
     assert [finding.kind for finding in checks.findings(chunk)] == ["spelling"]
 
 
+def test_mends_know_the_rules_that_are_not_mended() -> None:
+    rule = '{"contain":"cleric"}'
+    six, seven = (Chunk(f"ac-{n}", title=f"Clerics, AC {n}", rule=rule) for n in (6, 7))
+    assert bulk.plan_mends([seven]).after == {}
+    mended = bulk.plan_mends([seven], ["shared"], among=[six, seven]).after
+    assert list(mended) == ["ac-7"]
+    assert '"ac 7"' in (mended["ac-7"] or "")
+
+
 def test_mends_know_which_words_the_questions_have() -> None:
     chunk = Chunk("c", rule='{"contain_one_of":[["please","cleric"]]}')
     assert bulk.plan_mends([chunk]).after == {}

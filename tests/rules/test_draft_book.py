@@ -58,9 +58,12 @@ def test_a_run_goes_on_where_it_stood_and_tries_failures_again(book: DraftBook) 
     book.keep("c", FAILED)
     book.keep("c", GOOD)
     assert book.waiting("c") == ("d",)
-    book.want("c", ["a", "b", "e"])
+    book.want("c", ["e"])
+    # A failure is tried again only if its chunk is asked for.
+    assert (book.waiting("c"), book.drafts("c")) == (("d", "e"), (FAILED, GOOD))
+    book.want("c", ["a", "b"])
     # What is queued stays queued.
-    assert (book.waiting("c"), book.drafts("c")) == (("d", "b", "e"), (GOOD,))
+    assert (book.waiting("c"), book.drafts("c")) == (("d", "e", "b"), (GOOD,))
 
 
 def test_collections_are_kept_apart_and_drafts_forgotten(book: DraftBook) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
+from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.rules import edits, steps
@@ -99,6 +101,42 @@ def test_an_earlier_step_is_undone_unless_it_was_changed_since(
     assert store.stored["z"] == B
 
 
+def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
+    store: Store, journal: Journal
+) -> None:
+    for before, after in ((None, A), (A, B), (B, A)):
+        edits.save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
+    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+        steps.undo_step(store, journal, edit_id=1, who="ann")
+    for left in (B, A, None):
+        edits.undo(store, journal, who="ann", chunk_id="y")
+        assert store.stored["y"] == left
+
+
+def test_an_edit_with_later_ones_is_not_redone_though_its_text_fits(
+    store: Store, journal: Journal
+) -> None:
+    edits.save(store, journal, chunk_id="y", rule=A, expected=None, who="ann")
+    edits.undo(store, journal, who="ann")
+    for before, after in ((None, B), (B, None)):
+        edits.save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
+    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+        steps.redo_step(store, journal, edit_id=1, who="ann")
+
+
+def test_redo_offers_nothing_that_an_earlier_edit_redone_has_overtaken(
+    store: Store, journal: Journal
+) -> None:
+    for rule in (A, B):
+        edits.save(store, journal, chunk_id="y", rule=rule, expected=None, who="ann")
+        edits.undo(store, journal, who="ann")
+    steps.redo_step(store, journal, edit_id=1, who="ann")
+    assert journal.redoable("rules") is None
+    assert journal.redoable("rules", "y") is None
+    edits.undo(store, journal, who="ann")
+    assert edits.redo(store, journal, who="ann").after == A
+
+
 @pytest.mark.parametrize("seen", ["x", "y"])
 def test_edits_of_other_chunks_are_as_if_they_were_not_there(
     store: Store, journal: Journal, seen: str
@@ -169,6 +207,31 @@ def test_a_step_that_was_killed_is_whole_or_not_at_all(
     assert store.stored == (AFTER if whole else BEFORE)
     assert journal.unfinished() == ()
     assert edits.edited_rules(journal, "rules") == ({"x": C, "y": C} if whole else {})
+
+
+def test_a_step_renews_its_time_while_it_writes(
+    store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "RENEW_S", 0.01)
+
+    def wait() -> None:
+        began, until = journal.unfinished()[0].at, monotonic() + PATIENT_S
+        while all(edit.at == began for edit in journal.unfinished()):
+            assert monotonic() < until
+            sleep(0.01)
+
+    store.after_each = wait
+    save(store, journal)
+    assert store.stored == AFTER
+
+
+def test_a_step_that_others_took_back_is_not_called_saved(store: Store, journal: Journal) -> None:
+    def others_start() -> None:
+        edits.recover(store, journal)
+
+    store.after_each = others_start
+    with pytest.raises(ConflictError, match="another one took the change back"):
+        save(store, journal)
 
 
 def test_a_store_that_fails_half_way_is_taken_back(store: Store, journal: Journal) -> None:

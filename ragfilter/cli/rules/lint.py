@@ -78,14 +78,20 @@ def lint(
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=viewer)
         parts.tell(selected.notice)
         texts = {chunk.id: chunk.rule or "" for chunk in selected.chunks}
-        titles = {chunk.id: chunk.title for chunk in selected.chunks}
+        every = bench.collection(place.collection).entries()
+        seen = [chunk for chunk in every.values() if chunk.rule and viewer.sees(chunk)]
+        # A rule may be shared with a chunk that is not selected.
+        others = {c.id: c.rule or "" for c in seen if c.id not in texts}
+        titles = {chunk.id: chunk.title for chunk in seen}
         bodies = {chunk.id: chunk.text for chunk in selected.chunks}
-        usual = usual_words(stored.every_question(bench.labels, place.collection))
+        asked = stored.every_question(bench.labels, place.collection, every, viewer)
+        usual = usual_words(asked)
         if fix:
-            mended = mend(texts, titles, kinds or (), bodies, usual)
+            mended = mend(texts, titles, kinds or (), bodies, usual, others)
             saved = saving.save(mended, texts, bench, place, filtering)
     left = {**texts, **mended} if saved.done else texts
-    findings = find({i: rule for i, rule in left.items() if rule}, titles, bodies, usual)
+    ruled = {i: rule for i, rule in left.items() if rule}
+    findings = find(ruled, titles, bodies, usual, others)
     if as_json:
         document = lint_document(place.collection, len(texts), findings)
         document |= {"incomplete": selected.incomplete}

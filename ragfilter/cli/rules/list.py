@@ -82,7 +82,7 @@ def list_(
         incomplete = store.incomplete
         made = measured(measuring, bench, place, filtering, every)
         harm = {} if made is None else made.harm()
-        found = list_chunks(seen, bench, place.collection, harm).find(wanted)
+        found = list_chunks(user, bench, place.collection, harm).find(wanted)
     parts.tell(Selection((), len(every) - len(seen), incomplete).notice)
     shown = found[:limit]
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -86,17 +86,18 @@ def condition(text: str) -> Condition:
 
 
 def list_chunks(
-    chunks: Iterable[Chunk],
+    user: User,
     bench: Workbench,
     collection: str,
     harm: Mapping[str, float] = MappingProxyType({}),
 ) -> Listing:
-    """The listing of `chunks` with their states. Raises StoreError."""
+    """The listing of the chunks that `user` may see, with their states. Raises StoreError."""
     from ragfilter.evaluate import stored
 
-    usual = usual_words(stored.every_question(bench.labels, collection))
+    every = bench.collection(collection).entries()
+    usual = usual_words(stored.every_question(bench.labels, collection, every, user))
     exported = bench.journal.edited_since_export(collection)
-    return make_listing(chunks, Checks(usual), exported=exported, harm=harm)
+    return make_listing(filter(user.sees, every.values()), Checks(usual), exported=exported, harm=harm)
 
 
 def select(
@@ -129,7 +130,7 @@ def select(
     asked = [c for c in conditions if c.field in LISTED]
     if asked:
         # Among all visible chunks, since some findings depend on the other rules.
-        listing = list_chunks(filter(user.sees, known.values()), bench, collection)
+        listing = list_chunks(user, bench, collection)
         listed = _listed(listing, asked)
         seen = [chunk_id for chunk_id in seen if chunk_id in listed]
     found = store.chunks(seen[:limit])

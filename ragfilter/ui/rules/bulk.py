@@ -59,7 +59,8 @@ def draw(work: Desk) -> None:
         kinds = _findings(work, whole)
         outcome.draw()
         if kinds is not None:
-            _preview(work, "mend findings", bulk.plan_mends(whole, kinds, work.checks.usual))
+            plan = bulk.plan_mends(whole, kinds, work.checks.usual, work.chunks.values())
+            _preview(work, "mend findings", plan)
         return
     try:
         change = _change(str(kind))

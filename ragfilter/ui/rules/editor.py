@@ -221,7 +221,7 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
-    usual = it.resources.checks_of(it.collection).usual
+    usual = it.resources.checks_of(it.collection, it.user).usual
     found = (
         *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}, usual),
         *(() if is_changed(chunk, rule) else it.more),

@@ -15,7 +15,7 @@ import streamlit as st
 from ragfilter.engine.backends import Backends
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import Quality, reranker_key
-from ragfilter.model import Chunk, Pool
+from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
@@ -75,7 +75,7 @@ class Resources:
     passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
     """How many pasted questions meet each rule."""
     usual: Shelf[frozenset[str]] = field(default_factory=lambda: Shelf(8))
-    """The words of nearly every question, by collection and version of its questions."""
+    """The words of nearly every question, by collection, version of its questions, and user."""
     checks: Shelf[Checks] = field(default_factory=lambda: Shelf(8))
     measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
@@ -85,17 +85,21 @@ class Resources:
         """Token prices, None if none are set."""
         return self.bench.prices
 
-    def checks_of(self, collection: str) -> Checks:
+    def checks_of(self, collection: str, user: User) -> Checks:
         """The linter's findings about rules of this collection, whose questions say which words are
-        usual. Raises StoreError."""
+        usual: those that `user` may know. Raises StoreError."""
         from ragfilter.evaluate.stored import every_question
         from ragfilter.rules.lint_values import usual_words
 
-        labels = self.bench.labels
-        key = (collection, labels.questions_version(collection))
+        labels, version, catalogue = self.bench.labels, "", Catalogue({})
+        if not user.unrestricted:
+            store = self.bench.collection(collection)
+            version, catalogue = store.version, store.entries()
+        key = (collection, labels.questions_version(collection), user, version)
         usual = self.usual.get(key)
         if usual is None:
-            usual = self.usual.put(key, usual_words(every_question(labels, collection)))
+            found = every_question(labels, collection, catalogue, user)
+            usual = self.usual.put(key, usual_words(found))
         return self.checks.get(usual) or self.checks.put(usual, Checks(usual))
 
     def backends(self, collection: str) -> Backends:
