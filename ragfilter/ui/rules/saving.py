@@ -102,7 +102,7 @@ def act(
         if spoilt:
             if act == "save":
                 state.drafts()[chunk_id] = text
-                _bases().setdefault(chunk_id, expected)
+                state.bases()[chunk_id] = expected
             draft = state.drafts().get(chunk_id)
             st.session_state[DOUBT] = Doubt(act, chunk_id, expected, draft, spoilt)
             _warn(f"Not {DONE[act]} yet. {spoilt}")
@@ -160,7 +160,7 @@ def base(chunk: Chunk) -> str | None:
 
 def _began(chunk_id: str, rule: str | None) -> str | None:
     if chunk_id in state.drafts():
-        return _bases().setdefault(chunk_id, rule)
+        return state.bases().setdefault(chunk_id, rule)
     found = _unfinished(chunk_id)
     return rule if found is None else found.base
 
@@ -205,26 +205,19 @@ def put(chunk_id: str, text: str, rule: str | None) -> None:
         _drop(chunk_id)
     else:
         state.drafts()[chunk_id] = text
-        _bases()[chunk_id] = base
+        state.bases()[chunk_id] = base
 
 
-def draft(chunk_id: str, text: str | None) -> None:
-    """Start again from `text`, or from the stored rule."""
+def discard(chunk_id: str) -> None:
+    """Start again from the stored rule."""
     forget()
     drafting.forget(chunk_id)
     _drop(chunk_id)
-    if text is not None:
-        state.drafts()[chunk_id] = text
 
 
 def _drop(chunk_id: str) -> None:
     state.drafts().pop(chunk_id, None)
-    _bases().pop(chunk_id, None)
-
-
-def _bases(collection: str | None = None) -> dict[str, str | None]:
-    bases: dict[str, dict[str, str | None]] = st.session_state.setdefault("rule-bases", {})
-    return bases.setdefault(collection or st.session_state.collection or "", {})
+    state.bases().pop(chunk_id, None)
 
 
 def every() -> dict[tuple[str, str], tuple[str, str | None]]:
@@ -244,13 +237,13 @@ def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset
     for collection, chunk_id in new:
         text, rule = kept[collection, chunk_id]
         st.session_state.drafts.setdefault(collection, {})[chunk_id] = text
-        _bases(collection)[chunk_id] = rule
+        state.bases(collection)[chunk_id] = rule
     return frozenset(new)
 
 
 def take(chunk_id: str) -> None:
     """Discard the draft and use the rule that somebody else stored."""
-    draft(chunk_id, None)
+    discard(chunk_id)
     state.renew()
 
 
