@@ -107,14 +107,17 @@ def act(
             st.session_state[DOUBT] = Doubt(act, chunk_id, expected, draft, spoilt)
             _warn(f"Not {DONE[act]} yet. {spoilt}")
             return
+        said = f"{DONE[act].capitalize()}."
         if act == "save":
-            made: object = edits.save(
+            if not edits.save(
                 store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
-            )
+            ):
+                said = "Nothing to save."
+            discard(chunk_id)
         else:
             again = edits.undo if act == "undo" else edits.redo
-            made = again(store, journal, who=who, chunk_id=chunk_id, expected=expected)
-        said = f"{DONE[act].capitalize()}." if made else "Nothing to save."
+            again(store, journal, who=who, chunk_id=chunk_id, expected=expected)
+            said += _rebase(chunk_id, expected, after)
         st.session_state[SAID] = (chunk_id, said)
     except ConflictError as error:
         st.session_state[TROUBLE] = _conflict(error, chunk_id, collection, resources)
@@ -123,13 +126,23 @@ def act(
         st.session_state[TROUBLE] = Trouble(chunk_id, str(error))
         _warn(f"Not saved: {error}")
     else:
-        _drop(chunk_id)
-        drafting.forget(chunk_id)
         try:
             questions.follow(collection, version, resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()
+
+
+def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
+    """Let the draft start from the rule now `stored`, if it started from the one `seen` before.
+    Returns what to say of the draft."""
+    text = state.drafts().get(chunk_id)
+    if text is None or text == shown(stored):
+        discard(chunk_id)
+        return ""
+    if state.bases()[chunk_id] == seen:
+        state.bases()[chunk_id] = stored or None
+    return " The text in the editor is not saved."
 
 
 def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
