@@ -90,8 +90,9 @@ def columns(widths: Mapping[str, int]) -> dict[str, Any]:
 
 
 def last(work: Desk) -> Matrix | None:
-    """The most recent matrix of the labelled questions, possibly for earlier rules."""
-    return work.resources.matrices.get(_key(work)[1:])
+    """The most recent matrix of the labelled questions, without the rules that changed since."""
+    found = work.resources.matrices.get(_key(work)[1:])
+    return None if found is None else found.of_unchanged(work.chunks)
 
 
 def make(work: Desk, *, asked: bool = False) -> Matrix | None:
