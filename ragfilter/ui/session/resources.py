@@ -15,7 +15,7 @@ import streamlit as st
 from ragfilter.engine.backends import Backends
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import Quality, reranker_key
-from ragfilter.model import Chunk, Pool
+from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
@@ -55,8 +55,9 @@ class Resources:
     jobs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(JOBS))
     """Calls of models started by buttons."""
     runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
-    """Drafting and measuring, separate from `jobs`, where many presses would evict a run in
-    progress."""
+    """Measuring, separate from `jobs`, where many presses would evict a run in progress."""
+    drafting: Shelf[tuple[User, Job[Any]]] = field(default_factory=lambda: Shelf(RUNS))
+    """Drafting rules, by collection, with the user for whom it was started."""
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
     """Jobs of the Tune page: gathering, maps and suggestions."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
