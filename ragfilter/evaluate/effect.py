@@ -7,6 +7,9 @@ the rerank score of a chunk that was not scored), it falls back as usual.
 
 A change that lets chunks in or keeps them out moves the chunks after them. So the effect is
 measured on the whole kept list, and not only on the changed chunk.
+
+If a change leaves fewer hits in a pool than the settings need, a search would look further. What it
+would find is not known, so such questions are counted.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ragfilter.engine.replay import replay, with_rules
+from ragfilter.engine.retrieve import target, used
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.model import PUBLIC, Chunk, Pool, User
@@ -37,7 +41,8 @@ class Labelled:
     """Labelled questions with their pools, and what each keeps, ready to measure changes.
 
     `found_by` has the questions that find a chunk, each with the chunk's rule in its pool.
-    `verdicts` caches what these rules decide, by question and rule.
+    `verdicts` caches what these rules decide, by question and rule. `short` are the questions that
+    need a new search, because changes have left too little in their pools.
     """
 
     pools: Mapping[str, Pool]
@@ -48,6 +53,7 @@ class Labelled:
     book: RuleBook = field(compare=False)
     found_by: Mapping[str, Mapping[str, str | None]] = field(compare=False, repr=False)
     verdicts: dict[tuple[str, str | None], Verdict] = field(compare=False, repr=False)
+    short: frozenset[str] = frozenset()
 
     def effect(self, changes: Changes) -> Effect:
         """The effect of `changes` on these questions."""
@@ -59,13 +65,16 @@ class Labelled:
         rows: list[QueryEffect] = []
         before: list[Scores] = []
         after: list[Scores] = []
+        short = set(self.short)
         for query_id, pool in self.pools.items():
             labels = self.qrels.get(query_id)
             relevant = relevant_of(labels or {})
             old = new = self.kept[query_id]
             found = touched.get(query_id)
             if found and self._decides_otherwise(query_id, found, changes, new_rules):
-                new = self._replay(with_rules(pool, changes))
+                new, clean = self._replay(with_rules(pool, changes))
+                if self._falls_short(query_id, clean):
+                    short.add(query_id)
             gained = tuple(i for i in new if i not in old)
             lost = tuple(i for i in old if i not in new)
             was = now = None
@@ -77,7 +86,8 @@ class Labelled:
             if gained or lost:
                 rows.append(QueryEffect(query_id, pool.query, gained, lost, relevant, was, now))
         rows.sort(key=lambda row: (-len(row.lost_relevant), _gain(row)))
-        return Effect(len(self.pools), len(before), tuple(rows), mean_of(before), mean_of(after))
+        scores = mean_of(before), mean_of(after)
+        return Effect(len(self.pools), len(before), tuple(rows), *scores, len(short))
 
     def renew(self, chunks: Mapping[str, Chunk]) -> Labelled:
         """The same questions with the current rules of `chunks` (by id)."""
@@ -100,13 +110,22 @@ class Labelled:
         made = replace(self, pools=pools, found_by={**self.found_by, **now})
         if len(changes) > FEW:
             made = replace(made, book=_book(pools))
-        kept = {query_id: made._replay(pool) for query_id, pool in changed.items()}
-        return replace(made, kept={**self.kept, **kept})
+        replayed = {query_id: made._replay(pool) for query_id, pool in changed.items()}
+        kept = {query_id: ids for query_id, (ids, _) in replayed.items()}
+        short = {i for i, (_, clean) in replayed.items() if self._falls_short(i, clean)}
+        return replace(made, kept={**self.kept, **kept}, short=self.short | short)
 
-    def _replay(self, pool: Pool) -> tuple[str, ...]:
-        """The ids that the filter keeps of the pool, in order."""
+    def _replay(self, pool: Pool) -> tuple[tuple[str, ...], int]:
+        """The ids that the filter keeps of the pool, in order, and how many hits the rules let
+        pass."""
         result = replay(pool, self.settings, self.user, self.book.scan(pool.query))
-        return tuple(hit.id for hit in result.kept)
+        return tuple(hit.id for hit in result.kept), result.trace("query_must").n_out
+
+    def _falls_short(self, query_id: str, clean: int) -> bool:
+        """Whether a search would look further than this question's pool if `clean` hits were left
+        in it. If there were too few before, the search found all there are."""
+        pool, needed = self.pools[query_id], min(used(self.settings), target(self.settings))
+        return not pool.complete and clean < needed <= self._replay(pool)[1]
 
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
         """What each of these rules of the pools decides."""
@@ -136,7 +155,7 @@ def make_labelled(
         for hit in (*pool.hits, *pool.reachable):
             found_by[hit.id][query_id] = hit.chunk.rule
     made = Labelled(pools, qrels, settings, user, {}, _book(pools), dict(found_by), {})
-    return replace(made, kept={i: made._replay(pool) for i, pool in pools.items()})
+    return replace(made, kept={i: made._replay(pool)[0] for i, pool in pools.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +182,15 @@ class QueryEffect:
 @dataclass(frozen=True, slots=True)
 class Effect:
     """`rows` are the queries that change, those that lose relevant chunks first. `before` and
-    `after` are means over all `labelled` queries, None if there are none."""
+    `after` are means over all `labelled` queries, None if there are none. `short` is how many
+    queries need a new search, so that they may keep more than is known here."""
 
     queries: int
     labelled: int
     rows: tuple[QueryEffect, ...]
     before: Scores | None
     after: Scores | None
+    short: int = 0
 
     @property
     def loses_relevant(self) -> bool:
@@ -184,6 +205,7 @@ def document(effect: Effect) -> dict[str, Any]:
         "queries": effect.queries,
         "labelled": effect.labelled,
         "loses_relevant": effect.loses_relevant,
+        "short": effect.short,
         "before": asdict(effect.before) if effect.before else None,
         "after": asdict(effect.after) if effect.after else None,
         "changed": [

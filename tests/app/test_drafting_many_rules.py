@@ -16,7 +16,9 @@ from faults import Handler, Server, says, servers
 from rules_page import open_rules
 from waiting import PROCESS_S
 
+from ragfilter.model import User
 from ragfilter.rules.draft_book import DraftBook
+from ragfilter.ui.rules import drafting_run
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -92,9 +94,13 @@ def told(page: Any) -> str:
     return "\n".join(page.html)
 
 
+def last_run() -> Any:
+    return drafting_run.of("demo", resources.open_resources())
+
+
 def drafted(page: Any) -> Any:
     """The page once the run has ended, with the labelled questions gathered."""
-    resources.open_resources().runs.get(("drafts", "demo")).wait(PROCESS_S)
+    last_run().wait(PROCESS_S)
     return page.run().run()
 
 
@@ -197,6 +203,12 @@ def test_a_second_request_waits_and_takes_nothing_from_the_first(
     assert m > 1
     page.press("drafts-begin")
     other.press("drafts-begin")
+    # Its figures count chunks that another user may not see.
+    assert "drafts-pause" in other.buttons
+    other.at.session_state["user"] = User(1)
+    assert "Rules are being drafted for another user." in told(other.run())
+    assert " drafted" not in other.sent
+    assert "drafts-pause" not in other.buttons
     going_on.set()
     drafted(page)
     assert (len(bench().drafts.drafts("demo")), len(bench().drafts.waiting("demo"))) == (n, m)
@@ -262,7 +274,7 @@ def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     bench().drafts.forget("demo", list(rules()))
     bench().drafts.want("demo", [SECRET, "monster-troll"])
     drafted(page.run().press("drafts-go-on"))
-    assert resources.open_resources().runs.get(("drafts", "demo")).at[1] == 1
+    assert last_run().at[1] == 1
     bench().drafts.forget("demo", list(rules()))
 
 

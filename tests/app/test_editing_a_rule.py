@@ -116,6 +116,17 @@ def test_preview_save_undo_redo(page: Any) -> None:
     through(page, "rule-save")
     assert OTHER in page.kept
     assert json.loads(stored(OTHER) or "") == {"contain": "cleric"}
+    # What was typed since stays in the editor, and can be saved over what is brought back.
+    write(page, FAILS)
+    for button, rule in (("rule-undo", before), ("rule-redo", '{"contain":"cleric"}')):
+        through(page, button)
+        assert "done. The text in the editor is not saved." in told(page)
+        assert page.at.text_area(key="rule-editor").value == FAILS
+        assert stored(OTHER) == rule
+    through(page, "rule-save")
+    assert json.loads(stored(OTHER) or "") == json.loads(FAILS)
+    through(page, "rule-undo")
+    assert OTHER in page.kept
     through(page, "rule-undo")
     assert OTHER not in page.kept
     assert stored(OTHER) == before

@@ -98,3 +98,17 @@ def test_the_document_is_plain() -> None:
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     assert made["loses_relevant"]
     assert made["changed"][0]["lost_relevant"] == ["t"]
+
+
+def test_questions_left_with_too_little_need_a_new_search() -> None:
+    made = make_labelled(POOLS, QRELS, FIRST_2)
+    assert made.effect({"x": OWL}).short == 0
+    # Nothing but the troll is left for trolls, and nothing but the owl for owls.
+    changes = {"x": '{"contain":"boat"}', "y": '{"contain":"boat"}'}
+    assert made.effect(changes).short == 2
+    after = made.with_changes(changes)
+    assert after.short == {"trolls", "owls"}
+    # Nor does a later change make the old hits enough.
+    assert after.effect({"x": None}).short == 2
+    whole = {name: replace(each, complete=True) for name, each in POOLS.items()}
+    assert make_labelled(whole, QRELS, FIRST_2).effect(changes).short == 0

@@ -238,4 +238,11 @@ def effect_text(effect: Effect | None) -> str:
                 ("F1", effect.before.f1, effect.after.f1),
             )
         )
-    return "\n".join([*lines, changed]) + "\n"
+    lines.append(changed)
+    if effect.short:
+        need = "needs" if effect.short == 1 else "need"
+        lines.append(
+            f"{counted(effect.short, 'query')} {need} a new search, and may then keep more: too "
+            "few of the chunks found so far would pass."
+        )
+    return "\n".join(lines) + "\n"

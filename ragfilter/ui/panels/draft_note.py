@@ -42,7 +42,7 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
         "Draft a rule",
         key="rule-draft",
         on_click=drafting.begin,
-        args=(chunk.id, collection),
+        args=(chunk.id, collection, chunk.rule),
         disabled=chat is None or hidden or busy,
         help=said,
     )

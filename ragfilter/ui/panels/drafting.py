@@ -95,8 +95,11 @@ def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
     return False
 
 
-def begin(chunk_id: str, collection: str) -> None:
-    """Ask for a draft, in the background."""
+def begin(chunk_id: str, collection: str, rule: str | None) -> None:
+    """Ask for a draft, in the background. `rule` is the stored rule that the author sees: saving
+    the draft must not overwrite one that is stored in the meantime."""
+    if chunk_id not in state.drafts():
+        state.bases()[chunk_id] = rule
     before = replace(of(chunk_id), error="", draft=None)
     _all()[chunk_id] = before
     try:

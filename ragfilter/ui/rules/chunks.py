@@ -22,6 +22,7 @@ from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
 MEASURE = "rules-measuring"
 HEIGHT, ROW = 640, 32
+MOST_LISTED = 500
 ONE_STATE, TWO_STATES = 92, 162
 WIDTHS = {
     "conflicts": 66, "ΔF1 without": 80, "blocks": 60, "queries": 66, "passes": 60,
@@ -79,13 +80,18 @@ def _filters(rows: Listing) -> None:
             ("Source", SOURCES, rows.sources),
             ("State", desk.STATES, WORDS),
         ):
+            # Every run sends all options to the browser.
+            many = len(options) > MOST_LISTED
             st.multiselect(
                 label,
-                options,
+                () if many else options,
                 key=key,
                 persist_state="session",
                 placeholder="all",
-                help=HELP[label],
+                disabled=many,
+                help=f"{len(options):,} are too many to list. Type a part of the name under Filter."
+                if many
+                else HELP[label],
                 width=126,
             )
 

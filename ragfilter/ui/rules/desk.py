@@ -156,7 +156,9 @@ def wanted() -> Filter:
 def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
     """The ids that the filter admits. Their order stays the same while rules are saved, so that
     *next* continues from the same place."""
-    asked = (desk.collection, desk.user, wanted(), len(desk.chunks))
+    content = desk.resources.bench.collection(desk.collection).content
+    # A foreign collection has no fingerprint of its content.
+    asked = (desk.collection, desk.user, wanted(), content, len(desk.chunks))
     kept: tuple[object, tuple[str, ...]] | None = st.session_state.get(ORDER)
     if anew or kept is None or kept[0] != asked:
         kept = (asked, tuple(row.id for row in rows.find(asked[2])))

@@ -31,8 +31,15 @@ Drafting = Job[list[Draft]]
 
 def of(collection: str, resources: Resources) -> Drafting | None:
     """The last run over this collection since the server started, None if there is none."""
-    found: Drafting | None = resources.runs.get(("drafts", collection))
-    return found
+    found = resources.drafting.get(collection)
+    return None if found is None else found[1]
+
+
+def is_shown(collection: str, user: User, resources: Resources) -> bool:
+    """Whether `user` may know how far the last run is. It tells how many chunks its starter drafts,
+    of which others may not know."""
+    found = resources.drafting.get(collection)
+    return found is None or user.unrestricted or user == found[0]
 
 
 def sender() -> User:
@@ -86,7 +93,7 @@ def _start(collection: str, user: User, resources: Resources, among: Container[s
     templates, keep = resources.bench.templates(), partial(book.keep, collection)
     begun = _begin(chunks, len(waiting), templates, resources, keep)
     if begun is not None:
-        resources.runs.put(("drafts", collection), begun)
+        resources.drafting.put(collection, (user, begun))
 
 
 def _begin(

@@ -37,13 +37,14 @@ def draw(work: Desk) -> None:
     """Draw the cost, the progress and the drafts."""
     running = drafting_run.of(work.collection, work.resources)
     under_way = running if running is not None and not running.done else None
+    shown = drafting_run.is_shown(work.collection, work.user, work.resources)
     if work.resources.bench.chat is None:
         say.empty(NO_LLM, NO_LLM_MORE)
     elif under_way is not None:
         # Refreshed automatically while a run is in progress.
-        st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection)
+        st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection, shown=shown)
     else:
-        _told(running)
+        _told(running if shown else None)
         _begin(work)
     made = [
         d for d in work.resources.bench.drafts.drafts(work.collection) if d.chunk_id in work.chunks
@@ -125,9 +126,12 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
     )
 
 
-def _progress(running: Drafting, collection: str) -> None:
+def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
     if running.done:
         st.rerun()
+    if not shown:
+        say.aside("Rules are being drafted for another user.")
+        return
     done, count, used = running.at
     left = in_words(running.seconds / done * (count - done) if done else None)
     said = " · ".join(filter(None, (f"{done:,} of {count:,} drafted", used, left)))

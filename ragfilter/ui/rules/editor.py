@@ -101,7 +101,9 @@ def _begin(it: Editing) -> None:
         c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and it.user.sees(c)
     )
     found = propose(chunk.name, ((each.name, each.rule or "") for each in others))
-    saving.draft(chunk.id, found or template(chunk.name))
+    drafting.forget(chunk.id)
+    # On the rule that the author saw, not on one that was saved since.
+    saving.put(chunk.id, found or template(chunk.name), chunk.rule)
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
@@ -181,8 +183,8 @@ def _buttons(it: Editing, *, busy: bool, said: str) -> None:
             st.button(
                 "Discard",
                 key="rule-discard",
-                on_click=saving.draft,
-                args=(chunk.id, None),
+                on_click=saving.discard,
+                args=(chunk.id,),
                 help="Discard what was typed. It has not been saved.",
             )
         if said:

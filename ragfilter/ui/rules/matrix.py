@@ -14,6 +14,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.effect import Labelled
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.report import short_title
+from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
 from ragfilter.text.numbers import counted
@@ -90,8 +91,9 @@ def columns(widths: Mapping[str, int]) -> dict[str, Any]:
 
 
 def last(work: Desk) -> Matrix | None:
-    """The most recent matrix of the labelled questions, possibly for earlier rules."""
-    return work.resources.matrices.get(_key(work)[1:])
+    """The most recent matrix of the labelled questions, without the rules that changed since."""
+    found = work.resources.matrices.get(_key(work)[1:])
+    return None if found is None else found.of_unchanged(work.chunks)
 
 
 def make(work: Desk, *, asked: bool = False) -> Matrix | None:
@@ -241,7 +243,8 @@ def _table(
 
 
 def _parts(work: Desk, rules: Sequence[RuleRow], asked: Labelled) -> None:
-    by_id = {row.chunk_ids[0]: row for row in rules}
+    unreadable = RuleBook(row.rule for row in rules).errors
+    by_id = {row.chunk_ids[0]: row for row in rules if row.rule not in unreadable}
     with st.container(key="matrix-one", horizontal=True, vertical_alignment="bottom", gap="small"):
         chosen = st.selectbox(
             "One rule by group and term",
@@ -250,7 +253,8 @@ def _parts(work: Desk, rules: Sequence[RuleRow], asked: Labelled) -> None:
             key=CHOSEN,
             format_func=lambda i: _chunks(work, by_id[i].chunk_ids),
             placeholder="Choose a chunk",
-            help="What each group and term of its rule does. Offers the rules in the table.",
+            help="What each group and term of its rule does. Offers the rules in the table "
+            "that can be read.",
         )
         if chosen is not None:
             st.button(

@@ -102,19 +102,22 @@ def act(
         if spoilt:
             if act == "save":
                 state.drafts()[chunk_id] = text
-                _bases().setdefault(chunk_id, expected)
+                state.bases()[chunk_id] = expected
             draft = state.drafts().get(chunk_id)
             st.session_state[DOUBT] = Doubt(act, chunk_id, expected, draft, spoilt)
             _warn(f"Not {DONE[act]} yet. {spoilt}")
             return
+        said = f"{DONE[act].capitalize()}."
         if act == "save":
-            made: object = edits.save(
+            if not edits.save(
                 store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
-            )
+            ):
+                said = "Nothing to save."
+            discard(chunk_id)
         else:
             again = edits.undo if act == "undo" else edits.redo
-            made = again(store, journal, who=who, chunk_id=chunk_id, expected=expected)
-        said = f"{DONE[act].capitalize()}." if made else "Nothing to save."
+            again(store, journal, who=who, chunk_id=chunk_id, expected=expected)
+            said += _rebase(chunk_id, expected, after)
         st.session_state[SAID] = (chunk_id, said)
     except ConflictError as error:
         st.session_state[TROUBLE] = _conflict(error, chunk_id, collection, resources)
@@ -123,13 +126,23 @@ def act(
         st.session_state[TROUBLE] = Trouble(chunk_id, str(error))
         _warn(f"Not saved: {error}")
     else:
-        _drop(chunk_id)
-        drafting.forget(chunk_id)
         try:
             questions.follow(collection, version, resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()
+
+
+def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
+    """Let the draft start from the rule now `stored`, if it started from the one `seen` before.
+    Returns what to say of the draft."""
+    text = state.drafts().get(chunk_id)
+    if text is None or text == shown(stored):
+        discard(chunk_id)
+        return ""
+    if state.bases()[chunk_id] == seen:
+        state.bases()[chunk_id] = stored or None
+    return " The text in the editor is not saved."
 
 
 def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
@@ -160,7 +173,7 @@ def base(chunk: Chunk) -> str | None:
 
 def _began(chunk_id: str, rule: str | None) -> str | None:
     if chunk_id in state.drafts():
-        return _bases().setdefault(chunk_id, rule)
+        return state.bases().setdefault(chunk_id, rule)
     found = _unfinished(chunk_id)
     return rule if found is None else found.base
 
@@ -205,26 +218,19 @@ def put(chunk_id: str, text: str, rule: str | None) -> None:
         _drop(chunk_id)
     else:
         state.drafts()[chunk_id] = text
-        _bases()[chunk_id] = base
+        state.bases()[chunk_id] = base
 
 
-def draft(chunk_id: str, text: str | None) -> None:
-    """Start again from `text`, or from the stored rule."""
+def discard(chunk_id: str) -> None:
+    """Start again from the stored rule."""
     forget()
     drafting.forget(chunk_id)
     _drop(chunk_id)
-    if text is not None:
-        state.drafts()[chunk_id] = text
 
 
 def _drop(chunk_id: str) -> None:
     state.drafts().pop(chunk_id, None)
-    _bases().pop(chunk_id, None)
-
-
-def _bases(collection: str | None = None) -> dict[str, str | None]:
-    bases: dict[str, dict[str, str | None]] = st.session_state.setdefault("rule-bases", {})
-    return bases.setdefault(collection or st.session_state.collection or "", {})
+    state.bases().pop(chunk_id, None)
 
 
 def every() -> dict[tuple[str, str], tuple[str, str | None]]:
@@ -244,13 +250,13 @@ def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset
     for collection, chunk_id in new:
         text, rule = kept[collection, chunk_id]
         st.session_state.drafts.setdefault(collection, {})[chunk_id] = text
-        _bases(collection)[chunk_id] = rule
+        state.bases(collection)[chunk_id] = rule
     return frozenset(new)
 
 
 def take(chunk_id: str) -> None:
     """Discard the draft and use the rule that somebody else stored."""
-    draft(chunk_id, None)
+    discard(chunk_id)
     state.renew()
 
 

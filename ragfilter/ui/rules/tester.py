@@ -21,7 +21,7 @@ from ragfilter.ui.rules import desk, expected
 from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
-FIND = "tester-find"
+FIND, NUMBER = "tester-find", "tester-number"
 KINDS = ALL, PASS, BLOCK, NEVER = ("all", "pass", "block", "never act")
 MOST = 10_000
 MOST_ROWS = 500
@@ -136,13 +136,7 @@ def _table(
 
 def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
     with st.container(key="tester-one", horizontal=True, gap="small"):
-        at = st.selectbox(
-            "Question",
-            range(len(questions)),
-            key=QUESTION,
-            format_func=lambda i: questions[i] if i < len(questions) else "",
-            help="The question to look at closely.",
-        )
+        at = _chosen(questions)
         found = desk.find(
             work, FIND, list(rules), lambda i: (i,),
             "Offers only chunks that contain all of these words in title or id.",
@@ -166,6 +160,25 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
         st.error(message(str(error)))
         return
     html.draw(_explained(made, whole(questions[at])))
+
+
+def _chosen(questions: list[str]) -> int | None:
+    """Draw the choice of a question; by its number if there are too many to send in every run."""
+    if len(questions) > MOST_ROWS:
+        return -1 + st.number_input(
+            "Number of the question",
+            1,
+            len(questions),
+            key=NUMBER,
+            help="The question to look at closely, counted without empty lines.",
+        )
+    return st.selectbox(
+        "Question",
+        range(len(questions)),
+        key=QUESTION,
+        format_func=lambda i: questions[i] if i < len(questions) else "",
+        help="The question to look at closely.",
+    )
 
 
 def _near(question: str, rules: dict[str, str]) -> list[str]:

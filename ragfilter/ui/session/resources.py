@@ -55,8 +55,9 @@ class Resources:
     jobs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(JOBS))
     """Calls of models started by buttons."""
     runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
-    """Drafting and measuring, separate from `jobs`, where many presses would evict a run in
-    progress."""
+    """Measuring, separate from `jobs`, where many presses would evict a run in progress."""
+    drafting: Shelf[tuple[User, Job[Any]]] = field(default_factory=lambda: Shelf(RUNS))
+    """Drafting rules, by collection, with the user for whom it was started."""
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
     """Jobs of the Tune page: gathering, maps and suggestions."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))

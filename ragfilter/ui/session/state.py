@@ -311,6 +311,13 @@ def drafts() -> dict[str, str]:
     return every.setdefault(st.session_state.collection or "", {})
 
 
+def bases(collection: str | None = None) -> dict[str, str | None]:
+    """The stored rule from which each chunk's unsaved text started, for a collection, by default
+    the current one."""
+    every: dict[str, dict[str, str | None]] = st.session_state.setdefault("rule-bases", {})
+    return every.setdefault(collection or st.session_state.collection or "", {})
+
+
 def notice(message: str) -> None:
     """Show a message once at the top of the page."""
     st.session_state.notices.append(message)
