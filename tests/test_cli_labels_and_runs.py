@@ -78,6 +78,17 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
 
 
+def test_a_set_without_labels_is_exported(run: Any, place: Path, tmp_path: Path) -> None:
+    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+        bench.labels.remember("small", "who rows at night?")
+    code, _, err = run("labels", "export", str(tmp_path), "-c", "small", "--set-name", "asked")
+    assert (code, err) == (0, "")
+    assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
+    assert (tmp_path / "qrels.tsv").read_text("utf-8") == "query-id\tcorpus-id\tscore\n"
+    run("labels", "history", "off", "-c", "small")
+    run("labels", "history", "on", "-c", "small")
+
+
 def test_another_set_of_the_same_name_is_replaced_only_if_told_to(run: Any, tmp_path: Path) -> None:
     asked = tmp_path / "own.txt"
     asked.write_text("who bakes?\n", "utf-8")
@@ -164,6 +175,11 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     assert made["llm"]["agreed"] == 1
     assert made["conflicts"] == []
     assert "LLM and people agree on 1 of 2 pairs" in run("labels", "list", "-c", "small")[1]
+    out = tmp_path / "out"
+    run("labels", "export", str(out), "-c", "small", "--set-name", "mine", "--with-llm")
+    head = "query-id\tcorpus-id\tscore\n"
+    assert (out / "qrels-llm.tsv").read_text("utf-8") == f"{head}q2\tmoon-0\t1\n"
+    assert "moon-0" not in (out / "qrels.tsv").read_text("utf-8")
     new = ["runs", "new", "-c", "small", "--queries", "mine", "--json"]
     mixed, people = json.loads(run(*new, "--with-llm")[1]), json.loads(run(*new)[1])
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
