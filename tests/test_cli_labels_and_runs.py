@@ -16,6 +16,7 @@ from faults import Handler, Serve
 from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.settings.deployment import Deployment
+from ragfilter.text.numbers import signed
 from ragfilter.workbench import Workbench, open_workbench
 
 # Indexes a collection, and evaluates it.
@@ -184,6 +185,7 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     mixed, people = json.loads(run(*new, "--with-llm")[1]), json.loads(run(*new)[1])
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
+    assert (mixed["with_llm"], people["with_llm"]) == (True, False)
     # Commands that measure and tune can count them as well, and say so.
     for command in (["eval"], ["gate", "--min", "f1=0"], ["sweep"], ["compare"], ["tune"]):
         own = [*command, "-c", "small", "--queries", "mine", "--json", "-p", "adaptive-gap"]
@@ -191,6 +193,9 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
         assert code == 0
         assert mixed != people
         assert ("LLM and people agree on 1 of 2" in told, "agree" in untold) == (True, False)
+        if command[0] == "gate":
+            said = [json.loads(each)["with_llm"] for each in (mixed, people)]
+            assert said == [True, False]
     code, _, err = run(*own, "--with-llm", "--qrels", str(tmp_path / "llm.tsv"))
     assert (code, "--with-llm needs a query set of the workspace" in err) == (2, True)
 
@@ -270,6 +275,8 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert f"run {numbers[1]} (B) against run {numbers[0]} (A)" in text
     assert "paired permutation test" in text
     text = run("runs", "show", numbers[0])[1]
+    over, (low, high) = (first["gain_over_fixed_k"][name] for name in ("f1", "ci"))
+    assert f"F1 {signed(over)}, 95% interval {signed(low)} to {signed(high)}." in text
     assert "What each layer contributes" in text
     assert re.search(r"^The settings in force are .* the best fixed k", text, re.MULTILINE)
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
