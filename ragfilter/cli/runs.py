@@ -177,7 +177,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, as_json: Json 
             for side in records
             for each in side
         }
-        said = paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names, changes=10)
+        said = paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names)
         parts.emit(said + lines)
 
 
