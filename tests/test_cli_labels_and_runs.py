@@ -423,7 +423,7 @@ def test_a_run_tells_what_changed_since_and_between(
     assert "labels have changed since then: measure again" in told
     assert "profiles have changed" not in told
     with monkeypatch.context() as patch:
-        patch.setattr("ragfilter.evaluate.runs.profiles_version", lambda: "of another version")
+        patch.setattr("ragfilter.evaluate.told.profiles_version", lambda: "of another version")
         assert "The profiles have changed since then" in run("runs", "show", number)[1]
     second = json.loads(run(*new, "--json")[1])
     (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
