@@ -259,7 +259,7 @@ def test_with_and_without_the_judge(
     assert main(["compare", *files, "-p", "llm-filter", *FOUR]) == 0
     shown = capsys.readouterr().out
     assert "llm-filter against unfiltered, k 4, F1 over 2 queries: 2 better, 0 worse" in shown
-    assert "(paired permutation test)" in shown
+    assert re.search(r"\(paired permutation test\)\n  \+0\.\d+  \S", shown)
     assert re.search(r"^unfiltered, k 4 +4\.0 +0\.625 +1\.000", shown, re.MULTILINE)
     assert re.search(
         r"^llm-filter +2\.5 +1\.000 +1\.000 +1\.000 +1\.000 +100\.0%", shown, re.MULTILINE

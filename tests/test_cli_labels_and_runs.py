@@ -17,6 +17,7 @@ from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
 from ragfilter.settings.deployment import Deployment
+from ragfilter.text.numbers import signed
 from ragfilter.workbench import Workbench, open_workbench
 
 # Indexes a collection, and evaluates it.
@@ -76,6 +77,17 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
         )
         again = query_files.read(folder / "queries.jsonl", folder / name)
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
+
+
+def test_a_set_without_labels_is_exported(run: Any, place: Path, tmp_path: Path) -> None:
+    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+        bench.labels.remember("small", "who rows at night?")
+    code, _, err = run("labels", "export", str(tmp_path), "-c", "small", "--set-name", "asked")
+    assert (code, err) == (0, "")
+    assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
+    assert (tmp_path / "qrels.tsv").read_text("utf-8") == "query-id\tcorpus-id\tscore\n"
+    run("labels", "history", "off", "-c", "small")
+    run("labels", "history", "on", "-c", "small")
 
 
 def test_another_set_of_the_same_name_is_replaced_only_if_told_to(run: Any, tmp_path: Path) -> None:
@@ -164,10 +176,16 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     assert made["llm"]["agreed"] == 1
     assert made["conflicts"] == []
     assert "LLM and people agree on 1 of 2 pairs" in run("labels", "list", "-c", "small")[1]
+    out = tmp_path / "out"
+    run("labels", "export", str(out), "-c", "small", "--set-name", "mine", "--with-llm")
+    head = "query-id\tcorpus-id\tscore\n"
+    assert (out / "qrels-llm.tsv").read_text("utf-8") == f"{head}q2\tmoon-0\t1\n"
+    assert "moon-0" not in (out / "qrels.tsv").read_text("utf-8")
     new = ["runs", "new", "-c", "small", "--queries", "mine", "--json"]
     mixed, people = json.loads(run(*new, "--with-llm")[1]), json.loads(run(*new)[1])
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
+    assert (mixed["with_llm"], people["with_llm"]) == (True, False)
     # Commands that measure and tune can count them as well, and say so.
     for command in (["eval"], ["gate", "--min", "f1=0"], ["sweep"], ["compare"], ["tune"]):
         own = [*command, "-c", "small", "--queries", "mine", "--json", "-p", "adaptive-gap"]
@@ -175,6 +193,9 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
         assert code == 0
         assert mixed != people
         assert ("LLM and people agree on 1 of 2" in told, "agree" in untold) == (True, False)
+        if command[0] == "gate":
+            said = [json.loads(each)["with_llm"] for each in (mixed, people)]
+            assert said == [True, False]
     code, _, err = run(*own, "--with-llm", "--qrels", str(tmp_path / "llm.tsv"))
     assert (code, "--with-llm needs a query set of the workspace" in err) == (2, True)
 
@@ -254,6 +275,8 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert f"run {numbers[1]} (B) against run {numbers[0]} (A)" in text
     assert "paired permutation test" in text
     text = run("runs", "show", numbers[0])[1]
+    over, (low, high) = (first["gain_over_fixed_k"][name] for name in ("f1", "ci"))
+    assert f"F1 {signed(over)}, 95% interval {signed(low)} to {signed(high)}." in text
     assert "What each layer contributes" in text
     assert re.search(r"^The settings in force are .* the best fixed k", text, re.MULTILINE)
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
@@ -400,7 +423,7 @@ def test_a_run_tells_what_changed_since_and_between(
     assert "labels have changed since then: measure again" in told
     assert "profiles have changed" not in told
     with monkeypatch.context() as patch:
-        patch.setattr("ragfilter.evaluate.runs.profiles_version", lambda: "of another version")
+        patch.setattr("ragfilter.evaluate.told.profiles_version", lambda: "of another version")
         assert "The profiles have changed since then" in run("runs", "show", number)[1]
     second = json.loads(run(*new, "--json")[1])
     (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")

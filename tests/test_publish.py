@@ -18,7 +18,7 @@ from ragfilter.evaluate.matching import duel
 from ragfilter.evaluate.plotted import Mark
 from ragfilter.evaluate.records import Curve, Kept, QueryRecord
 from ragfilter.evaluate.tune import recorded
-from ragfilter.evaluate.variants import IN_FORCE, variants
+from ragfilter.evaluate.variants import IN_FORCE, profiles_version, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, Result, User
 from ragfilter.publish import drawing, measured, question
 from ragfilter.publish.html import Origin
@@ -302,6 +302,35 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     shown = Measured(run, records)
     assert why in shown.in_sample
     assert shown.over_fixed_k is None
+
+
+EARLIER = "The profiles have changed since then, with ragfilter's version."
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "said"),
+    [
+        ({}, {}, ""),
+        ({"profiles": "p0"}, {"profiles": "p0"}, EARLIER),
+        ({"profiles": ""}, {}, "It is not known whether the profiles have changed since then."),
+        ({"profiles": "p0"}, {}, "The profiles changed between the two runs"),
+        ({"viewer": User(2)}, {}, "The two sides were measured as different users"),
+    ],
+)
+def test_reports_tell_that_profiles_or_users_differ(
+    own: dict[str, Any], other: dict[str, Any], said: str
+) -> None:
+    now = Plan(
+        "rules", "mine", "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 2, profiles_version()
+    )
+    runs = [Run(7, AT, "ann", replace(now, **changes), 2) for changes in (own, other)]
+    records = [record("q1", 3, 1), record("q2", 1, 1)]
+    called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
+    made = duel(records, "unfiltered", records, IN_FORCE)
+    text = Tags(measured.of_duel(made, called, runs)).text
+    assert said in text
+    assert bool(said) == bool(re.search("profiles (have )?changed|different users", text))
+    assert (EARLIER in Tags(measured.of_run(runs[0], records)).text) == ("p0" in own.values())
 
 
 def test_nothing_lost_speaks_of_all_that_was_found() -> None:

@@ -155,6 +155,7 @@ def gate(
             "unlabelled": mean.unlabelled,
             "waiting": waiting,
             "unknown_labels": unknown,
+            "with_llm": labelled.llm,
             "notes": notes,
         }
         parts.emit(parts.dumps(head | document(checks, drops)))

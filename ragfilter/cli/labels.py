@@ -16,7 +16,6 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import Json, Place, Viewing, in_words
 from ragfilter.errors import InputError
 from ragfilter.evaluate import beir
-from ragfilter.evaluate.measuring import visible
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 
@@ -113,11 +112,13 @@ def export(
     llm: Annotated[
         bool,
         typer.Option(
-            "--with-llm", help="Include an LLM's labels for chunks that no person has labelled."
+            "--with-llm",
+            help="Also write an LLM's labels for chunks that no person has labelled, to a file of "
+            "their own. Import it with --by-llm.",
         ),
     ] = False,
 ) -> None:
-    """Write a query set and its labels as BEIR or TREC files."""
+    """Write a query set and its labels, if it has any, as BEIR or TREC files."""
     from ragfilter.evaluate import stored
     from ragfilter.evaluate.query_files import write
 
@@ -126,10 +127,8 @@ def export(
         store = bench.collection(collection)
         catalogue = store.entries()
         parts.tell(store.incomplete)
-        found = stored.load(bench.labels, collection, name, llm=llm)
-        # Those who see everything also export the labels of deleted chunks.
-        found = found if user.unrestricted else visible(found, catalogue, user)
-    written = write(found, folder, "trec" if trec else "beir")
+        people, by_llm = stored.exported(bench.labels, collection, name, catalogue, user)
+    written = write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)
     parts.emit("".join(f"{path}\n" for path in written))
 
 

@@ -44,6 +44,7 @@ from ragfilter.evaluate.table import (
     cost,
     figures_of,
     layer_gains,
+    over_fixed_k,
     table,
 )
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
@@ -176,12 +177,14 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, as_json: Json 
             for side in records
             for each in side
         }
-        said = paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names, changes=10)
+        said = paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names)
         parts.emit(said + lines)
 
 
 def head(run: Run) -> dict[str, Any]:
     """A run without its figures, as plain values."""
+    from ragfilter.evaluate.stored import untitled
+
     plan = run.plan
     return {
         "run": run.id,
@@ -193,6 +196,7 @@ def head(run: Run) -> dict[str, Any]:
         "model": plan.model,
         "space": plan.space,
         "query_set": plan.query_set,
+        "with_llm": untitled(plan.query_set)[2],
         "profile": plan.profile,
         "settings": dict(plan.changes),
         "queries": plan.queries,
@@ -236,8 +240,10 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     notes += filter(None, (told.left_out(records, named), fell_back))
     plan = run.plan
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
+    gain = None if learned or len(records) < 2 else over_fixed_k(records)
     prices = bench.prices
     document = head(run) | {
+        "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": [gain.low, gain.high]},
         "rows": rows_document(rows, prices),
         "layers": [
             {"layer": gain.layer, "group": gain.group}

@@ -30,7 +30,7 @@ HEAD = (
     "ms", "LLM ms", "fallbacks",
 )  # fmt: skip
 QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens", "ms", "")
-ID_WIDTH, ERROR_WIDTH = 30, 100
+ID_WIDTH, ERROR_WIDTH, CHANGES = 30, 100, 10
 
 
 def _first(labels: Labels, limit: int | None) -> Labels:
@@ -115,7 +115,7 @@ def text(
     return "\n".join(lines)
 
 
-def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str], *, changes: int = 0) -> str:
+def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
     """A comparison as text, with the queries that changed most; `names` has the name of each query
     by id."""
     if not made.queries:
@@ -128,7 +128,7 @@ def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str], *, chang
     ]
     if made.worst is not None and made.worst[1] < 0:
         lines.append(f"largest loss: {names[made.worst[0]]}, {signed(made.worst[1])}")
-    lines += [f"  {signed(change)}  {names[i]}" for i, change in made.changes[:changes] if change]
+    lines += [f"  {signed(change)}  {names[i]}" for i, change in made.changes[:CHANGES] if change]
     return "\n".join(lines) + "\n"
 
 

@@ -45,16 +45,21 @@ def read_questions(path: Path) -> dict[str, str]:
     return found
 
 
-def write(labels: Labels, folder: Path, form: Form) -> tuple[Path, Path]:
-    """Write questions and labels into a folder, which is created if necessary: queries.jsonl, and
-    qrels.tsv (BEIR) or qrels.txt (TREC). Returns both paths. Raises InputError."""
-    queries = folder / "queries.jsonl"
-    qrels = folder / ("qrels.tsv" if form == "beir" else "qrels.txt")
+def write(
+    labels: Labels, folder: Path, form: Form, *, by_llm: Labels | None = None
+) -> tuple[Path, ...]:
+    """Write questions and labels into a folder, which is created if necessary: queries.jsonl,
+    qrels.tsv (BEIR) or qrels.txt (TREC), and for the labels `by_llm` qrels-llm.tsv or
+    qrels-llm.txt. Returns the paths. Raises InputError."""
+    queries, ending = folder / "queries.jsonl", "tsv" if form == "beir" else "txt"
     asked = [{"_id": i, "text": text} for i, text in labels.queries.items()]
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in asked)
-    write_text(queries, lines, remedy=OTHER_FOLDER)
-    write_text(qrels, _qrels(labels.qrels, form), remedy=OTHER_FOLDER)
-    return queries, qrels
+    written = {queries: lines, folder / f"qrels.{ending}": _qrels(labels.qrels, form)}
+    if by_llm is not None:
+        written[folder / f"qrels-llm.{ending}"] = _qrels(by_llm.qrels, form)
+    for path, text in written.items():
+        write_text(path, text, remedy=OTHER_FOLDER)
+    return tuple(written)
 
 
 def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[tuple[str, str, int]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate import stored
+from ragfilter.evaluate import stored, told
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.labels import are_files
 from ragfilter.evaluate.measuring import labels_version, measurable, measure
@@ -89,14 +89,8 @@ def changed_since(
     """Describe what has changed since the plan was made: the profiles, the collection, whose
     current version and chunks are given, or the labels. Labels in files are not checked. Raises
     StoreError."""
-    notes = []
-    if not plan.profiles:
-        notes.append("It is not known whether the profiles have changed since then.")
-    elif plan.profiles != profiles_version():
-        notes.append(
-            "The profiles have changed since then, with ragfilter's version. The figures are those "
-            "of the earlier ones: measure again."
-        )
+    profiles = told.profiles_since(plan)
+    notes = [profiles] if profiles else []
     if version != plan.collection_version:
         notes.append("The collection has changed since then: measure again.")
     name, qrels, llm = stored.untitled(plan.query_set)
@@ -106,8 +100,8 @@ def changed_since(
         now = measurable(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
     except InputError as error:
         if not are_files(name, None):
-            told = "It is not known whether questions or labels have changed since then."
-            notes.append(f"{error.message} {told}")
+            unknown = "It is not known whether questions or labels have changed since then."
+            notes.append(f"{error.message} {unknown}")
         return notes
     if labels_version(now) != plan.labels_version:
         notes.append("Questions or labels have changed since then: measure again.")

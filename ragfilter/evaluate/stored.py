@@ -10,7 +10,7 @@ from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.labels import DEMOS, are_files
 from ragfilter.evaluate.labels import load as load_files
-from ragfilter.evaluate.measuring import measurable
+from ragfilter.evaluate.measuring import measurable, visible
 from ragfilter.model import UNRESTRICTED
 from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
 
@@ -66,14 +66,24 @@ def agreed(labels: Iterable[Label]) -> Agreement:
     return agreement(settle(labels), by_llm)
 
 
-def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
-    """The questions of a set by id, including a demo's own. Raises InputError if there is no such
-    set, and StoreError."""
-    found = book.queries(collection, name)
+def questions(
+    book: LabelBook,
+    collection: str,
+    name: str,
+    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
+    user: User = UNRESTRICTED,
+) -> dict[str, str]:
+    """The questions of a set by id, including a demo's own. `user` does not learn of questions
+    labelled on hidden chunks only. Raises InputError if there is no such set, and StoreError."""
+    if name == LABELLED:
+        found = labelled(book, collection, catalogue, user)
+    else:
+        found = book.queries(collection, name)
     if not found and name == collection and collection in DEMOS:
         found = dict(load_files(name, None).queries)
     if not found:
-        known = ", ".join(n for n, count in sets(book, collection).items() if count)
+        there = sets(book, collection, catalogue, user)
+        known = ", ".join(n for n, count in there.items() if count)
         raise InputError(
             f"The collection {collection!r} has no query set {name!r} with questions.",
             remedy=f"There are: {known}."
@@ -156,6 +166,22 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
     StoreError.
     """
     queries = questions(book, collection, name)
+    qrels = _qrels(book, collection, name, queries, llm=llm)
+    if not qrels:
+        raise InputError(
+            f"No question of the set {name!r} has a label.",
+            remedy="Mark chunks as relevant, or import labels.",
+            action="label",
+        )
+    made = Labels(queries, qrels)
+    made.check_relevant()
+    return made
+
+
+def _qrels(
+    book: LabelBook, collection: str, name: str, queries: Mapping[str, str], *, llm: bool
+) -> Qrels:
+    """The labels of a set's questions, as `load` counts them."""
     shipped: Qrels = {}
     if name == collection and collection in DEMOS and not book.queries(collection, name):
         shipped = load_files(name, None).qrels
@@ -167,15 +193,28 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
         found = {**every.get(asked, {}), **shipped.get(query_id, {}), **people.get(asked, {})}
         if found:
             qrels[query_id] = found
-    if not qrels:
-        raise InputError(
-            f"No question of the set {name!r} has a label.",
-            remedy="Mark chunks as relevant, or import labels.",
-            action="label",
-        )
-    made = Labels(queries, qrels)
-    made.check_relevant()
-    return made
+    return qrels
+
+
+def exported(
+    book: LabelBook, collection: str, name: str, catalogue: Mapping[str, Chunk], user: User
+) -> tuple[Labels, Labels]:
+    """The questions of a set, whether labelled or not: first with the labels by people and a demo's
+    own, then with an LLM's for the other pairs. `user` gets those of chunks they may see. Raises
+    InputError if there is no such set, and StoreError."""
+    queries = questions(book, collection, name, catalogue, user)
+    people, every = (
+        _qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True)
+    )
+    by_llm = {
+        i: {chunk: grade for chunk, grade in grades.items() if chunk not in people.get(i, {})}
+        for i, grades in every.items()
+    }
+    apart = Labels(queries, people), Labels(queries, by_llm)
+    if user.unrestricted:
+        # Those who see everything also export the labels of deleted chunks.
+        return apart
+    return visible(apart[0], catalogue, user), visible(apart[1], catalogue, user)
 
 
 def everything(

@@ -10,6 +10,7 @@ from ragfilter.evaluate import table
 from ragfilter.evaluate.crossval import LEAST, Interval
 from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.tune import FEW
+from ragfilter.evaluate.variants import profiles_version
 from ragfilter.layers.calibration import Calibration, read
 from ragfilter.layers.cutoff import seen_labels
 from ragfilter.layers.strategies.calibrated import SHARES, labels_for
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.records import QueryRecord
     from ragfilter.evaluate.tune import Tuning
     from ragfilter.evaluate.variants import Variant
-    from ragfilter.stores.runs import Run
+    from ragfilter.stores.runs import Plan, Run
 
 UNCHANGED = (
     "Nothing would change: no tuned settings do better than the current ones on held-out queries."
@@ -146,6 +147,19 @@ def seen(runs: Sequence[Run], settings: tuple[Settings, Settings]) -> tuple[str,
     )
 
 
+def profiles_since(plan: Plan) -> str:
+    """That the profiles have changed since a run was planned, or that this is not known; empty if
+    they have not."""
+    if not plan.profiles:
+        return "It is not known whether the profiles have changed since then."
+    if plan.profiles == profiles_version():
+        return ""
+    return (
+        "The profiles have changed since then, with ragfilter's version. The figures are those of "
+        "the earlier ones: measure again."
+    )
+
+
 def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]) -> list[str]:
     """Caveats about comparing two runs, A and B. `settings` are those of the compared row of
     each."""
@@ -159,6 +173,15 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
         notes.append(
             "The two sides were measured with different questions or labels: measure both again."
         )
+    if a.viewer != b.viewer:
+        notes.append("The two sides were measured as different users: measure both as the same.")
+    if a.profiles and b.profiles and a.profiles != b.profiles:
+        notes.append(
+            "The profiles changed between the two runs, with ragfilter's version: measure both "
+            "again."
+        )
+    else:
+        notes += filter(None, dict.fromkeys(map(profiles_since, (a, b))))
     for side, (letter, run) in enumerate(zip("AB", runs, strict=True)):
         if not run.complete:
             done = f"{run.done} of {counted(run.plan.queries, 'question')}"

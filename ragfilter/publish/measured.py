@@ -122,6 +122,7 @@ def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
     if not run.complete:
         said.append(f"The run was stopped after {run.done} of {run.plan.queries} questions.")
     plan = run.plan
+    said.append(told.profiles_since(plan))
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
     said.append(told.over_fixed_k(records, learned) or "One question says little: label more.")
     said.append(told.left_out(records, variants_of(run)))

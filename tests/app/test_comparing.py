@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,27 @@ def test_a_saved_run_is_a_side_and_its_severest_loss_opens(page: Callable[..., A
     shown.press("compare-open-worst")
     assert shown.at.text_input(key="question").value == worst["question"]
     assert strip(shown).startswith("A keeps")
+
+
+def test_a_run_over_files_is_compared_without_a_query_set(page: Callable[..., Any]) -> None:
+    shown = page(set="few")
+    if "compare-measure" in shown.buttons:
+        shown.press("compare-measure")
+    saved = resources.open_resources().bench.runs
+    stored = saved.saved("demo")[0]
+    title = "queries.jsonl, labels of qrels.tsv"
+    of_files = saved.begin(replace(stored.plan, query_set=title), who="ann")
+    for record in saved.records(stored.id):
+        saved.keep(of_files.id, record["id"], record)
+    # Where Compare leads from this run on Evaluate.
+    shown = page(a="unfiltered", b=f"run-{of_files.id}", set="queries.jsonl")
+    assert "paired permutation test p" in strip(shown)
+    assert any(f"over their own questions: {title}." in text for text in shown.html)
+    # Of other settings, the run has no row, and there is no set to measure them over.
+    shown.slide("cutoff.max_results", 3)
+    shown.at.selectbox(key="side-a-box").set_value("settings")
+    assert any("no query set 'queries.jsonl'" in text for text in shown.run().html)
+    saved.remove(of_files.id)
 
 
 def test_a_query_set_that_is_not_there_says_what_is(page: Callable[..., Any]) -> None:

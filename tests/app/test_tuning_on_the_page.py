@@ -58,7 +58,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert any(f"Only {FEW} labelled" in text for text in page.html)
     assert any("In force: of " in text and "have no label" in text for text in page.html)
-    assert any("No click yet" in text for text in page.html)
+    assert any("No click led to these settings" in text for text in page.html)
     assert not page.at.button(key="map-best").disabled
     page.press("map-best")
     assert any("questions change" in text for text in page.html)
@@ -107,6 +107,11 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     page.press("map-best")
     assert "In force: max results (k) 5 " not in strip(page)
     assert made == [("cutoff.max_results", "")]
+    # Its list ends with the settings that it led to.
+    none = "No click led to these settings"
+    assert not any(none in text for text in page.html)
+    page.slide("cutoff.gap_threshold", 0.3)
+    assert any(none in text for text in page.html)
 
 
 def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:

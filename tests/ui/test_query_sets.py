@@ -40,6 +40,14 @@ def test_questions_that_differ_in_their_breaks_alone_are_both_kept() -> None:
     assert with_ids(lines("a b\na b"), before) == before
 
 
+def test_an_llms_labels_are_exported_in_files_of_their_own() -> None:
+    people, by_llm = (Labels({"q1": "who bakes?"}, {"q1": {c: 1}}) for c in ("c1", "c2"))
+    with ZipFile(BytesIO(packed(people, by_llm))) as archive:
+        assert archive.read("qrels.txt") == b"q1 0 c1 1\n"
+        assert archive.read("qrels-llm.txt") == b"q1 0 c2 1\n"
+        assert "qrels-llm.tsv" in archive.namelist()
+
+
 def test_the_export_holds_the_labels_in_both_forms(tmp_path: Path) -> None:
     given = Labels({"q1": "who bakes?", "q2": "who rows?"}, {"q1": {"c1": 2, "c2": 0}})
     with ZipFile(BytesIO(packed(given))) as archive:

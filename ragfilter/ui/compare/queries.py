@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import told
+from ragfilter.evaluate import stored, told
 from ragfilter.evaluate.matching import Duel, Found, duel, find
 from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.publish.measured import of_duel
-from ragfilter.stores.runs import Run
+from ragfilter.stores.runs import Plan, Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
@@ -24,6 +24,7 @@ from ragfilter.ui.look.prose import literal
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid
 from ragfilter.ui.session import reports, state
+from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
 GOES_ON = "compare-measuring"
@@ -33,15 +34,20 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
     """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
     InputError."""
     asked, resources = chosen.read(visit, name), visit.resources
-    chosen.explain(asked)
-    if asked.given is None:
-        return
-    found = [_found(side, asked, runs) for side in sides]
-    missing = [side for side, where in zip(sides, found, strict=True) if where is None]
-    if missing:
-        _measure(missing, asked, len(asked.given.qrels))
-        return
+    found = [_in_sides(side, sides, resources) for side in sides]
+    if None in found:
+        chosen.explain(asked)
+        if asked.given is None:
+            return
+        found = [each or _found(side, asked, runs) for side, each in zip(sides, found, strict=True)]
+        missing = [side for side, where in zip(sides, found, strict=True) if where is None]
+        if missing:
+            _measure(missing, asked, len(asked.given.qrels))
+            return
     measured = [each for each in found if each is not None]
+    titles = dict.fromkeys(each.run.plan.query_set for each in measured)
+    if list(titles) != [stored.title(name, llm=chosen.llm())]:
+        say.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     a, b = (running.load(each.run.id, resources).records for each in measured)
     made = duel(a, measured[0].variant, b, measured[1].variant)
     runs_of = [each.run for each in measured]
@@ -62,13 +68,25 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
     _changes(made)
 
 
-def _found(side: Side, asked: Chosen, runs: Mapping[int, Run]) -> Found | None:
-    """The finished measurement of each side, if there is one."""
+def _in_sides(side: Side, sides: Iterable[Side], resources: Resources) -> Found | None:
+    """Where this side was measured by a run that is a side itself: its questions may be in files,
+    and are then no query set."""
     if side.run is not None:
         return Found(side.run, IN_FORCE)
+    made = (each.run for each in sides if each.run is not None)
+    return next((found for run in made if (found := _row(side, run.plan, (run,), resources))), None)
+
+
+def _found(side: Side, asked: Chosen, runs: Mapping[int, Run]) -> Found | None:
+    """The finished measurement of a side over the chosen questions, if there is one."""
     plan = running.plan(asked, side.profile, side.settings)
-    for found in find(side.settings, plan, runs.values()):
-        records = running.load(found.run.id, asked.resources).records
+    return _row(side, plan, runs.values(), asked.resources)
+
+
+def _row(side: Side, plan: Plan, runs: Iterable[Run], resources: Resources) -> Found | None:
+    """The row of a complete run under this plan that measured a side."""
+    for found in find(side.settings, plan, runs):
+        records = running.load(found.run.id, resources).records
         if all(found.variant in record.kept for record in records):
             return found
     return None

@@ -7,6 +7,7 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -16,10 +17,11 @@ from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import beir, stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.query_files import as_labels, read_questions, write
-from ragfilter.stores.labels import ASKED, LABELLED
+from ragfilter.model import Chunk, User
+from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
 from ragfilter.text.query_id import query_id
-from ragfilter.ui.evaluate.chosen import SET, Chosen
+from ragfilter.ui.evaluate.chosen import SET, Chosen, llm
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state, uploads
 
@@ -28,18 +30,13 @@ HEIGHT = 260
 
 def draw(asked: Chosen) -> None:
     """Draw the editor for the set's questions. Raises StoreError."""
-    book, collection, name, given = asked.book, asked.collection, asked.name, asked.given
+    book, collection, name = asked.book, asked.collection, asked.name
     # Start from the stored text after saving or when another set is chosen.
     turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
     # A demo's own questions are not stored in the workspace.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
-    there = (
-        stored.labelled(book, collection, asked.chunks, asked.user)
-        if name == LABELLED
-        else stored.questions(book, collection, name)
-        if asked.sets[name]
-        else {}
-    )
+    of_set = book, collection, name, asked.chunks, asked.user
+    there = stored.questions(*of_set) if asked.sets[name] else {}
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         title = st.text_input(
@@ -87,16 +84,17 @@ def draw(asked: Chosen) -> None:
                 if not own
                 else "This set is built in and cannot be removed.",
             )
-            if given is not None:
+            if there:
                 st.download_button(
                     "Export",
-                    data=lambda: packed(given),
+                    data=partial(_export, of_set, llm=llm()),
                     file_name=f"{collection}-labels.zip",
                     mime="application/zip",
                     key="set-export",
                     on_click="ignore",
                     help="The questions (queries.jsonl) and their labels, as BEIR (qrels.tsv) and "
-                    "TREC (qrels.txt) have them.",
+                    "TREC (qrels.txt) have them. If an LLM's labels count, they are in files of "
+                    "their own (qrels-llm).",
                 )
     with right:
         _files(asked)
@@ -124,16 +122,20 @@ def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def packed(labels: Labels) -> bytes:
-    """Labelled questions as a zip file: the queries, and the labels in BEIR's and TREC's
-    formats."""
+def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
+    """Questions as a zip file: the queries, and the labels in BEIR's and TREC's formats, with those
+    of an LLM in files of their own."""
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w") as archive:
-        queries, beir_qrels = write(labels, Path(folder), "beir")
-        _, trec_qrels = write(labels, Path(folder), "trec")
-        for path in (queries, beir_qrels, trec_qrels):
+        paths = write(labels, Path(folder), "beir", by_llm=by_llm)
+        for path in (*paths, *write(labels, Path(folder), "trec", by_llm=by_llm)[1:]):
             archive.write(path, path.name)
     return out.getvalue()
+
+
+def _export(of_set: tuple[LabelBook, str, str, Mapping[str, Chunk], User], *, llm: bool) -> bytes:
+    people, by_llm = stored.exported(*of_set)
+    return packed(people, by_llm if llm else None)
 
 
 def _files(asked: Chosen) -> None:

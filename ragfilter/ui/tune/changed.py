@@ -16,23 +16,26 @@ from ragfilter.ui.session import state
 from ragfilter.ui.tune.gathered import Gathered
 
 
-def remember(old: Settings) -> None:
-    """Remember the settings that a click replaced."""
-    st.session_state.before_click = old
+def remember(old: Settings, new: Settings) -> None:
+    """Remember the settings before and after a click."""
+    st.session_state.clicked = (st.session_state.collection, new, old)
 
 
-def before() -> Settings | None:
-    """The settings that the last click replaced, if there was one."""
-    found: Settings | None = st.session_state.get("before_click")
-    return found
+def before(settings: Settings) -> Settings | None:
+    """The settings that the last click replaced, if it led to these settings of this collection."""
+    collection, new, old = st.session_state.get("clicked", (None, None, None))
+    return old if (collection, new) == (st.session_state.collection, settings) else None
 
 
 def draw(found: Gathered, settings: Settings) -> None:
     """Draw the questions that keep other chunks than before the last click, worst first. A click on
     a row opens the question."""
-    old = before()
-    if old is None or old == settings:
-        say.empty("No click yet.", "Click the map to list the questions whose kept chunks change.")
+    old = before(settings)
+    if old is None:
+        say.empty(
+            "No click led to these settings.",
+            "Click the map to list the questions whose kept chunks change.",
+        )
         return
     made = changes(found.pools, found.labels.qrels, old, settings, state.user())
     every = len(found.pools)

@@ -124,7 +124,7 @@ def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> N
         say.empty("The map has no point.", f"{made.left_out}.")
         return
     here, best = made.nearest(settings), made.highest(measure)
-    old = changed.before()
+    old = changed.before(settings)
     before = None if old is None else made.place_of(old, settings)
     before = None if before == here else before
     dark = st.context.theme.type == "dark"
@@ -194,7 +194,6 @@ def _choose(key: str, found: Gathered, made: Map) -> None:
 def _set(found: Gathered, made: Map, place: int) -> None:
     """Set the sliders to a place on the map, and record the labels that it was chosen on."""
     before, values = state.settings(), made.values(place)
-    changed.remember(before)
     provenance = Provenance(labels_version(found.labels), date.today().isoformat())
     some = next(iter(found.pools.values()))
     after = before.with_values(values)
@@ -204,3 +203,4 @@ def _set(found: Gathered, made: Map, place: int) -> None:
         values = known.still(after) | values
     there = recorded(after, some, len(found.pools), provenance, values)
     state.change({**made.values(place), RECORD: there.get(RECORD)})
+    changed.remember(before, state.settings())
