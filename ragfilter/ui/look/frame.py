@@ -14,8 +14,8 @@ _follow = st.components.v2.component(
     # not for one after another. In a narrow window the sidebar covers the page, so it closes when a
     # page is chosen in it.
     js="""const close = ({ target }) => {
-      if (innerWidth < 768 && target.closest("[data-testid=stSidebarNavLink]")) {
-        document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
+      if (innerWidth < 768 && target.closest(".stSidebar a")) {
+        document.querySelector("[aria-label='Collapse sidebar']")?.click()
       }
     }
     // In a field, Ctrl+Z takes back what was typed. Streamlit's shortcut would undo a setting.

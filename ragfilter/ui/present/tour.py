@@ -30,7 +30,7 @@ STOPS = (
     # In narrow windows the sidebar is closed, since it would cover this text.
     Stop("Layers", "The switches and sliders in the sidebar take effect at once, without another "
     "search. Reset goes back to the profile.",
-    ".stSidebar[data-collapsed=false], [data-testid=stExpandSidebarButton]"),
+    ".stSidebar[data-collapsed=false], [aria-label='Expand sidebar']"),
     Stop("Answer", "The answers that an LLM, or quoted sentences, give from the filtered and the "
     "unfiltered chunks. Present (P) shows all of it to an audience.", ".st-key-panel"),
 )  # fmt: skip
