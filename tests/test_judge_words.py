@@ -62,7 +62,7 @@ def test_after_asking() -> None:
     )
 
 
-JUDGEMENT = Judgement(asked=("a", "b"), left_out=("c",))
+JUDGEMENT = Judgement(asked=("a", "b", "odd"), left_out=("c",), unreadable=("odd",))
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,7 @@ JUDGEMENT = Judgement(asked=("a", "b"), left_out=("c",))
         ("a", "DISCARD", "dropped", "◇ DISCARD"),
         ("a", "DISCARD", "pinned", "★ DISCARD"),
         ("b", "", "dropped", "◇ not named"),
+        ("odd", "", "dropped", "◇ unreadable"),
         ("c", "", "dropped", "◇ no room"),
         ("d", "", "dropped", "◇ not sent"),
         ("d", "", "expanded", "✚ brought"),

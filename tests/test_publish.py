@@ -170,6 +170,13 @@ def test_a_report_holds_what_its_user_may_see(user: User) -> None:
         assert ("text 4" in page or "title 4" in page) is not kept_secret
 
 
+def test_a_chunk_without_a_rank_gets_a_dash() -> None:
+    made = result(settings("adaptive-gap"))
+    brought = tuple(replace(hit, rank=0) if hit.id == "c6" else hit for hit in made.hits)
+    page = question.of_query(replace(made, hits=brought), "adaptive-gap", ORIGIN)
+    assert '<td class="n">–</td><td>title 6</td>' in page
+
+
 def test_two_results_are_told_apart() -> None:
     made = contrast(result(PLAIN), result(GAP))
     assert [each.id for each in made.only("both")] == ["c1", "c2", "c3"]

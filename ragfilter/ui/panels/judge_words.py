@@ -154,6 +154,8 @@ def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
         return f"{sign} {row.said}"
     if judgement is not None and row.id in judgement.left_out:
         return f"{sign} no room"
+    if judgement is not None and row.id in judgement.unreadable:
+        return f"{sign} unreadable"
     if judgement is not None and row.id in judgement.asked and not judgement.error:
         return f"{sign} not named"
     return f"{sign} not sent" if row.outcome == "dropped" else f"{sign} waits"
