@@ -77,9 +77,9 @@ def draw(it: Editing, *, both: bool = False) -> None:
         if trouble is not None:
             _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
         elif error is not None:
-            place = f"<b>{html.text(error.place)}</b> " if error.place else ""
+            at = f"<b>{html.text(error.place)}</b> " if error.place else ""
             message = error.message.removeprefix(f"{error.place}: ")
-            _bad(f"{place}{html.text(message)} {html.text(error.remedy)}")
+            _bad(f"{at}{html.text(message)} {html.text(error.remedy)}")
         sound = trouble is None and error is None
         _doubt(it)
         _buttons(it, busy=busy, said=saving.said(chunk.id) if sound else "")
