@@ -151,6 +151,13 @@ def spoilt(work: Desk, changes: Changes) -> str:
 
 def _draw(work: Desk, effect: Effect, before: str, after: str) -> None:
     headline = _headline(effect, before, after)
+    if effect.short:
+        need = "needs" if effect.short == 1 else "need"
+        headline += (
+            f'<p class="rf-aside">{counted(effect.short, before)}{after} {need} a new search, and '
+            "may then keep more: too few of the chunks found so far would pass. They are searched "
+            "again after saving.</p>"
+        )
     html.draw(f'<div class="rf-effect">{headline}{_rows(work, effect)}</div>')
 
 
