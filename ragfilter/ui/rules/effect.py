@@ -42,6 +42,8 @@ def of_changes(work: Desk, changes: Changes, *, again: bool = False) -> Effect |
     effect = None if known is None else known.effect(changes)
     if effect is not None:
         _draw(work, effect, "labelled question", "")
+        if spoilt := _spoilt_beyond(work, changes):
+            html.draw(f'<p class="rf-verdict rf-bad">{html.text(spoilt)}</p>')
     _of_asked(work, changes, again=again)
     return effect
 
@@ -86,7 +88,8 @@ def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> b
             help="They are still being gathered, or could not be. Once they are, the page shows "
             "what would change.",
         )
-    return not effect.loses_relevant or st.checkbox(
+    harmless = not effect.loses_relevant and not _spoilt_beyond(work, changes)
+    return harmless or st.checkbox(
         "Save even though labelled questions lose relevant chunks",
         key=key,
         help="They are listed above, in red.",
@@ -113,22 +116,44 @@ def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
     """The same as `guard` by the rules alone, without a search: labelled questions that need the
     chunk, meet its rule now and would no longer meet it. Used on Inspect, where saving does not
     wait for the questions to be gathered."""
-    found, chunk = labelled.labels(work), work.chunks.get(chunk_id)
-    if found is None or chunk is None:
-        return ""
     try:
-        rule = stored_form(text)
+        losing = _losing(work, {chunk_id: stored_form(text)})
     except RuleError:
         return ""
-    book = RuleBook(each for each in (chunk.rule, rule) if each)
-    needing = [q for i, q in found.queries.items() if found.qrels.get(i, {}).get(chunk_id, 0) > 0]
-    scans = [book.scan(question) for question in needing]
-    losing = [s.query for s in scans if s.passes(chunk.rule) and not s.passes(rule)]
     if not losing:
         return ""
     return (
         f"{counted(len(losing), 'labelled question')} would lose this chunk, which they need, such "
         f"as “{losing[0]}”."
+    )
+
+
+def _losing(work: Desk, changes: Changes, first: int = 0) -> list[str]:
+    """The labelled questions, from the one at `first` on, that need a changed chunk, meet its rule
+    now and would no longer meet it."""
+    found = labelled.labels(work)
+    if found is None or len(found.labelled) <= first:
+        return []
+    now = {i: work.chunks[i].rule for i in changes if i in work.chunks}
+    book = RuleBook(rule for rules in (now, changes) for rule in rules.values() if rule)
+    losing = []
+    for query_id, question in list(found.labelled.items())[first:]:
+        needed = [i for i, grade in found.qrels[query_id].items() if grade > 0 and i in now]
+        if needed:
+            scan = book.scan(question)
+            if any(scan.passes(now[i]) and not scan.passes(changes[i]) for i in needed):
+                losing.append(question)
+    return losing
+
+
+def _spoilt_beyond(work: Desk, changes: Changes) -> str:
+    """The harm to the labelled questions that are too many to search for, by the rules alone."""
+    losing = _losing(work, changes, labelled.MOST_LABELLED)
+    if not losing:
+        return ""
+    return (
+        f"{counted(len(losing), 'labelled question')} beyond the first {labelled.MOST_LABELLED} "
+        f"would lose a chunk that they need, such as “{losing[0]}”."
     )
 
 
@@ -140,7 +165,7 @@ def spoilt(work: Desk, changes: Changes) -> str:
         return UNKNOWN if labelled.missing(work) else ""
     effect = known.effect(changes)
     if not effect.loses_relevant:
-        return ""
+        return _spoilt_beyond(work, changes)
     losing = [row for row in effect.rows if row.lost_relevant]
     lost = sum(len(row.lost_relevant) for row in losing)
     return (
@@ -151,6 +176,13 @@ def spoilt(work: Desk, changes: Changes) -> str:
 
 def _draw(work: Desk, effect: Effect, before: str, after: str) -> None:
     headline = _headline(effect, before, after)
+    if effect.short:
+        need = "needs" if effect.short == 1 else "need"
+        headline += (
+            f'<p class="rf-aside">{counted(effect.short, before)}{after} {need} a new search, and '
+            "may then keep more: too few of the chunks found so far would pass. They are searched "
+            "again after saving.</p>"
+        )
     html.draw(f'<div class="rf-effect">{headline}{_rows(work, effect)}</div>')
 
 

@@ -73,7 +73,11 @@ def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
     key = ("renewed", id(job), work.version)
     held: tuple[object, Labelled] | None = work.resources.renewed.get(key)
     if held is None:
-        held = work.resources.renewed.put(key, (job, made.renew(work.chunks)))
+        renewed = made.renew(work.chunks)
+        if renewed.short:
+            _job(work, asked=asked, known=renewed)
+            return None
+        held = work.resources.renewed.put(key, (job, renewed))
     found = None if asked else labels(work)
     # A new label for a known question needs no new search.
     return held[1] if found is None else replace(held[1], qrels=found.qrels)
@@ -87,8 +91,7 @@ def missing(work: Desk) -> bool:
 
 def await_labels(work: Desk, patience_s: float) -> None:
     """Wait for the labelled questions to be gathered, at most `patience_s` seconds."""
-    job = _job(work, asked=False)
-    if job is not None:
+    if gathered(work) is None and (job := _job(work, asked=False)) is not None:
         job.wait(patience_s)
 
 
@@ -132,7 +135,9 @@ def _again() -> None:
     st.session_state[TRIES] = st.session_state.get(TRIES, 0) + 1
 
 
-def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:
+def _job(work: Desk, *, asked: bool, known: Labelled | None = None) -> Job[Labelled] | None:
+    """The job that gathers the questions. With `known`, a new one, which searches only for those
+    that need it."""
     found = history(work) if asked else labels(work)
     if found is None:
         return None
@@ -145,13 +150,15 @@ def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:
     tries = st.session_state.get(TRIES, 0)
     mark = crc32(repr(wanted).encode())
     key = (work.collection, store.content, settings, work.user, mark, tries)
-    job = work.resources.labelled.get(key)
+    job = None if known else work.resources.labelled.get(key)
     if job is None:
+        pools = {i: p for i, p in known.pools.items() if i not in known.short} if known else {}
         backends = work.resources.backends(work.collection)
 
         def gather(job: Job[Labelled]) -> Labelled:
-            pools = run.gather_all(wanted, settings, backends, work.user, progress=job.step)
-            return make_labelled(pools, found.qrels, settings, work.user)
+            left = {i: text for i, text in wanted.items() if i not in pools}
+            new = run.gather_all(left, settings, backends, work.user, progress=job.step)
+            return make_labelled(pools | new, found.qrels, settings, work.user)
 
         job = work.resources.labelled.put(key, background.start(gather))
     return job

@@ -1,0 +1,103 @@
+"""The table and the matrix of the Rules page after rules, chunks and sources have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rules_page import open_rules, settled
+
+from ragfilter.protocols import Catalogue
+from ragfilter.rules.rule import template
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.ui.rules import chunks, tester
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+MATRIX = "attack-matrix-clerics-ac-6"
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
+    return open_rules(open_page(workspace=copy_demo()))
+
+
+def table(page: Any) -> Any:
+    (frame,) = [f.value for f in page.at.dataframe if "rule" in f.value]
+    return frame
+
+
+def narrow(page: Any, words: str, *states: str) -> Any:
+    page.at.text_input(key="rules-text").set_value(words)
+    page.at.multiselect(key="rules-states").set_value(list(states))
+    return page.run()
+
+
+def test_what_was_measured_says_nothing_of_a_rule_that_changed_since(page: Any) -> None:
+    store = resources.open_resources().bench.collection("demo")
+    settled(page.press("rules-measure"))
+    first = table(narrow(page, "", "none")).iloc[0]
+    assert first["kept wrongly"] > 0
+    assert table(narrow(page, "")).iloc[0]["conflicts"] > 0
+    mended = (first["id"], table(page).iloc[0]["id"])
+    for chunk_id in mended:
+        store.set_rule(chunk_id, template(chunk_id))
+    page.run().press("rules-sort")
+    assert not {*mended} & {*table(page)["id"][:2]}
+    for chunk_id in mended:
+        found = table(narrow(page, chunk_id)).set_index("id").loc[chunk_id]
+        assert found[["kept wrongly", "conflicts"]].isna().all()
+
+    settled(page.choose("rules-part", "Matrix"))
+    page.at.text_input(key="matrix-find").set_value("attack-matrix-clerics-ac")
+    page.run()
+    page.at.selectbox(key="matrix-rule").set_value(MATRIX)
+    page.run()
+    # Nobody can say what the parts of an unreadable rule do.
+    store.set_rule(MATRIX, '{"contains":1}')
+    settled(page.run())
+    assert page.errors == []
+    assert len(page.at.selectbox(key="matrix-rule").options) == 20
+    assert "Chunks without a rule that crowd results" in "\n".join(page.html)
+
+
+def test_lists_are_limited_and_a_new_chunk_enters_the_table(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = page.at.multiselect(key="rules-sources").options[0]
+    page.at.multiselect(key="rules-sources").set_value([source])
+    of_source = len(table(page.run()))
+    monkeypatch.setattr(chunks, "MOST_LISTED", 1)
+    listed = page.run().at.multiselect(key="rules-sources")
+    assert (listed.options, listed.disabled) == ([], True)
+    assert "too many to list" in listed.help
+    assert "572 of 572 chunks" in "\n".join(page.html)
+    page.at.text_input(key="rules-text").set_value(source)
+    assert len(table(page.run())) == of_source
+    page.at.text_input(key="rules-text").set_value("")
+    page.run()
+
+    # One chunk is replaced in the index.
+    *others, last = resources.open_resources().bench.collection("demo").entries().values()
+    new = Catalogue({c.id: c for c in (*others, replace(last, id="the-new-chunk"))})
+    monkeypatch.setattr(ChromaCollection, "entries", lambda self: new)
+    for name in ("content", "version"):
+        monkeypatch.setattr(ChromaCollection, name, property(lambda self: "indexed again"))
+    order = page.run().at.session_state["rules-order"][1]
+    assert "the-new-chunk" in order
+    assert last.id not in order
+
+    # A pasted log is not sent again in every run.
+    monkeypatch.setattr(tester, "MOST_ROWS", 2)
+    page.choose("rules-part", "Tester")
+    page.at.text_area(key="tester-text").set_value("a wizard\na druid\n\na cleric, armor class 6")
+    page.run().at.text_input(key="tester-find").set_value(MATRIX)
+    page.run()
+    page.at.number_input(key="tester-number").set_value(3)
+    page.at.selectbox(key="tester-chunk").set_value(MATRIX)
+    assert "The chunk passes" in "\n".join(page.run().html)
+    assert "tester-question" not in {box.key for box in page.at.selectbox}
