@@ -89,9 +89,9 @@ def draw(it: Editing, *, both: bool = False) -> None:
     elif sound:
         _findings(it, stored_form_or_text(text))
         it.preview(stored_form_or_text(text))
-    place = draft_note.draw(chunk, collection, text, it.user, resources, busy=busy)
-    if place is not None:
-        draft_note.wait(place, chunk, collection, resources)
+    note = draft_note.draw(chunk, collection, text, it.user, resources, busy=busy)
+    if note is not None:
+        draft_note.wait(note, chunk, collection, resources)
 
 
 def _begin(it: Editing) -> None:
