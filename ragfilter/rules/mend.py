@@ -20,8 +20,8 @@ def mend(
     others: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str | None]:
     """Fix the rules (by chunk id) that lint can fix, and return those that changed, None for one to
-    remove. Only findings of `kinds` are fixed, or by default those that are sure. `titles`, `texts`,
-    `usual` and `others` as for `lint`.
+    remove. Only findings of `kinds` are fixed, or by default those that are sure. The other
+    arguments as for `lint`.
 
     A rule is fixed one finding at a time, most severe first, since one fix may resolve another
     finding.
