@@ -627,6 +627,18 @@ def test_lint_learns_nothing_from_questions_labelled_on_hidden_chunks(run: Run) 
     assert run.json("list", "--state", "warning", "--level", "4")["found"] == 1
 
 
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--fix", "--kind", "TYPO"), "--kind 'TYPO' is not a kind. Use one of unreadable, "),
+        (("--kind", "spread"), "--kind belongs to --fix."),
+    ],
+)
+def test_a_kind_that_lint_cannot_use(run: Run, args: tuple[str, ...], told: str) -> None:
+    run("lint", *args, code=2)
+    assert told in run.err
+
+
 def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
     store_rule(run.folder, "boat", '{"contain_on_of": []}')
     assert run("lint", code=1).startswith("error: boat contain_on_of: ")

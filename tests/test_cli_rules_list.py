@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,9 @@ def test_only_what_the_user_may_see_is_listed_and_counted(run: Run) -> None:
     assert run.err == ""
 
 
-def test_changed_since_the_last_export(run: Run, tmp_path: Path) -> None:
+def test_changed_since_the_last_export(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = Run(shutil.copytree(run.folder, tmp_path / "ws"), run.capsys)
     line = '{"id": "troll", "query_must": {"contain": "troll"}}\n'
     (tmp_path / "rules.jsonl").write_text(line)
@@ -91,6 +94,14 @@ def test_changed_since_the_last_export(run: Run, tmp_path: Path) -> None:
     (row,) = run.json("list", "--state", "changed")["rows"]
     assert (row["id"], row["state"], row["changed"]) == ("troll", "valid", True)
     run("export", "--out", str(tmp_path / "out.jsonl"), "--level", "4")
+    assert run.json("list", "--state", "changed")["rows"] == []
+    run("undo")
+    with monkeypatch.context() as patch:
+        # What only a terminal showed is no file.
+        patch.setattr(sys.stdout, "isatty", lambda: True)
+        run("export", "--level", "4")
+    assert run.json("list", "--state", "changed")["found"] == 1
+    run("export", "--level", "4")
     assert run.json("list", "--state", "changed")["rows"] == []
 
 

@@ -30,7 +30,7 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
         )  # fmt: skip
         head = place.head(backends.incomplete)
     if as_json:
-        head |= {"unknown_labels": unknown, "profile": loaded.profile}
+        head |= {"unknown_labels": unknown, "profile": loaded.profile, "with_llm": labelled.llm}
         parts.emit(parts.dumps(head | document(made)))
     else:
         used = f"profile {loaded.profile}{filtering.with_config}"

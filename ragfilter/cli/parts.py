@@ -218,8 +218,9 @@ def dumps(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
-def emit(text: str) -> None:
-    """Write the result. It is not an error if the reader has gone away (`| head`).
+def emit(text: str) -> bool:
+    """Write the result; returns whether a file or pipe took all of it. It is not an error if the
+    reader has gone away (`| head`).
 
     Control characters that a terminal would execute (a chunk may contain some) are replaced; a file
     or pipe gets every character.
@@ -227,7 +228,8 @@ def emit(text: str) -> None:
     try:
         # A file's name may contain bytes that are not valid text.
         text = whole(text)
-        sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if sys.stdout.isatty() else text)
+        shown = sys.stdout.isatty()
+        sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
         sys.stdout.flush()
     except UnicodeEncodeError as error:
         raise InputError(
@@ -242,6 +244,8 @@ def emit(text: str) -> None:
             raise InputError(
                 f"Standard output cannot be written: {error.strerror}.", remedy="Make room there."
             ) from None
+        return False
+    return not shown
 
 
 def tell(notice: str) -> None:

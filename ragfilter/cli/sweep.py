@@ -80,7 +80,7 @@ def sweep(
         pools, labels.qrels, settings, user, across, up, progress=parts.progress("replayed")
     )
     if as_json:
-        head |= {"queries": len(pools), "measure": measure}
+        head |= {"queries": len(pools), "measure": measure, "with_llm": labelled.llm}
         parts.emit(parts.dumps(head | document(made, settings, measure)))
     else:
         head_line = f"{place.collection}: {counted(len(pools), 'labelled query')}, "

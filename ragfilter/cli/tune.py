@@ -92,7 +92,7 @@ def tune(
             labels.labelled, wide, backends, user, progress=parts.progress("gathered")
         )
         embedder = backends.embedder.name
-        head = place.head(backends.incomplete)
+        head = place.head(backends.incomplete) | {"with_llm": labelled.llm}
     made = tuning.tune(
         pools, labels.qrels, loaded.settings, user,
         target=aim, folds=folds, rerank=rerank,

@@ -25,7 +25,11 @@ def export(
     ] = None,
     where: Where = None,
 ) -> None:
-    """Write the rules as JSONL, or as CSV: id, title and query_must."""
+    """Write the rules as JSONL, or as CSV: id, title and query_must.
+
+    Rules edited later are listed as changed since this export, if it has all rules and goes to a
+    file or pipe.
+    """
     with place.open("rules") as bench:
         # Read before the rules, so that no edit counts as exported that is not in the file.
         last_edit = bench.journal.last_edit(place.collection)
@@ -36,11 +40,12 @@ def export(
     else:
         text = "".join(files.lines(chosen.chunks))
     if out is None:
-        parts.emit(text)
+        kept = parts.emit(text)
     else:
         write_text(out, text, remedy=OTHER_OUT)
         parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")
-        # What is not in the file still counts as changed since the last export.
-        if not where and not chosen.notice:
-            with place.open("rules") as bench:
-                bench.journal.mark_exported(place.collection, last_edit)
+        kept = True
+    # What is not in the file still counts as changed since the last export.
+    if kept and not where and not chosen.notice:
+        with place.open("rules") as bench:
+            bench.journal.mark_exported(place.collection, last_edit)

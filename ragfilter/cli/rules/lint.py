@@ -17,7 +17,7 @@ from ragfilter.cli.rules.effect import Saved, Saving, effect_document, effect_te
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
-from ragfilter.rules.lint import SEVERITIES, Finding, by_severity
+from ragfilter.rules.lint import SEVERITIES, SEVERITY, Finding, by_severity
 from ragfilter.rules.lint import lint as find
 from ragfilter.rules.lint_values import usual_words
 from ragfilter.rules.mend import mend
@@ -61,6 +61,13 @@ def lint(
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
+    if kinds and not fix:
+        raise InputError("--kind belongs to --fix.", remedy="Add --fix, or leave out --kind.")
+    unknown = next((kind for kind in kinds or () if kind not in SEVERITY), None)
+    if unknown is not None:
+        raise InputError(
+            f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(SEVERITY)}."
+        )
     if rules_file is not None:
         if fix or where:
             raise InputError(

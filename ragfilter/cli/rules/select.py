@@ -97,9 +97,8 @@ def list_chunks(
     every = bench.collection(collection).entries()
     usual = usual_words(stored.every_question(bench.labels, collection, every, user))
     exported = bench.journal.edited_since_export(collection)
-    return make_listing(
-        filter(user.sees, every.values()), Checks(usual), exported=exported, harm=harm
-    )
+    seen = filter(user.sees, every.values())
+    return make_listing(seen, Checks(usual), exported=exported, harm=harm)
 
 
 def select(

@@ -154,12 +154,18 @@ def _files(asked: Chosen) -> None:
         key=f"set-qrels-{emptied}",
         help="BEIR or TREC qrels. Credited to a labeller named after the file.",
     )
+    by_llm = qrels is not None and st.checkbox(
+        "The labels are an LLM's",
+        key=f"set-by-llm-{emptied}",
+        help="They then count only where an LLM's labels do.",
+    )
     # List the files that have arrived, so that one still uploading is not silently left out.
     st.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
         key="set-import",
         on_click=_import,
         args=(asked, questions, qrels),
+        kwargs={"by_llm": by_llm},
         disabled=questions is None,
         help="Saves the file's questions as a set." if questions else "Drop a file first.",
     )
@@ -207,7 +213,9 @@ def _remove(asked: Chosen) -> None:
     st.toast(message(f"Removed the set {asked.name}. The labels of its questions stay."))
 
 
-def _import(asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None) -> None:
+def _import(
+    asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
+) -> None:
     collection = asked.collection
     try:
         found, rows, told = read_files(questions, qrels)
@@ -222,7 +230,7 @@ def _import(asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None) 
         _check_new(title, asked, "Rename the file, or remove the set.")
         asked.book.put_set(collection, title, found)
         if qrels is not None:
-            asked.book.add(collection, rows, who=qrels.name)
+            asked.book.add(collection, rows, who=qrels.name, source="llm" if by_llm else "human")
     except RagfilterError as error:
         state.notice(str(error))
         return

@@ -4,15 +4,18 @@ background, without the judge."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from zlib import crc32
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from ragfilter.errors import InputError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.evaluate.measuring import measurable
 from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.look import say
@@ -35,10 +38,13 @@ NONE_ASKED = (
 
 
 def labels(work: Desk) -> Labels | None:
-    """The labels that rules are measured on: those dropped in this session, otherwise those of the
-    workspace and the demo."""
+    """The labels of visible chunks that rules are measured on: those dropped in this session,
+    otherwise those of the workspace and the demo."""
     dropped: dict[str, Labels] = st.session_state.setdefault(DROPPED, {})
-    return dropped.get(work.collection) or work.labels
+    if work.collection in dropped:
+        with suppress(InputError):
+            return measurable(dropped[work.collection], work.chunks, work.user)
+    return work.labels
 
 
 def history(work: Desk) -> Labels | None:
@@ -57,10 +63,14 @@ def mark(work: Desk) -> int:
     return 0 if found is None else crc32(repr((found.queries, found.qrels)).encode())
 
 
-def drop(collection: str, queries: UploadedFile, qrels: UploadedFile) -> None:
-    """Use the labels in two files. Raises InputError naming file and line."""
+def drop(work: Desk, queries: UploadedFile, qrels: UploadedFile) -> None:
+    """Use the labels in two files, as far as they are of visible chunks. Raises InputError naming
+    file and line, or if nothing relevant is left."""
     with uploads.as_files(queries, qrels) as paths:
-        st.session_state.setdefault(DROPPED, {})[collection] = read(*paths)
+        found = read(*paths)
+        measurable(found, work.chunks, work.user)
+    # All of them, since another user may see others.
+    st.session_state.setdefault(DROPPED, {})[work.collection] = found
 
 
 def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:

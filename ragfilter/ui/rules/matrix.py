@@ -199,7 +199,7 @@ def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -
     if queries is None or qrels is None:
         return "Both files are needed. Choose queries and qrels."
     try:
-        labelled.drop(work.collection, queries, qrels)
+        labelled.drop(work, queries, qrels)
     except InputError as error:
         return str(error)
     return ""
