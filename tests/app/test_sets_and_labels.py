@@ -120,6 +120,19 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert any("bad.csv has no column with questions" in text for text in page.warnings)
 
 
+def test_labels_by_an_llm_are_imported_as_such(page: Any) -> None:
+    chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
+    file(page, "From a file").set_value(("mill.csv", b"question,id\nwho mills?,m1\n", "text/csv"))
+    file(page, "With its labels").set_value(
+        ("qrels-llm.tsv", f"m1\t{chunk}\t2\n".encode(), "text/plain")
+    )
+    page.run()
+    page.at.checkbox(key="set-by-llm-0").check()
+    page.run().press("set-import")
+    [label] = book().standing("demo", "who mills?")
+    assert (label.source, label.who) == ("llm", "qrels-llm.tsv")
+
+
 def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
     chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
     question = MINE["q2"]
