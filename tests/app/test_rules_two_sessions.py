@@ -76,3 +76,10 @@ def test_neither_template_nor_draft_overwrites_what_was_saved_since(
             page.press("rule-take")
             save(None)
             page.run()
+        # Undo takes back the last edit only if the author has seen it.
+        save('{"contain":"mine"}')
+        page.run()
+        save(THEIRS)
+        page.press("rule-undo")
+        assert "Not undone: " in told(page)
+        assert stored() == THEIRS

@@ -75,7 +75,7 @@ def draw(it: Editing, *, both: bool = False) -> None:
     # This container stays in view, since errors and the outcome of saving are shown there.
     with st.container(key="rule-foot", gap="small"):
         if trouble is not None:
-            _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
+            _bad(html.text(trouble.message))
         elif error is not None:
             where = f"<b>{html.text(error.place)}</b> " if error.place else ""
             message = error.message.removeprefix(f"{error.place}: ")

@@ -119,12 +119,14 @@ def act(
             again(store, journal, who=who, chunk_id=chunk_id, expected=expected)
             said += _rebase(chunk_id, expected, after)
         st.session_state[SAID] = (chunk_id, said)
-    except ConflictError as error:
-        st.session_state[TROUBLE] = _conflict(error, chunk_id, collection, resources)
-        _warn(f"Not saved: {error}")
     except RagfilterError as error:
-        st.session_state[TROUBLE] = Trouble(chunk_id, str(error))
-        _warn(f"Not saved: {error}")
+        told = f"Not {DONE[act]}: {error}"
+        st.session_state[TROUBLE] = (
+            _conflict(told, chunk_id, collection, resources)
+            if isinstance(error, ConflictError)
+            else Trouble(chunk_id, told)
+        )
+        _warn(told)
     else:
         try:
             questions.follow(collection, version, resources)
@@ -270,14 +272,12 @@ def shown(rule: str | None) -> str:
         return rule
 
 
-def _conflict(
-    error: ConflictError, chunk_id: str, collection: str, resources: Resources
-) -> Trouble:
+def _conflict(told: str, chunk_id: str, collection: str, resources: Resources) -> Trouble:
     try:
         stored = resources.bench.collection(collection).rule(chunk_id)
         last = resources.bench.journal.history(collection, chunk_id, limit=1)
     except RagfilterError as second:
-        return Trouble(chunk_id, f"{error} {second}")
+        return Trouble(chunk_id, f"{told} {second}")
     # A rule stored in another way, for example by `index`, is not in the journal.
     by = next((f"{e.who}, {e.at:%Y-%m-%d %H:%M} UTC" for e in last if e.after == stored), "")
-    return Trouble(chunk_id, str(error), conflict=True, stored=stored, by=by)
+    return Trouble(chunk_id, told, conflict=True, stored=stored, by=by)
