@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ragfilter.answer.stream import Prices
+from ragfilter.answer.context import pack
+from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
@@ -20,10 +22,11 @@ from ragfilter.evaluate.records import Curve, Kept, QueryRecord
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import IN_FORCE, profiles_version, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, Result, User
+from ragfilter.protocols import Progress, Vectors
 from ragfilter.publish import drawing, measured, question
 from ragfilter.publish.html import Origin
 from ragfilter.publish.question import Called
-from ragfilter.publish.told import Told
+from ragfilter.publish.told import Told, told
 from ragfilter.report.contrast import contrast, reason
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -84,13 +87,13 @@ class Tags(HTMLParser):
 
 def pages(prices: Prices | None = None) -> dict[str, str]:
     called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
-    told = [Told("with the filter", "quoted", EVIL, ((1, EVIL),))]
+    answers = [Told("with the filter", "quoted", EVIL, ((1, EVIL),))]
     records = [record("q1", 3, 1), record("q2", 1, 1)]
     plan = Plan("rules", EVIL, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 2, "p1")
     run = Run(7, AT, "ann", plan, 2)
     return {
-        "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=told),
-        "two": question.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=told),
+        "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=answers),
+        "two": question.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=answers),
         "run": measured.of_run(run, records, prices),
         "duel": measured.of_duel(
             duel(records, "unfiltered", records, IN_FORCE), called, (run, run), prices
@@ -168,6 +171,42 @@ def test_a_report_holds_what_its_user_may_see(user: User) -> None:
     for page in (question.of_query(made, "unfiltered", ORIGIN), both):
         assert ("title 4" in page) is not kept_secret
         assert ("text 4" in page or "title 4" in page) is not kept_secret
+
+
+class Knowing:
+    """An embedder whose model has every word of `words` as a whole."""
+
+    name = "m"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        raise NotImplementedError
+
+    def knows(self, word: str) -> bool:
+        return word in self.words
+
+
+@pytest.mark.parametrize(("common", "word"), [("who", "kept"), ("who lightsaber", "needed")])
+def test_what_does_not_mention_the_question_s_word_is_not_called_needed(
+    common: str, word: str
+) -> None:
+    made = replay(replace(result(GAP).pool, query="Who? Lightsaber"), GAP)
+    called = Called("A", "adaptive-gap", GAP), Called("B", "adaptive-gap", GAP)
+    own = Knowing(*common.split())
+    for page in (
+        question.of_query(made, "adaptive-gap", ORIGIN, embedder=own),
+        question.of_two((made, made), called, ORIGIN, embedder=own),
+    ):
+        assert f"found, 3 are {word}." in page
+
+
+def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
+    answer = Answer(text="text 1 [1]", citations=(1,), extractive=True, doubt="it is far")
+    made = told("with the filter", answer, pack(result(GAP).kept, GAP))
+    page = question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=[made])
+    assert "The context may not hold the answer: it is far." in Tags(page).text
 
 
 def test_a_chunk_without_a_rank_gets_a_dash() -> None:

@@ -69,7 +69,12 @@ def query(
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
             sides = [("without the filter", plain), ("with the filter", result)]
             made = question.of_query(
-                result, loaded.profile, origin, prices=prices, answers=answers(sides)
+                result,
+                loaded.profile,
+                origin,
+                prices=prices,
+                answers=answers(sides),
+                embedder=backends.embedder,
             )
         else:
             other = parts.load_config(
@@ -83,7 +88,7 @@ def query(
             )
             made = question.of_two(
                 (first, result), names, origin, prices=prices,
-                answers=answers([("A", first), ("B", result)]),
+                answers=answers([("A", first), ("B", result)]), embedder=backends.embedder,
             )  # fmt: skip
     _write(made, out)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragfilter.answer.extractive import unmentioned
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import Result
+from ragfilter.protocols import Embedder
 from ragfilter.publish import drawing, told
 from ragfilter.publish.html import Origin, command, render
 from ragfilter.publish.told import Told
@@ -38,8 +40,11 @@ def of_query(
     *,
     prices: Prices | None = None,
     answers: Sequence[Told] = (),
+    embedder: Embedder | None = None,
 ) -> str:
-    """A report of one question: what was dropped and why, and its effect on prompt and answer."""
+    """A report of one question: what was dropped and why, and its effect on prompt and answer.
+    `embedder` knows the common words: what does not mention an uncommon one of the question is not
+    called needed."""
     result = seen(result)
     listed = rows(result)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
@@ -52,7 +57,7 @@ def of_query(
         "query.html",
         query=result.query,
         incomplete=result.pool.incomplete,
-        said=_said(account, prices),
+        said=_said(account, result, prices, embedder),
         sides=[
             told.size(f"without the filter (first {k})", plain, prices),
             told.size("with the filter", result.kept, prices),
@@ -78,6 +83,7 @@ def of_two(
     *,
     prices: Prices | None = None,
     answers: Sequence[Told] = (),
+    embedder: Embedder | None = None,
 ) -> str:
     """A report of one question with two settings: who keeps what, and why the other does not."""
     a, b = (seen(result) for result in results)
@@ -88,7 +94,7 @@ def of_two(
         query=a.query,
         incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
-        said=[(label, _said(story(each), prices))
+        said=[(label, _said(story(each), each, prices, embedder))
               for label, each in zip(labels, (a, b), strict=True)],
         sides=[told.size(label, each.kept, prices)
                for label, each in zip(labels, (a, b), strict=True)],
@@ -105,8 +111,12 @@ def of_two(
     )  # fmt: skip
 
 
-def _said(account: Story, prices: Prices | None) -> tuple[str, ...]:
-    return sentences(account, prices.prompt, prices.currency) if prices else sentences(account)
+def _said(
+    account: Story, result: Result, prices: Prices | None, embedder: Embedder | None
+) -> tuple[str, ...]:
+    price = (prices.prompt, prices.currency) if prices else ()
+    lacks = embedder and result.kept and unmentioned(result.query, result.kept, embedder)
+    return sentences(account, *price, word="kept" if lacks else "needed")
 
 
 def _command(result: Result, file: str) -> str:

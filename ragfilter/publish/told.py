@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragfilter.answer.context import Context
-from ragfilter.answer.stream import Answer, Prices
+from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.model import Hit
 from ragfilter.report import tokens
 
@@ -27,12 +27,13 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer as a report shows it."""
+    """An answer as a report shows it. `doubt` says that the context may not hold it."""
 
     name: str
     by: str
     text: str
     cites: tuple[tuple[int, str], ...]
+    doubt: str = ""
 
 
 def size(name: str, hits: Sequence[Hit], prices: Prices | None) -> Size:
@@ -50,4 +51,5 @@ def told(name: str, answer: Answer, context: Context) -> Told:
         QUOTED if answer.extractive else f"by {answer.model}",
         answer.text or answer.error,
         tuple((n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
+        DOUBT.format(why=answer.doubt) if answer.doubt else "",
     )

@@ -222,8 +222,7 @@ def words(
     quoted = answers.instead(query, side, resources) if answer.failed else None
     adds: tuple[int, ...] = ()
     with st.container(key=f"answer-{side.name}", gap="small"):
-        if answer.doubt:
-            html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
+        _doubt(answer)
         if answer.text:
             apart.draw(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other)
             quotes = answers.added(query, side, other, resources)
@@ -237,9 +236,15 @@ def words(
             _failure(answer)
         if quoted is not None:
             html.draw(f'<p class="rf-aside">{INSTEAD}</p>')
+            _doubt(quoted)
             apart.draw(quoted, side, other, name="instead")
     cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
     return tuple(dict.fromkeys(cites))
+
+
+def _doubt(answer: Answer) -> None:
+    if answer.doubt:
+        html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
 
 
 def _body(text: str, *, quoted: bool) -> str:

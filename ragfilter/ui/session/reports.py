@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from ragfilter.model import Result
+from ragfilter.protocols import Embedder
 from ragfilter.publish import question
 from ragfilter.publish.html import Origin
 from ragfilter.publish.question import Called
@@ -38,7 +39,9 @@ def of_query(view: View, profile: str) -> str:
     filtered, plain = answers.sides(view.mine)
     named = {"without the filter": plain, "with the filter": filtered}
     prices, known = view.resources.prices, _known(view, named)
-    return question.of_query(view.mine, profile, _origin(view), prices=prices, answers=known)
+    return question.of_query(
+        view.mine, profile, _origin(view), prices=prices, answers=known, embedder=_embedder(view)
+    )
 
 
 def of_two(
@@ -49,7 +52,13 @@ def of_two(
 ) -> str:
     """The report of one question under two settings."""
     prices, known = view.resources.prices, _known(view, {side.name: side for side in sides})
-    return question.of_two(results, names, _origin(view), prices=prices, answers=known)
+    return question.of_two(
+        results, names, _origin(view), prices=prices, answers=known, embedder=_embedder(view)
+    )
+
+
+def _embedder(view: View) -> Embedder:
+    return view.resources.bench.embedder_of(view.asked.collection)
 
 
 def _known(view: View, named: Mapping[str, Side]) -> list[Told]:
