@@ -7,6 +7,7 @@ the *user* may see it, even if an operator is looking: hidden chunks are sent to
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 
@@ -27,6 +28,8 @@ from ragfilter.ui.session.resources import Resources, open_resources
 
 TROUBLE = "drafts-trouble"
 Drafting = Job[list[Draft]]
+_STARTING = threading.Lock()
+"""Held from the look for a run until one has begun, so that two sessions do not begin two."""
 
 
 def of(collection: str, resources: Resources) -> Drafting | None:
@@ -82,18 +85,19 @@ def try_template(
 
 
 def _start(collection: str, user: User, resources: Resources, among: Container[str] | None) -> None:
-    running = of(collection, resources)
-    if running is not None and not running.done:
-        return
-    book, known = resources.bench.drafts, resources.bench.collection(collection).entries()
-    # A chunk queued by an operator counts only for users who may see it.
-    queued = (i for i in book.waiting(collection) if among is None or i in among)
-    waiting = [i for i in queued if i in known and user.sees(known[i])]
-    chunks = _seen(collection, waiting, user, resources)
-    templates, keep = resources.bench.templates(), partial(book.keep, collection)
-    begun = _begin(chunks, len(waiting), templates, resources, keep)
-    if begun is not None:
-        resources.drafting.put(collection, (user, begun))
+    with _STARTING:
+        running = of(collection, resources)
+        if running is not None and not running.done:
+            return
+        book, known = resources.bench.drafts, resources.bench.collection(collection).entries()
+        # A chunk queued by an operator counts only for users who may see it.
+        queued = (i for i in book.waiting(collection) if among is None or i in among)
+        waiting = [i for i in queued if i in known and user.sees(known[i])]
+        chunks = _seen(collection, waiting, user, resources)
+        templates, keep = resources.bench.templates(), partial(book.keep, collection)
+        begun = _begin(chunks, len(waiting), templates, resources, keep)
+        if begun is not None:
+            resources.drafting.put(collection, (user, begun))
 
 
 def _begin(
