@@ -193,7 +193,8 @@ def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
     is not the user's, and for the others, the highest level among them."""
     highest: dict[str, int] = {}
     for chunk in chunks:
-        if chunk.clearance is not None:
+        # A department without a name is nobody's.
+        if chunk.clearance is not None and chunk.department != "":
             of = chunk.department or ""
             of = "" if of in user.departments else of
             highest[of] = max(highest.get(of, 0), chunk.clearance)
