@@ -102,7 +102,9 @@ def test_another_set_of_the_same_name_is_replaced_only_if_told_to(run: Any, tmp_
     assert run("labels", "remove", "own", "-c", "small")[0] == 0
 
 
-def test_stored_labels_tell_nobody_about_hidden_chunks(run: Any, tmp_path: Path) -> None:
+def test_stored_labels_tell_nobody_about_hidden_chunks(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chunks = [
         {"id": "cat", "text": "The cat sleeps."},
         {"id": "vault", "text": "The vault is below the stairs.", "clearance": 3},
@@ -124,6 +126,11 @@ def test_stored_labels_tell_nobody_about_hidden_chunks(run: Any, tmp_path: Path)
         code, out, err = run(*measured, *seeing, level)
         assert (code, json.loads(out)["unknown_labels"]) == (0, [])
         assert not re.search("vault|q2|left out", err)
+    # An LLM would only be asked about questions that the user knows of.
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    for level, chunks_left in (("0", 1), ("3", 4)):
+        made = json.loads(run("labels", "propose", *seeing, level, "--json")[1])
+        assert made["chunks"] == chunks_left
     # Their own files are theirs, and a label that cannot be used is told.
     own = ["eval", *queries, "--qrels", str(qrels), "-p", "adaptive-gap"]
     assert "such as 'vault'" in run(*own, *seeing, "0")[2]

@@ -257,7 +257,8 @@ def propose(
     settings = parts.load_config(None, viewing.config, viewing.values, {}).settings
     with place.open("labels") as bench:
         backends, deployment = parts.backends(bench, collection), bench.deployment
-        questions = stored.questions(bench.labels, collection, name)
+        catalogue = bench.collection(collection).entries()
+        questions = stored.questions(bench.labels, collection, name, catalogue, viewing.viewer)
         standing = bench.labels.standing(collection)
         asked = list(
             llm_labels.requests(

@@ -76,6 +76,7 @@ def measure_sides(
                     "queries": len(labels.queries),
                     "complete": complete,
                     "unknown_labels": opened.unknown,
+                    "with_llm": labelled.llm,
                 }
                 parts.emit(parts.dumps(head | document(measured, sides)))
             else:

@@ -31,7 +31,8 @@ def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
 
 def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
     """Measure results by query id: precision, recall and F1, next to the unfiltered order and its
-    best fixed k. `qrels` are the labels: query id to chunk id to grade; 1 or more is relevant.
+    best fixed k, which is cross-validated, and None with one query. `qrels` are the labels: query
+    id to chunk id to grade; 1 or more is relevant.
 
     Queries without a label are left out and named. The unfiltered order goes as far as the hits of
     a result. Raises InputError if no query has a label, nothing is labelled relevant, none of the

@@ -73,8 +73,9 @@ def questions(
     catalogue: Mapping[str, Chunk] = MappingProxyType({}),
     user: User = UNRESTRICTED,
 ) -> dict[str, str]:
-    """The questions of a set by id, including a demo's own. `user` does not learn of questions
-    labelled on hidden chunks only. Raises InputError if there is no such set, and StoreError."""
+    """The questions of a set by id, including a demo's own. Of the set `labelled`, `user` gets only
+    the questions with a label that they may see. Raises InputError if there is no such set, and
+    StoreError."""
     if name == LABELLED:
         found = labelled(book, collection, catalogue, user)
     else:
@@ -102,14 +103,9 @@ def every_question(
 ) -> frozenset[str]:
     """The questions of all sets, and those that were asked; `user` as for `sets`. Raises
     StoreError."""
-
-    def of(name: str) -> Mapping[str, str]:
-        if name == LABELLED and not user.unrestricted:
-            return labelled(book, collection, catalogue, user)
-        return questions(book, collection, name)
-
-    found = sets(book, collection, catalogue, user)
-    return frozenset(q for name, count in found.items() if count for q in of(name).values())
+    names = (name for name, n in sets(book, collection, catalogue, user).items() if n)
+    of_sets = (questions(book, collection, name, catalogue, user) for name in names)
+    return frozenset(question for found in of_sets for question in found.values())
 
 
 def rename(book: LabelBook, collection: str, name: str, new: str) -> None:

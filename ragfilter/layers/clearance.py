@@ -200,11 +200,11 @@ def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
             highest[of] = max(highest.get(of, 0), chunk.clearance)
     names: dict[tuple[bool, int], list[str]] = {}
     for of, level in sorted(highest.items()):
-        names.setdefault((bool(of), level if level > user.level else 0), []).append(of)
+        names.setdefault((bool(of), level), []).append(of)
     ways = []
     for (foreign, level), alike in sorted(names.items()):
-        parts = [f"with clearance level {level}"] if level else []
-        parts += [f"of the department {' or '.join(alike)}"] if foreign else []
+        parts = [f"in department {' or '.join(alike)}"] if foreign else []
+        parts += [f"with clearance level {level}"] if level else []
         ways.append(" ".join(parts))
     return ways
 

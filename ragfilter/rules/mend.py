@@ -27,10 +27,10 @@ def mend(
     finding.
     """
     mended: dict[str, str] = {}
-    waiting = dict(rules)
+    waiting, compared = dict(rules), others
     for _ in range(MOST_ROUNDS):
         changed: dict[str, str] = {}
-        for finding in by_severity(lint(waiting, titles, texts, usual, others)):
+        for finding in by_severity(lint(waiting, titles, texts, usual, compared)):
             wanted = finding.kind in kinds if kinds else finding.sure
             fits = finding.proposal is not None and wanted
             if fits and finding.proposal != waiting[finding.chunk_id]:
@@ -39,4 +39,5 @@ def mend(
             break
         mended |= changed
         waiting = {i: text for i, text in changed.items() if text}
+        compared = {**others, **{i: text for i, text in rules.items() if i not in mended}}
     return {i: text or None for i, text in mended.items() if text != rules[i]}

@@ -113,7 +113,12 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
     # Whatever the panel shows.
     for panel in ("Debug", "Chunk", "Answer"):
         page.choose("panel-box", panel)
-        assert [b for b in page.buttons if b == "relax"] == ["relax"]
+        assert "relax" in page.buttons
+    # Which layer dropped what is hidden from whoever labels blind.
+    page.at.session_state["panel"], page.at.session_state["blind"] = "Chunk", True
+    assert "relax" not in page.run().buttons
+    page.at.session_state["panel"], page.at.session_state["blind"] = "Answer", False
+    page.run()
     label = page.at.button(key="relax").label
     assert label.startswith("Lower the similarity threshold from 0.500 to 0.")
     page.press("relax")
@@ -152,11 +157,11 @@ def test_one_click_switches_off_the_layer_that_dropped_all(
     ("secrets", "said"),
     [
         ([(5, None)], "Ask someone with clearance level 5."),
-        ([(0, "referee")], "Ask someone of the department referee."),
+        ([(0, "referee")], "Ask someone in department referee."),
         (
             [(5, None), (2, "vault"), (0, "referee")],
-            "Ask someone with clearance level 5, or of the department referee, or with clearance "
-            "level 2 of the department vault.",
+            "Ask someone with clearance level 5, or in department referee, or in department vault "
+            "with clearance level 2.",
         ),
         ([(None, None)], "so all are hidden. Ask the maintainer of this collection."),
     ],

@@ -94,7 +94,7 @@ def test_a_bulk_change_is_checked_beyond_what_was_searched(
     page.run().choose("rules-part", "Bulk").choose("bulk-kind", "Set a rule")
     page.at.text_area(key="bulk-rule").set_value('{"contain":"no such words"}')
     settled(page.run())
-    assert "beyond the first 1 would lose a chunk that they need" in told(page)
+    assert "beyond the first 1 would lose a relevant chunk" in told(page)
     assert page.at.button(key="bulk-save").disabled
     # No hit of any question would pass.
     page.at.session_state["rules-text"] = ""

@@ -56,21 +56,27 @@ def test_the_highest_level_is_named_where_nothing_is_accessible() -> None:
 
 BARRED = [
     # levels and departments of the chunks, the user's level, whom to ask, the level to raise to
-    ([(0, "referee")], 0, "of the department referee", None),
-    ([(2, "smith"), (1, "referee")], 2, "of the department referee or smith", None),
-    ([(None, None), (1, "smith")], 1, "of the department smith", None),
+    ([(0, "referee")], 0, "in department referee", None),
+    ([(0, "smith"), (0, "referee")], 2, "in department referee or smith", None),
+    # The level of the user is not that of the one to ask.
+    ([(None, None), (1, "smith")], 1, "in department smith with clearance level 1", None),
     # A level that the user has in another department is not the one that is missing.
-    ([(2, "referee"), (3, None)], 2, "with clearance level 3, or of the department referee", 3),
+    (
+        [(2, "referee"), (3, None)],
+        2,
+        "with clearance level 3, or in department referee with clearance level 2",
+        3,
+    ),
     (
         [(4, "referee"), (3, None)],
         2,
-        "with clearance level 3, or with clearance level 4 of the department referee",
+        "with clearance level 3, or in department referee with clearance level 4",
         4,
     ),
     (
         [(1, "referee"), (4, "referee"), (3, "mine")],
         2,
-        "with clearance level 3, or with clearance level 4 of the department referee",
+        "with clearance level 3, or in department referee with clearance level 4",
         4,
     ),
     ([(None, None), (3, None), (1, None)], 0, "with clearance level 3", 3),

@@ -34,16 +34,18 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
     """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
     InputError."""
     asked, resources = chosen.read(visit, name), visit.resources
-    found = [_in_sides(side, sides, resources) for side in sides]
-    if None in found:
+    found = [
+        Found(side.run, IN_FORCE) if side.run is not None
+        else _in_sides(side, sides, resources) if asked.given is None
+        else _found(side, asked, runs)
+        for side in sides
+    ]  # fmt: skip
+    missing = [side for side, where in zip(sides, found, strict=True) if where is None]
+    if missing:
         chosen.explain(asked)
-        if asked.given is None:
-            return
-        found = [each or _found(side, asked, runs) for side, each in zip(sides, found, strict=True)]
-        missing = [side for side, where in zip(sides, found, strict=True) if where is None]
-        if missing:
+        if asked.given is not None:
             _measure(missing, asked, len(asked.given.qrels))
-            return
+        return
     measured = [each for each in found if each is not None]
     titles = dict.fromkeys(each.run.plan.query_set for each in measured)
     if list(titles) != [stored.title(name, llm=chosen.llm())]:
@@ -69,10 +71,8 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
 
 
 def _in_sides(side: Side, sides: Iterable[Side], resources: Resources) -> Found | None:
-    """Where this side was measured by a run that is a side itself: its questions may be in files,
+    """Where this side was measured by a run that is the other side: its questions may be in files,
     and are then no query set."""
-    if side.run is not None:
-        return Found(side.run, IN_FORCE)
     made = (each.run for each in sides if each.run is not None)
     return next((found for run in made if (found := _row(side, run.plan, (run,), resources))), None)
 

@@ -142,7 +142,8 @@ def _prepare(asked: Chosen, depth: int) -> tuple[tuple[Request, ...], Bill]:
     """The requests that would be sent and their cost, with a progress bar. Raises
     RagfilterError."""
     backends = asked.resources.backends(asked.collection)
-    questions = stored.questions(asked.book, asked.collection, asked.name)
+    of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
+    questions = stored.questions(*of_set)
     bar, made = st.progress(0.0, text="Looking up the chunks …"), []
     for each in llm_labels.requests(
         questions.values(), asked.book.standing(asked.collection), asked.visit.settings, backends,

@@ -219,7 +219,8 @@ def words(
 ) -> tuple[int, ...]:
     """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
     of the cited chunks."""
-    quoted = answers.instead(query, side, resources) if answer.failed else None
+    lacking = answer.failed and answers.EARLIER not in answer.error
+    quoted = answers.instead(query, side, resources) if lacking else None
     adds: tuple[int, ...] = ()
     with st.container(key=f"answer-{side.name}", gap="small"):
         _doubt(answer)

@@ -46,7 +46,7 @@ def _page(view: View) -> None:
         labels.draw_hidden()
         labels.begin(view)
         return
-    if not view.result.kept:
+    if not view.result.kept and not labels.blind():
         empty.nothing_kept(view.result)
     match st.session_state.panel:
         case "Chunk":

@@ -153,7 +153,7 @@ def _spoilt_beyond(work: Desk, changes: Changes) -> str:
         return ""
     return (
         f"{counted(len(losing), 'labelled question')} beyond the first {labelled.MOST_LABELLED} "
-        f"would lose a chunk that they need, such as “{losing[0]}”."
+        f"would lose a relevant chunk, such as “{losing[0]}”."
     )
 
 
@@ -180,8 +180,8 @@ def _draw(work: Desk, effect: Effect, before: str, after: str) -> None:
         need = "needs" if effect.short == 1 else "need"
         headline += (
             f'<p class="rf-aside">{counted(effect.short, before)}{after} {need} a new search, and '
-            "may then keep more: too few of the chunks found so far would pass. They are searched "
-            "again after saving.</p>"
+            "may then keep more: too few of the chunks found so far would pass. The search is "
+            "repeated after saving.</p>"
         )
     html.draw(f'<div class="rf-effect">{headline}{_rows(work, effect)}</div>')
 

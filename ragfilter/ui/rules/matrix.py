@@ -176,10 +176,11 @@ def _key(work: Desk) -> tuple[object, ...]:
 def _labels(work: Desk) -> None:
     with st.expander("Labelled questions", key="matrix-labels"), st.form("labels", border=False):
         queries = st.file_uploader(
-            "queries.jsonl",
-            type=["jsonl"],
+            "Questions",
+            type=["jsonl", "csv", "txt"],
             key="labels-queries",
-            help='One {"_id": "…", "text": "…"} a line, as in BEIR.',
+            help="A BEIR queries.jsonl file, a CSV file with a column named text, query or "
+            "question, or one question per line.",
         )
         qrels = st.file_uploader(
             "qrels.tsv",

@@ -6,7 +6,7 @@ const KINDS = ["key", "text", "value", "mark", "bad"]
 const TOKENS = /("(?:[^"\\\n]|\\.)*"(?=\s*:))|("(?:[^"\\\n]|\\.)*")|((?:-?\d[\d.eE+-]*|true|false|null)\b)|([{}[\],:])|("[^\n]*|[^\s{}[\],:"]+)|\s+/g
 
 function* parts(text, place) {
-  const wrong = /^line /.test(place) ? atLine(text, place) : atPath(place)
+  const wrong = /^line \d+, column \d+$/.test(place) ? atLine(text, place) : atPath(place)
   for (const { 0: part, index, ...found } of text.matchAll(TOKENS)) {
     const kind = KINDS.find((_, i) => found[i + 1])
     if (!kind) { yield part; continue }
@@ -21,8 +21,11 @@ function* parts(text, place) {
 // Whether a token is at a place like "line 2, column 5", or the last one if the text ends before.
 function atLine(text, place) {
   const [line, column] = place.match(/\d+/g).map(Number)
-  const start = text.split("\n", line - 1).reduce((sum, each) => sum + each.length + 1, 0)
-  const position = Math.min(start + column - 1, text.trimEnd().length - 1)
+  const lines = text.split("\n")
+  const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0)
+  // The server counts characters, and here some have two units.
+  const before = [...lines[line - 1]].slice(0, column - 1).join("").length
+  const position = Math.min(start + before, text.trimEnd().length - 1)
   return (part, _, index) => index <= position && position < index + part.length
 }
 

@@ -165,6 +165,8 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
 def _chosen(questions: list[str]) -> int | None:
     """Draw the choice of a question; by its number if there are too many to send in every run."""
     if len(questions) > MOST_ROWS:
+        if st.session_state.get(NUMBER, 1) > len(questions):
+            st.session_state[NUMBER] = 1
         return -1 + st.number_input(
             "Number of the question",
             1,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ragfilter.answer import compare, prompts
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import EXTRACTIVE, Answer, AnswerStream, answer
+from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, Answer, AnswerStream, answer
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.layers.cutoff import cut_of
@@ -96,8 +96,11 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
 
 
 def _with_earlier(made: Answer, earlier: Answer | None) -> Answer:
-    """The complete answer from before in place of one that failed, with the error."""
-    if not made.error or earlier is None or (earlier.error and EARLIER not in earlier.error):
+    """The complete answer from before in place of one that failed, with the error; what has arrived
+    until somebody stopped it stays."""
+    stopped = made.error == UNFINISHED and made.text
+    lost = earlier is None or (earlier.error and EARLIER not in earlier.error)
+    if not made.error or stopped or earlier is None or lost:
         return made
     return replace(earlier, error=f"{made.error} {EARLIER}", failed=made.failed)
 
