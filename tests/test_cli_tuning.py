@@ -170,7 +170,7 @@ def test_what_was_learned_is_beside_the_others_and_applied_from_its_file(
         one["name"] for one in made["strategies"] if one["name"] != "calibrated"
     }
     assert all(0 <= kept <= 1 for kept in made["recall_dial"].values())
-    assert set(made["gain_over_before"]) == {"f1", "f2", "ci"}
+    assert set(made["gain_over_before"]) == {"f1", "f2", "mean", "ci"}
     file = tmp_path / "learned.toml"
     file.write_text(
         '[cutoff]\nstrategy = "calibrated"\nmax_results = 5\n[cutoff.calibration]\n'

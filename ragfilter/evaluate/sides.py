@@ -101,17 +101,19 @@ class SideMeans:
 
 
 def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
-    """`sides`, preceded by an unfiltered search for every k among them. Of several sides with one
-    k, it sees what the strictest does, whatever their order."""
+    """`sides`, preceded by an unfiltered search for every k among them, whatever their order. If
+    several have one k, it searches all files if one of them does, under clearance if one is."""
     off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
     by_k = {each.retrieval.k: each for each in sorted((s.settings for s in sides), key=_sees)}
     plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
     return (*plain, *sides)
 
 
-def _sees(settings: Settings) -> tuple[bool, str]:
-    """What decides which chunks an unfiltered search sees, the strictest last."""
-    return settings.clearance.enabled, settings.retrieval.source_pattern
+def _sees(settings: Settings) -> tuple[bool, bool, str]:
+    """The order in which an unfiltered search takes over what decides which chunks it sees: the
+    last one counts."""
+    pattern = settings.retrieval.source_pattern
+    return settings.clearance.enabled, not pattern, pattern
 
 
 def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...]:

@@ -22,7 +22,9 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
     """The editor of one chunk's rule."""
     preview = partial(_preview, result, chunk)
     guard = partial(_guard, asked.collection, resources)
-    editor.draw(Editing(chunk, asked.collection, result.user, resources, preview, guard))
+    editor.draw(
+        Editing(chunk, asked.collection, asked.version, result.user, resources, preview, guard)
+    )
 
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:

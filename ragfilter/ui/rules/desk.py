@@ -60,7 +60,7 @@ class Desk:
     @cached_property
     def checks(self) -> Checks:
         """The linter's findings. Raises StoreError."""
-        return self.resources.checks_of(self.collection, self.user)
+        return self.resources.checks_of(self.collection, self.version, self.user)
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
         """The whole chunk, None if it does not exist or may not be seen."""

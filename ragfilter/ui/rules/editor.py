@@ -42,11 +42,12 @@ Preview = Callable[[str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule is edited by `user`. `more` are findings about the stored rule that
-    involve other rules."""
+    """A chunk whose rule is edited by `user`, in a collection of this version. `more` are findings
+    about the stored rule that involve other rules."""
 
     chunk: Chunk
     collection: str
+    version: str
     user: User
     resources: Resources
     preview: Preview
@@ -223,7 +224,7 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
-    usual = it.resources.checks_of(it.collection, it.user).usual
+    usual = it.resources.checks_of(it.collection, it.version, it.user).usual
     found = (
         *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}, usual),
         *(() if is_changed(chunk, rule) else it.more),

@@ -29,7 +29,7 @@ def draw(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
         preview, guard = partial(effect.preview, work, chunk), partial(effect.guard, work)
         here = editor.Editing(
-            chunk, work.collection, work.user, work.resources, preview, guard, shared
+            chunk, work.collection, work.version, work.user, work.resources, preview, guard, shared
         )
         editor.draw(here, both=True)
         effect.wait(work)

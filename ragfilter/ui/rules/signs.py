@@ -61,7 +61,8 @@ def edited(view: View) -> dict[str, list[str]]:
 
 def _checks(view: View) -> Checks:
     try:
-        return view.resources.checks_of(view.asked.collection, view.user)
+        asked = view.asked
+        return view.resources.checks_of(asked.collection, asked.version, view.user)
     except StoreError:
         # As below; the same database holds the questions.
         return Checks()

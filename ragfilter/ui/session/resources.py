@@ -86,20 +86,20 @@ class Resources:
         """Token prices, None if none are set."""
         return self.bench.prices
 
-    def checks_of(self, collection: str, user: User) -> Checks:
-        """The linter's findings about rules of this collection, whose questions say which words are
-        usual: those that `user` may know. Raises StoreError."""
+    def checks_of(self, collection: str, version: str, user: User) -> Checks:
+        """The linter's findings about rules of this version of a collection, whose questions say
+        which words are usual: those that `user` may know. Raises StoreError."""
         from ragfilter.evaluate.stored import every_question
         from ragfilter.rules.lint_values import usual_words
 
-        labels, version, catalogue = self.bench.labels, "", Catalogue({})
-        if not user.unrestricted:
-            store = self.bench.collection(collection)
-            version, catalogue = store.version, store.entries()
-        key = (collection, labels.questions_version(collection), user, version)
+        labels = self.bench.labels
+        # What everybody may know does not depend on the chunks.
+        seen = None if user.unrestricted else version
+        key = (collection, labels.questions_version(collection), user, seen)
         usual = self.usual.get(key)
         if usual is None:
-            found = every_question(labels, collection, catalogue, user)
+            every = {} if user.unrestricted else self.bench.collection(collection).entries()
+            found = every_question(labels, collection, every, user)
             usual = self.usual.put(key, usual_words(found))
         return self.checks.get(usual) or self.checks.put(usual, Checks(usual))
 
