@@ -101,8 +101,8 @@ class SideMeans:
 
 
 def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
-    """`sides`, preceded by an unfiltered search for every k among them, whatever their order. If
-    several have one k, it searches all files if one of them does, under clearance if one is."""
+    """`sides`, preceded by an unfiltered search for every k among them. If several have one k, it
+    sees what one with clearance does, of those one that searches all files."""
     off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
     by_k = {each.retrieval.k: each for each in sorted((s.settings for s in sides), key=_sees)}
     plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
