@@ -247,7 +247,7 @@ def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -
         (UNRESTRICTED, ""),
         (PUBLIC, ""),
         (User(2), " --level 2"),
-        (User(2, ("referee", "a b")), " --level 2 --department referee --department 'a b'"),
+        (User(2, ("referee", "a b")), " --level 2 --department 'a b' --department referee"),
     ],
 )
 def test_the_command_asks_as_the_same_user(user: User, options: str) -> None:

@@ -194,6 +194,12 @@ class Tab:
         """The verdicts in the rule editor or next to an answer."""
         return self.page.locator(".rf-verdict")
 
+    def expect_verdict(self, words: str) -> Tab:
+        """Wait for a verdict with these words. The one before may be next to it until the run
+        ends."""
+        expect(self.verdicts.filter(has_text=words)).to_have_count(1)
+        return self
+
     def expect_kept(self, n: int, of: int = 200) -> Tab:
         expect(self.kept).to_have_text(re.compile(rf"^\s*{n} kept\s*of {of} retrieved\s*$"))
         return self

@@ -43,17 +43,15 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
     before = tab.rule.input_value()
 
     tab.write_rule('{"contain_one_of": [["cleric"], [7]]}').click("rule-save")
-    expect(tab.verdicts).to_contain_text("contain_one_of[1][0]")
+    tab.expect_verdict("contain_one_of[1][0]")
     tab.rest()
     expect(outcome).to_have_text("✕ dropped")
     expect(tab.keyed("rule-undo", "button")).to_be_disabled()
     expect(tab.rule).to_have_value('{"contain_one_of": [["cleric"], [7]]}')
 
     tab.write_rule(OPEN).click("rule-preview")
-    expect(tab.verdicts).to_contain_text("This question passes the rule")
-    expect(tab.verdicts).to_contain_text(
-        "Enters the kept list: I.A. ATTACK MATRIX FOR … Armor Class 7"
-    )
+    tab.expect_verdict("This question passes the rule")
+    tab.expect_verdict("Enters the kept list: I.A. ATTACK MATRIX FOR … Armor Class 7")
     tab.rest()
     expect(outcome).to_have_text("✕ dropped")
 
@@ -106,15 +104,15 @@ def test_a_rule_is_checked_while_it_is_typed(open_tab: OpenTab) -> None:
     keys = tab.page.keyboard
     tab.rule.fill("")
     keys.type('{"contain":\n  cleric')
-    expect(tab.verdicts).to_contain_text("line 2, column 3")
+    tab.expect_verdict("line 2, column 3")
     for _ in "cleric":
         keys.press("Backspace")
     keys.type('"cleric"}')
-    expect(tab.verdicts).to_contain_text("rule holds: cleric")
+    tab.expect_verdict("rule holds: cleric")
     # A response during typing does not revert what was typed.
     keys.press("Backspace")
     keys.type(',\n"contain_one_of": [["cleric"], [7]]}', delay=60)
-    expect(tab.verdicts).to_contain_text("contain_one_of[1][0]")
+    tab.expect_verdict("contain_one_of[1][0]")
     expect(tab.rule).to_be_focused()
     expect(tab.rule).to_have_value('{"contain":\n  "cleric",\n"contain_one_of": [["cleric"], [7]]}')
     tab.rest().click("rule-preview")
@@ -146,7 +144,7 @@ def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: Op
         ("bad", ["nul", '"open']),
     ):
         expect(painted.locator(f".rf-json-{kind}")).to_have_text(words)
-    expect(tab.verdicts).to_contain_text("is not valid JSON")
+    tab.expect_verdict("is not valid JSON")
     # What only the server finds wrong is marked where it is.
     wrong = painted.locator(".rf-json-wrong")
     for typed, marked in (
