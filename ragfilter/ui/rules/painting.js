@@ -23,8 +23,8 @@ function atLine(text, place) {
   const [line, column] = place.match(/\d+/g).map(Number)
   const lines = text.split("\n")
   const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0)
-  // The server counts characters, and here some have two units.
-  const before = [...lines[line - 1]].slice(0, column - 1).join("").length
+  // The server counts characters, and here some have two units. The line may be gone since.
+  const before = [...(lines[line - 1] ?? "")].slice(0, column - 1).join("").length
   const position = Math.min(start + before, text.trimEnd().length - 1)
   return (part, _, index) => index <= position && position < index + part.length
 }
