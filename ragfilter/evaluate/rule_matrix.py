@@ -65,8 +65,8 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class CrowdRow:
-    """A chunk without a rule that is retrieved more often as irrelevant than as relevant. `kept` is
-    the number of questions that keep it although it is irrelevant."""
+    """A chunk without a rule that is retrieved more often as irrelevant than as relevant; without a
+    label it counts as irrelevant. `kept` is the number of questions that keep it all the same."""
 
     chunk_id: str
     retrieved: int

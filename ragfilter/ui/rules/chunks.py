@@ -180,8 +180,8 @@ def _columns(state: int) -> dict[str, Any]:
         "rule": text(width=146, help="The first term of each part, and how many others it has."),
         "kept wrongly": st.column_config.NumberColumn(
             width=88,
-            help="Labelled questions that keep the chunk, which has no rule, though it is labelled "
-            "irrelevant.",
+            help="Labelled questions that keep the chunk, which has no rule, though no label says "
+            "that it is relevant.",
         ),
         "type": text(width=60),
         "source": text(width=100),

@@ -152,7 +152,9 @@ def draw(work: Desk) -> None:
         _table("matrix-table", "chunk", names, shown, [brief(row.rule) for row in shown])
         _parts(work, shown, asked)
     if made.crowding:
-        say.aside("Chunks without a rule that crowd results: often retrieved, labelled irrelevant")
+        say.aside(
+            "Chunks without a rule that crowd results: often retrieved, and not labelled relevant"
+        )
         st.dataframe(
             pd.DataFrame(
                 {
