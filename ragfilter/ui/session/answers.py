@@ -99,8 +99,9 @@ def _with_earlier(made: Answer, earlier: Answer | None) -> Answer:
     """The complete answer from before in place of one that failed, with the error; what has arrived
     until somebody stopped it stays."""
     stopped = made.error == UNFINISHED and made.text
-    lost = earlier is None or (earlier.error and EARLIER not in earlier.error)
-    if not made.error or stopped or earlier is None or lost:
+    if earlier is None or not made.error or stopped:
+        return made
+    if earlier.error and EARLIER not in earlier.error:
         return made
     return replace(earlier, error=f"{made.error} {EARLIER}", failed=made.failed)
 
