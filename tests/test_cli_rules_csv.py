@@ -56,6 +56,20 @@ def test_a_title_is_no_formula(tmp_path: Path) -> None:
     assert rule_files.plan(file, {"boat": GOOD}).unchanged == 1
 
 
+def test_a_cell_with_remarks_holds_a_draft_back(tmp_path: Path) -> None:
+    file = tmp_path / "rules.csv"
+    file.write_text(
+        """id,query_must,remarks
+cleric-7,"{""contain"":""cleric""}",one group
+boat,"{""contain"":""boat""}",
+""",
+        encoding="utf-8",
+    )
+    plan = rule_files.plan(file, {"cleric-7": None, "boat": None})
+    assert [(held.chunk_id, held.doubts) for held in plan.held] == [("cleric-7", ("one group",))]
+    assert [change.chunk_id for change in plan.changes] == ["boat"]
+
+
 @pytest.mark.parametrize("chunk_id", ["h\ri", "h\r\ni", "h\ni", "h\x1b[2Ji", '"h";\ti, j'])
 def test_an_id_with_line_ends_comes_back_as_it_was(tmp_path: Path, chunk_id: str) -> None:
     file = tmp_path / "rules.csv"

@@ -7,10 +7,11 @@ run that was paused or killed continues where it stopped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ragfilter import database
 from ragfilter.extras import extra
+from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft, fields, of_fields
 
 with extra("chroma"):
@@ -26,6 +27,14 @@ _drafts = sa.Table(
     sa.Column("drafted", sa.Boolean, nullable=False),
     sa.UniqueConstraint("collection", "chunk_id"),
 )
+_calls = database.table(
+    "rule_draft_usage",
+    collection=database.TEXT,
+    chunk_id=database.TEXT,
+    prompt_tokens=database.WHOLE,
+    completion_tokens=database.WHOLE,
+    estimated=sa.Boolean(),
+)
 
 
 class DraftBook(database.Book):
@@ -33,7 +42,7 @@ class DraftBook(database.Book):
 
     what = "drafts"
     called = "Keeping drafts"
-    tables = (_drafts,)
+    tables = (_drafts, _calls)
 
     def want(self, collection: str, chunk_ids: Sequence[str]) -> None:
         """Queue these chunks for a draft, after those that are queued. Their drafts are kept
@@ -73,12 +82,29 @@ class DraftBook(database.Book):
         return tuple(of_fields(json.loads(body)) for (body,) in self._read(found))
 
     def keep(self, collection: str, draft: Draft) -> None:
-        """Store the draft of a queued chunk. It is on disk on return."""
+        """Store the draft of a queued chunk, and what it used. It is on disk on return."""
         mine = (_drafts.c.collection == collection, _drafts.c.chunk_id == draft.chunk_id)
         body = json.dumps(dict(fields(draft)))
         kept = _drafts.update().where(*mine).values(body=body, drafted=draft.rule is not None)
         with self._writing() as connection:
             connection.execute(kept)
+            connection.execute(_calls.insert(), _used(collection, draft))
+
+    def count(self, collection: str, draft: Draft) -> None:
+        """Remember what a draft used that is not stored."""
+        with self._writing() as connection:
+            connection.execute(_calls.insert(), _used(collection, draft))
+
+    def used(self, collection: str, among: Container[str]) -> Usage:
+        """What all drafts for these chunks have used so far, including those that failed, were
+        interrupted or have been removed."""
+        every = sa.select(_calls).where(_calls.c.collection == collection)
+        mine = [row for row in self._read(every) if row.chunk_id in among]
+        return Usage(
+            sum(row.prompt_tokens for row in mine),
+            sum(row.completion_tokens for row in mine),
+            estimated=any(row.estimated for row in mine),
+        )
 
     def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
         """Remove these chunks' drafts, and remove the chunks from the queue."""
@@ -87,3 +113,15 @@ class DraftBook(database.Book):
         if rows:
             with self._writing() as connection:
                 connection.execute(_drafts.delete().where(*mine), rows)
+
+
+def _used(collection: str, draft: Draft) -> dict[str, object]:
+    prompt, completion = draft.usage.prompt_tokens, draft.usage.completion_tokens
+    return {
+        "collection": collection,
+        "chunk_id": draft.chunk_id,
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        # A draft for which nothing was sent does not make the total an estimate.
+        "estimated": draft.usage.estimated and prompt + completion > 0,
+    }

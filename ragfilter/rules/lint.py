@@ -99,7 +99,9 @@ def lint(
     titles, texts = titles or {}, texts or {}
     known: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
     found: list[Finding] = []
-    same = find_shared({**others, **rules}, titles, texts)
+    wanted = set(rules.values())
+    alike = {i: text for i, text in others.items() if text in wanted}
+    same = find_shared({**alike, **rules}, titles, texts)
     for chunk_id, text in rules.items():
         key = (text, titles.get(chunk_id, ""), texts.get(chunk_id, ""))
         if key not in known:

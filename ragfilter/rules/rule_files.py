@@ -228,8 +228,11 @@ def _change(
         if after == stored_form_or_text(stored[chunk_id]):
             after = stored[chunk_id]
     remarks = record.get(REMARKS_KEY)
-    told = remarks if after and isinstance(remarks, list) else ()
-    doubts = tuple(whole(str(remark)) for remark in told)
+    # A cell of a CSV file is text.
+    told = [remarks] if isinstance(remarks, str) and remarks.strip() else remarks
+    doubts = (
+        tuple(whole(str(remark)) for remark in told) if after and isinstance(told, list) else ()
+    )
     return Change(number, chunk_id, stored[chunk_id], after, doubts)
 
 

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 from chromadb.api.client import Client
+from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
 from waiting import PATIENT_S, PROCESS_S
@@ -53,6 +54,12 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 
 
 BOXES = ("others", *(f"more-{layer.name}" for layer in LAYERS))
+
+
+# Each run of an AppTest reads the metadata of every installed package again.
+manifest_scanner.scan_component_manifests = functools.cache(
+    manifest_scanner.scan_component_manifests
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,29 @@ def test_a_run_goes_on_where_it_stood_and_tries_failures_again(book: DraftBook) 
     assert (book.waiting("c"), book.drafts("c")) == (("d", "e", "b"), (GOOD,))
 
 
+def test_what_drafts_used_is_remembered_when_they_are_gone(book: DraftBook) -> None:
+    everyone = {"a", "b"}
+    assert book.used("c", everyone) == Usage()
+    book.want("c", ["a", "b"])
+    book.keep("c", GOOD)
+    assert book.used("c", everyone) == Usage(7, 3)
+    book.keep("c", FAILED)
+    # Tried again, as after a failure or a pause.
+    book.want("c", ["b"])
+    book.count("c", FAILED)
+    book.keep("c", FAILED)
+    book.forget("c", ["a", "b"])
+    assert book.used("c", everyone) == Usage(28, 12, estimated=True)
+    # A user knows only of the chunks that they may see.
+    assert book.used("c", {"a"}) == Usage(7, 3)
+    assert book.used("other", everyone) == Usage()
+
+
+def test_a_draft_for_which_nothing_was_sent_makes_no_total_an_estimate(book: DraftBook) -> None:
+    book.count("c", Draft("a", error="no text", failed="chunk", usage=Usage(estimated=True)))
+    assert book.used("c", {"a"}) == Usage()
+
+
 def test_collections_are_kept_apart_and_drafts_forgotten(book: DraftBook) -> None:
     for name in ("c", "other"):
         book.want(name, ["a", "b"])

@@ -212,7 +212,7 @@ def _try(collection: str, ids: Sequence[str], template: Template) -> None:
     except RagfilterError as error:
         outcome.put(str(error), good=False)
         return
-    st.session_state[TRIED] = drafting_run.try_template(chunks, template, resources)
+    st.session_state[TRIED] = drafting_run.try_template(collection, chunks, template, resources)
 
 
 def _forget() -> None:

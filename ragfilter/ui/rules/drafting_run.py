@@ -76,12 +76,13 @@ def forget(collection: str, chunk_ids: Sequence[str]) -> None:
 
 
 def try_template(
-    chunks: Sequence[Chunk], template: Template, resources: Resources
+    collection: str, chunks: Sequence[Chunk], template: Template, resources: Resources
 ) -> Drafting | None:
     """Drafts for these chunks by a template that may not be saved yet; None without an LLM."""
     user = sender()
     seen = [chunk for chunk in chunks if user.sees(chunk)]
-    return _begin(seen, len(seen), (template,), resources, lambda draft: None)
+    count_tokens = partial(resources.bench.drafts.count, collection)
+    return _begin(seen, len(seen), (template,), resources, count_tokens, count_tokens)
 
 
 def _start(collection: str, user: User, resources: Resources, among: Container[str] | None) -> None:
@@ -95,7 +96,8 @@ def _start(collection: str, user: User, resources: Resources, among: Container[s
         waiting = [i for i in queued if i in known and user.sees(known[i])]
         chunks = _seen(collection, waiting, user, resources)
         templates, keep = resources.bench.templates(), partial(book.keep, collection)
-        begun = _begin(chunks, len(waiting), templates, resources, keep)
+        count_tokens = partial(book.count, collection)
+        begun = _begin(chunks, len(waiting), templates, resources, keep, count_tokens)
         if begun is not None:
             resources.drafting.put(collection, (user, begun))
 
@@ -106,8 +108,10 @@ def _begin(
     templates: Sequence[Template],
     resources: Resources,
     keep: Callable[[Draft], None],
+    count_tokens: Callable[[Draft], None],
 ) -> Drafting | None:
-    """Start drafting in the background and pass each draft to `keep`; None without an LLM."""
+    """Start drafting in the background and pass each draft to `keep`, or to
+    `count_tokens` if it was interrupted; None without an LLM."""
     chat, timeout_s = resources.bench.chat, resources.deployment.answer_timeout_s
     if chat is None:
         return None
@@ -120,6 +124,7 @@ def _begin(
             wait=job.stop.wait,
         ):  # fmt: skip
             if job.stop.is_set() and draft.rule is None:
+                count_tokens(draft)
                 break
             keep(draft)
             made.append(draft)
@@ -131,11 +136,11 @@ def _begin(
 
 
 def tokens(usage: Usage, prices: Prices | None) -> str:
-    """``5,000 + 700 tokens, cost 0.0123``."""
-    cost = ""
+    """``about 5,000 + 700 tokens, cost 0.0123``."""
+    about, cost = "about " if usage.estimated else "", ""
     if prices is not None:
         cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
-    return f"{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
+    return f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
 
 
 def _seen(collection: str, ids: Sequence[str], user: User, resources: Resources) -> Iterator[Chunk]:

@@ -49,6 +49,9 @@ def draw(work: Desk) -> None:
     made = [
         d for d in work.resources.bench.drafts.drafts(work.collection) if d.chunk_id in work.chunks
     ]
+    used = work.resources.bench.drafts.used(work.collection, work.chunks)
+    if used.prompt_tokens and under_way is None:
+        say.aside(f"Used in this collection so far: {tokens(used, work.resources.prices)}.")
     if made:
         _review(work, made, busy=under_way is not None)
 
@@ -120,7 +123,7 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         return str(error)
     name = models.called(chat.name) if chat is not None else ""
     return (
-        f"{counted(len(chosen), 'chunk')}: about {tokens(usage, resources.prices)}, read and "
+        f"{counted(len(chosen), 'chunk')}: {tokens(usage, resources.prices)}, read and "
         f"written by {name}; up to three times as much if first answers have faults. A faulty "
         "answer is returned once, with the fault named."
     )
@@ -160,8 +163,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
     figures = total(made, sum(draft.ms for draft in made) / 1000)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
-        f"{figures.doubtful} with remarks; {figures.without} without a draft. "
-        f"{message(tokens(figures.usage, work.resources.prices))}"
+        f"{figures.doubtful} with remarks; {figures.without} without a draft."
     )
     _without(made)
     drafted = [draft for draft in made if draft.rule is not None]
@@ -203,14 +205,16 @@ def _without(made: Sequence[Draft]) -> None:
 
 
 def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Offer]:
-    """The drafts with their remarks, what the linter finds in all of them together, and which
-    labelled questions they would fail."""
+    """The drafts with their remarks, what the linter finds in them beside the stored rules, and
+    which labelled questions they would fail."""
     chunks = {draft.chunk_id: work.chunks[draft.chunk_id] for draft in drafted}
     doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
     titles = {i: chunk.title for i, chunk in chunks.items()}
     texts = {i: chunk.text for i, chunk in work.read(chunks).items()}
     rules = {draft.chunk_id: draft.text for draft in drafted}
-    for finding in lint(rules, titles, texts, work.checks.usual):
+    others = {i: chunk.rule for i, chunk in work.chunks.items() if chunk.rule and i not in rules}
+    titles |= {i: work.chunks[i].title for i in others}
+    for finding in lint(rules, titles, texts, work.checks.usual, others):
         said = f"{finding.place}: {finding.problem}" if finding.place else finding.problem
         if finding.severity != "note" and said not in doubts[finding.chunk_id]:
             doubts[finding.chunk_id].append(said)
