@@ -10,12 +10,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from benchmarks.bench_rules import CLASSES, QUERY, median_ms, rules
+from ragfilter.evaluate.effect import make_labelled
+from ragfilter.evaluate.proposed import weigh
 from ragfilter.evaluate.rule_matrix import build_matrix
-from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.settings.config import load
 
@@ -37,7 +40,7 @@ def timed(what: str, run: Callable[[], T]) -> T:
 def pools(chunks: list[Chunk], n: int) -> dict[str, Pool]:
     """`n` questions, each with hits of which many have rules that it does not meet."""
     chance = random.Random(1)
-    ruled = [chunk for chunk in chunks if chunk.rule]
+    ruled = [chunk for chunk in chunks if chunk.rule] or chunks
     made = {}
     for number in range(n):
         name = chance.choice(CLASSES)
@@ -68,6 +71,11 @@ def main() -> None:
             partial(build_matrix, asked, qrels, chunks, settings),
         )
     print(f"  with {sum(row.blocks for row in made.rules):,} blocks each")
+    proposed = [Chunk(f"c{i}", "", f"title {i}", rule=r) for i, r in enumerate(many[:40_000])]
+    asked = pools([replace(chunk, rule=None) for chunk in proposed] + chunks[1_000:], 200)
+    qrels = {i: {hit.id: 1 for hit in pool.hits[:5]} for i, pool in asked.items()}
+    known = make_labelled(asked, qrels, load(profile="full", environ={}).settings, UNRESTRICTED)
+    timed("40,000 proposals measured on 200 questions, full", lambda: weigh(proposed, known))
 
 
 if __name__ == "__main__":

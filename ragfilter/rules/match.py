@@ -15,7 +15,9 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -67,6 +69,19 @@ class _Compiled:
         return single + self.rule.contain_all_of
 
 
+@contextmanager
+def _without_gc() -> Iterator[None]:
+    """Compiling makes millions of objects that all stay, and searching them for garbage takes a
+    quarter of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 class RuleBook:
     """The distinct rule texts of a collection, compiled. Immutable and thread-safe.
 
@@ -92,17 +107,18 @@ class RuleBook:
                 written[term, mode] = known
             return known
 
-        for text in dict.fromkeys(text for text in rules if text):
-            try:
-                rule = _parsed(text)
-            except RuleError as error:
-                self.errors[text] = error
-                continue
-            self._number[text] = len(self._compiled)
-            self._compiled.append(_compile(rule, number))
-        self._n_terms = len(numbers["word"]) + len(numbers["substring"])
-        self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
-        self._index()
+        with _without_gc():
+            for text in dict.fromkeys(text for text in rules if text):
+                try:
+                    rule = _parsed(text)
+                except RuleError as error:
+                    self.errors[text] = error
+                    continue
+                self._number[text] = len(self._compiled)
+                self._compiled.append(_compile(rule, number))
+            self._n_terms = len(numbers["word"]) + len(numbers["substring"])
+            self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
+            self._index()
 
     def __len__(self) -> int:
         """The number of distinct rules that can be read."""
