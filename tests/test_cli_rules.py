@@ -856,6 +856,23 @@ def test_an_import_is_one_step_that_is_undone_whole(run: Run, tmp_path: Path) ->
     assert [run.rule(i) for i in ("cleric-7", "troll", "boat")] == [None, OTHER, None]
 
 
+def test_an_undo_is_tried_first_and_leaves_out_what_was_changed_since(
+    run: Run, tmp_path: Path
+) -> None:
+    given = [{"id": i, "query_must": json.loads(GOOD)} for i in ("cleric-7", "troll", "boat")]
+    run("import", write(tmp_path / "in.jsonl", *given))
+    run("bulk", "--where", "id=troll", "--set-rule", '{"contain":"troll"}')
+    run("undo", "--edit", "1", code=2)
+    assert "The rules of troll were changed since." in run.err
+    tried = ("undo", "--edit", "1", "--rest", "--dry-run")
+    assert run(*tried) == ("the rule of cleric-7 would be none\nthe rule of boat would be none\n")
+    assert run.json(*tried)["changes"] == {"cleric-7": None, "boat": None}
+    assert run.rule("boat") == GOOD
+    assert len(run.json("undo", "--edit", "1", "--rest")["edits"]) == 2
+    rules = [run.rule(i) for i in ("cleric-7", "troll", "boat")]
+    assert rules == [None, '{"contain":"troll"}', None]
+
+
 def test_an_import_that_fails_changes_nothing(run: Run, tmp_path: Path) -> None:
     given = [{"id": i, "query_must": json.loads(GOOD)} for i in ("cleric-7", "troll", "boat")]
     file = write(tmp_path / "in.jsonl", *given)

@@ -9,6 +9,7 @@ spread      warning   alternatives are in separate groups, see `ragfilter.rules.
 loose       warning   as a substring, a term is also found within longer words or numbers
 no_edges    warning   a term in a script without spaces is hardly ever found in word mode
 empty       warning   the rule requires nothing
+list        warning   a term is a list, or ends in a comma, which no query will contain
 bare        warning   a number is alone, and nothing says what it counts
 everywhere  warning   a term is in nearly every question
 shared      warning   several chunks whose titles differ in a number or name have the rule
@@ -20,6 +21,7 @@ covered     note      a term or group changes nothing, because another one decid
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,13 +33,13 @@ from ragfilter.rules import lint_values
 from ragfilter.rules.alternatives import spread
 from ragfilter.rules.lint_values import Fault
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
+from ragfilter.rules.rule import Rule, canonical, parse, replaced, shorten, terms, without
 from ragfilter.rules.values import COMMON
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[
     "unreadable", "impossible", "spread", "loose", "no_edges", "empty", "dead", "duplicate",
-    "covered", "bare", "everywhere", "shared", "spelling",
+    "covered", "bare", "everywhere", "shared", "spelling", "list",
 ]  # fmt: skip
 
 SEVERITY: Mapping[Kind, Severity] = {
@@ -47,6 +49,7 @@ SEVERITY: Mapping[Kind, Severity] = {
     "loose": "warning",
     "no_edges": "warning",
     "empty": "warning",
+    "list": "warning",
     "bare": "warning",
     "everywhere": "warning",
     "shared": "warning",
@@ -57,6 +60,8 @@ SEVERITY: Mapping[Kind, Severity] = {
 }
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 SHORT = 3
+_BETWEEN = re.compile(r"[,;](?!\d)|(?<=\d)\.$")
+"""Ends a term of a list, or a sentence after a number. "10,000" is one number."""
 _UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 
 
@@ -140,6 +145,7 @@ def _of_text(text: str, title: str, body: str, usual: Collection[str]) -> Iterat
     others = (
         *_spread(rule, title),
         *against,
+        *_lists(rule),
         *_redundant(rule),
         *_met_groups(rule),
         *_loose(rule),
@@ -186,6 +192,20 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
                 problem = f"“{shorten(group[j])}” never helps: “{shorten(forbidden)}” is "
                 problem += "forbidden. Remove it."
                 yield Finding("", "dead", place, problem, without(rule, place))
+
+
+def _lists(rule: Rule) -> Iterator[Finding]:
+    """Terms that were pasted as a list."""
+    for place, term in terms(rule):
+        pieces = tuple(piece.strip() for piece in _BETWEEN.split(term) if piece.strip())
+        if not pieces or pieces == (term.strip(),):
+            continue
+        listed = ", ".join(f"“{shorten(piece)}”" for piece in pieces)
+        problem = f"A query must contain “{shorten(term)}” with its punctuation. Write {listed}."
+        # Of required terms only the author knows whether all of them must occur.
+        clear = len(pieces) == 1 or place.startswith(("contain_one_of", "contain_none_of"))
+        proposal = replaced(rule, place, pieces) if clear else None
+        yield Finding("", "list", place, problem, proposal, sure=False)
 
 
 def _redundant(rule: Rule) -> Iterator[Finding]:
@@ -258,7 +278,8 @@ def _loose(rule: Rule) -> Iterator[Finding]:
                 )
             # If word mode does not suit either, the two modes would take turns.
             proposal = None if unspaced else canonical(replace(rule, match="word"))
-            yield Finding("", "loose", loose[0][0], problem, proposal)
+            # Word stems need substrings, so only the author knows.
+            yield Finding("", "loose", loose[0][0], problem, proposal, sure=False)
 
 
 def _where(rule: Rule, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
@@ -286,7 +307,7 @@ def _no_edges(rule: Rule) -> Iterator[Finding]:
                 "words or numbers. Choose the mode by hand."
             )
         proposal = None if loose else canonical(replace(rule, match="substring"))
-        yield Finding("", "no_edges", place, problem, proposal)
+        yield Finding("", "no_edges", place, problem, proposal, sure=False)
 
 
 def _unspaced(term: str) -> bool:

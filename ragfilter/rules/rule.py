@@ -24,6 +24,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NoReturn
 
 from ragfilter.errors import RuleError
@@ -184,17 +185,25 @@ def written(rule: Rule, place: str) -> str:
 
 def without(rule: Rule, place: str) -> str:
     """Canonical text of `rule` without the term or group at `place`."""
+    return replaced(rule, place, ())
+
+
+def replaced(rule: Rule, place: str, terms: tuple[str, ...]) -> str:
+    """Canonical text of `rule` with `terms` instead of the term at `place` (of ``contain``, at most
+    one), or without the group there."""
 
     def rest(part: str, listed: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(term for i, term in enumerate(listed) if f"{part}[{i}]" != place)
+        new = (terms if f"{part}[{i}]" == place else (term,) for i, term in enumerate(listed))
+        return tuple(chain.from_iterable(new))
 
     groups = [rest(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
+    single = next(iter(terms), None) if place == "contain" else rule.contain
     return canonical(
         Rule(
             contain_one_of=tuple(
                 group for i, group in enumerate(groups) if f"contain_one_of[{i}]" != place
             ),
-            contain=None if place == "contain" else rule.contain,
+            contain=single,
             contain_all_of=rest("contain_all_of", rule.contain_all_of),
             contain_none_of=rest("contain_none_of", rule.contain_none_of),
             match=rule.match,

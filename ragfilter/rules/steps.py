@@ -60,14 +60,16 @@ def undo_step(
     edit_id: int,
     who: str,
     among: Container[str] | None = None,
+    rest: bool = False,
 ) -> tuple[Edit, ...]:
     """Undo an edit and all edits made together with it, anywhere in the history. With `among`, only
-    edits of these chunks, as if the others did not exist.
+    edits of these chunks, as if the others did not exist. With `rest`, without the chunks that have
+    changed since or are gone, unless these are all.
 
     Raises InputError if there is no such edit or none of it is in effect, ConflictError naming the
     chunks that have changed since, and StoreError. Nothing is changed then.
     """
-    entries = plan_undo(store, journal, edit_id=edit_id, among=among)
+    entries = plan_undo(store, journal, edit_id=edit_id, among=among, rest=rest)
     return _change(store, journal, entries, who=who, kind="undo")
 
 
@@ -78,31 +80,44 @@ def redo_step(
     edit_id: int,
     who: str,
     among: Container[str] | None = None,
+    rest: bool = False,
 ) -> tuple[Edit, ...]:
     """Redo an edit that was undone, and all edits made together with it.
 
-    `among` and the errors raised are those of `undo_step`.
+    `among`, `rest` and the errors raised are those of `undo_step`.
     """
-    entries = plan_redo(store, journal, edit_id=edit_id, among=among)
+    entries = plan_redo(store, journal, edit_id=edit_id, among=among, rest=rest)
     return _change(store, journal, entries, who=who, kind="redo")
 
 
 def plan_undo(
-    store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
+    store: RuleStore,
+    journal: Journal,
+    *,
+    edit_id: int,
+    among: Container[str] | None = None,
+    rest: bool = False,
 ) -> tuple[Entry, ...]:
     """What `undo_step` would change, rule by rule. Raises InputError and ConflictError as it
     does."""
     found = _step(store, journal, edit_id, among, "done", "in effect")
-    return tuple(Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found)
+    entries = tuple(Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found)
+    return _unchanged(store, journal, found, entries, rest=rest)
 
 
 def plan_redo(
-    store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
+    store: RuleStore,
+    journal: Journal,
+    *,
+    edit_id: int,
+    among: Container[str] | None = None,
+    rest: bool = False,
 ) -> tuple[Entry, ...]:
     """What `redo_step` would change, rule by rule. Raises InputError and ConflictError as it
     does."""
     found = _step(store, journal, edit_id, among, "undone", "undone")
-    return tuple(Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found)
+    entries = tuple(Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found)
+    return _unchanged(store, journal, found, entries, rest=rest)
 
 
 def _change(
@@ -181,7 +196,7 @@ def _must_be(store: RuleStore, entries: Iterable[Entry]) -> None:
     if gone:
         raise ConflictError(
             f"{_named(gone)} no longer in the collection. Nothing was written.",
-            remedy="Choose the chunks again.",
+            remedy="Leave them out.",
         )
     if changed:
         raise _changed_since(changed)
@@ -226,9 +241,33 @@ def _step(
         raise InputError(
             f"No part of edit {edit_id} is {called}.", remedy=f"Choose an edit that is {called}."
         )
+    return found
+
+
+def _unchanged(
+    store: RuleStore,
+    journal: Journal,
+    found: Sequence[Edit],
+    entries: tuple[Entry, ...],
+    *,
+    rest: bool,
+) -> tuple[Entry, ...]:
+    """The entries, made of the edits `found`. Raises ConflictError for chunks that have changed
+    since or are gone; with `rest`, leaves these out."""
     # The same text may be back. Without the edits in between, their undo would fail for ever.
     later = journal.changed_since(found[0])
-    changed = [edit.chunk_id for edit in found if edit.chunk_id in later]
+    if rest:
+        present = store.rules([entry.chunk_id for entry in entries])
+        same = tuple(
+            entry
+            for entry in entries
+            if entry.chunk_id not in later
+            and entry.chunk_id in present
+            and (present[entry.chunk_id] or None) == entry.before
+        )
+        if same:
+            return same
+    changed = [entry.chunk_id for entry in entries if entry.chunk_id in later]
     if changed:
         raise _changed_since(changed)
-    return found
+    return entries

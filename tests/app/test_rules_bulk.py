@@ -131,6 +131,10 @@ def test_files_and_families_are_taken_with_their_doubts(
             break
         page.at.selectbox(key="suggest-family").select_index(place)
         page.run()
+        for box in page.at.checkbox:
+            if box.key == "suggest-replace":
+                box.check()
+                page.run()
     doubts = page.at.checkbox(key="suggest-doubts")
     count = int(doubts.label.split()[2])
     label = page.at.button(key="suggest-accept").label

@@ -16,7 +16,7 @@ from rules_page import open_rules, settled, typing
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
 from ragfilter.model import Chunk
-from ragfilter.rules import edits
+from ragfilter.rules import edits, steps
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import Checks, Filter
@@ -28,6 +28,7 @@ pytestmark = pytest.mark.model
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 MATRIX = "attack-matrix-clerics-ac-6"
+CLAW = '{"contain":"claw"}'
 HALF = '{"contain_one_of":[["cleric"],["armor class 6"]]}'
 
 
@@ -451,6 +452,28 @@ def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_
     assert stored(MATRIX) == right
 
 
+def test_the_rest_of_a_bulk_change_is_undone_without_what_was_changed_since(page: Any) -> None:
+    bench = resources.open_resources().bench
+    store, ids = bench.collection("demo"), ("the-cleric", "the-monk", "the-fighter")
+    before = {i: stored(i) for i in ids}
+    first, *_ = steps.save_all(
+        store, bench.journal, rules=dict.fromkeys(ids, CLAW), expected=before, who="test"
+    )
+    edits.save(
+        store, bench.journal, chunk_id=ids[1], rule='{"contain":"mine"}', expected=CLAW, who="test"
+    )
+    choose_part(page, "History")
+    page.at.session_state["history-open"] = first.id
+    assert "history-others" not in page.run().buttons
+    page.press("history-undo").press("history-others")
+    if "history-confirm" in page.buttons:
+        page.press("history-confirm")
+    assert "Undone: 2 rules." in told(page)
+    assert {i: stored(i) for i in ids} == before | {ids[1]: '{"contain":"mine"}'}
+    assert "history-others" not in page.buttons
+    store.set_rules(before)
+
+
 def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     settled(choose_part(page, "Suggest"))
     settled(settled(page.press("suggest-find")))
@@ -473,17 +496,23 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert figures["ΔF1 without"].abs().max() > 0
     before = {c.id: c.rule for c in resources.open_resources().bench.collection("demo")
               .catalogue().values()}  # fmt: skip
-    assert re.search(r"\d+ chunks have a rule, which is replaced", told(page))
-    page.press("suggest-accept")
+    # Rules that somebody wrote are replaced only if asked for.
+    assert page.at.button(key="suggest-accept").label == "Accept 0 rules of this family"
+    replace = page.at.checkbox(key="suggest-replace")
+    assert replace.label == "Replace 21 other rules"
+    replace.check()
+    page.run().press("suggest-accept")
     assert "Saved: " in told(page)
     after = {i: stored(i) for i in before if before[i] and "attack-matrix" in i}
     changed = [i for i in after if after[i] != before[i]]
     assert 15 <= len(changed) <= 21
     families = page.at.selectbox(key="suggest-family")
-    assert f"Families accepted: 1 of {len(families.options)}." in told(page)
+    assert re.search(
+        rf"Families with a rule on every chunk: \d+ of {len(families.options)}\.", told(page)
+    )
     assert families.index == 0
     page.press("suggest-next")
-    assert page.at.selectbox(key="suggest-family").index == 1
+    assert page.at.selectbox(key="suggest-family").index > 0
     page.press("suggest-edit")
     assert page.at.session_state["rules-part"] == "Chunks"
     choose_part(page, "History")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ragfilter.rules.lint import Finding, lint
 from ragfilter.rules.match import RuleBook
+from ragfilter.rules.mend import mend
 from ragfilter.rules.rule import Rule, canonical, parse, terms
 
 MATRIX = "I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6"
@@ -166,6 +167,39 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
                 )
             ],
         ),
+        # Lists pasted as one term.
+        (
+            {"contain_one_of": [["cleric, druid; monk", "priest"], ["level 7"]]},
+            [
+                (
+                    "list",
+                    "contain_one_of[0][0]",
+                    '{"contain_one_of":[["cleric","druid","monk","priest"],["level 7"]]}',
+                )
+            ],
+        ),
+        (
+            {"contain_one_of": [["cleric,"], ["armor class 6."]]},
+            [
+                (
+                    "list",
+                    "contain_one_of[0][0]",
+                    '{"contain_one_of":[["cleric"],["armor class 6."]]}',
+                ),
+                (
+                    "list",
+                    "contain_one_of[1][0]",
+                    '{"contain_one_of":[["cleric,"],["armor class 6"]]}',
+                ),
+            ],
+        ),
+        (
+            {"contain_none_of": ["dog, cat"]},
+            [("list", "contain_none_of[0]", '{"contain_none_of":["dog","cat"]}')],
+        ),
+        ({"contain": "cleric,"}, [("list", "contain", '{"contain":"cleric"}')]),
+        ({"contain": "cleric, druid"}, [("list", "contain", None)]),
+        ({"contain_one_of": [["10,000 gold pieces", "a.c. 6", "vs."]]}, []),
         # Substrings that match too much.
         (
             {"contain_one_of": [["cleric"], ["armor class 1"]], "match": "substring"},
@@ -260,3 +294,11 @@ def test_findings_keep_their_word(rule: Rule, query: str) -> None:
             kinds = {again.kind for again in lint({"c": finding.proposal})}
             fewer = len(list(terms(parse(finding.proposal)))) < len(list(terms(rule)))
             assert fewer or finding.kind not in kinds
+
+
+def test_the_mode_of_a_rule_is_never_changed_unasked() -> None:
+    # "regenerat" stands for regeneration and regenerates, which word mode would not find.
+    stems = '{"contain_one_of":[["regenerat"],["1st level"]],"match":"substring"}'
+    words = '{"contain_one_of":[["regenerat"],["1st level"]]}'
+    assert mend({"a": stems, "b": '{"contain_one_of":[["攻撃","port"]]}'}, {}) == {}
+    assert mend({"a": stems}, {}, ["loose"]) == {"a": words}

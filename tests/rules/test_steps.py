@@ -97,8 +97,25 @@ def test_an_earlier_step_is_undone_unless_it_was_changed_since(
     with pytest.raises(ConflictError, match="The rules of y were changed since"):
         steps.undo_step(store, journal, edit_id=first, who="ann")
     assert store.stored == {"x": C, "y": A, "z": C}
+    steps.undo_step(store, journal, edit_id=first, who="ann", rest=True)
+    assert store.stored == {"x": A, "y": A, "z": C}
     steps.undo_step(store, journal, edit_id=later[0].id, who="ann")
     assert store.stored["z"] == B
+
+
+def test_a_step_is_undone_although_a_chunk_is_gone_or_was_indexed_again(
+    store: Store, journal: Journal
+) -> None:
+    first = save(store, journal)
+    del store.stored["x"]
+    with pytest.raises(ConflictError, match="x are no longer in the collection"):
+        steps.undo_step(store, journal, edit_id=first, who="ann")
+    steps.undo_step(store, journal, edit_id=first, who="ann", rest=True)
+    assert store.stored == {"y": None, "z": B}
+    store.stored["y"] = A
+    # Nothing is left that could be redone.
+    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+        steps.redo_step(store, journal, edit_id=first, who="ann", rest=True)
 
 
 def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,7 +31,24 @@ EditId = Annotated[
 ]
 
 
+Rest = Annotated[
+    bool,
+    typer.Option("--rest", help="Leave out the rules of the change that were changed since."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 MOST_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class What:
+    """What to revert, or to restore (`again`): a change, one chunk's last edit, or the last of
+    all."""
+
+    chunk: str | None
+    edit: int | None
+    again: bool
+    rest: bool
+    dry_run: bool
 
 
 @command(rules)
@@ -40,13 +58,16 @@ def undo(
     asking: Asking,
     chunk: OneChunk = None,
     edit: EditId = None,
+    rest: Rest = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
     """Undo the last change of the collection, the last edit of one chunk, or any edit.
 
     Exits with 1 if nothing was undone because labelled queries would lose recall.
     """
-    return _change(place, filtering, asking, chunk, edit, again=False, as_json=as_json)
+    what = What(chunk=chunk, edit=edit, again=False, rest=rest, dry_run=dry_run)
+    return _change(place, filtering, asking, what, as_json=as_json)
 
 
 @command(rules)
@@ -56,27 +77,29 @@ def redo(
     asking: Asking,
     chunk: OneChunk = None,
     edit: EditId = None,
+    rest: Rest = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
     """Redo the change that was undone last, that of one chunk, or any that was undone.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """
-    return _change(place, filtering, asking, chunk, edit, again=True, as_json=as_json)
+    what = What(chunk=chunk, edit=edit, again=True, rest=rest, dry_run=dry_run)
+    return _change(place, filtering, asking, what, as_json=as_json)
 
 
 def _change(
     place: Place,
     filtering: Filtering,
     asking: Asking,
-    chunk: str | None,
-    edit: int | None,
+    what: What,
     *,
-    again: bool,
     as_json: bool,
 ) -> int:
     from ragfilter.rules import edits, steps
 
+    chunk, edit, again = what.chunk, what.edit, what.again
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
     made: Sequence[Edit] = ()
@@ -89,28 +112,37 @@ def _change(
         after: dict[str, str | None] = {}
         if edit is not None:
             plan = steps.plan_redo if again else steps.plan_undo
-            after = {e.chunk_id: e.after for e in plan(store, journal, edit_id=edit)}
+            after = {
+                e.chunk_id: e.after for e in plan(store, journal, edit_id=edit, rest=what.rest)
+            }
         elif last is not None:
             after = {last.chunk_id: last.after if again else last.before}
         effect = asking.measure(after, bench, place, filtering)
-        wanted = asking.agrees(effect)
+        wanted = not what.dry_run and asking.agrees(effect)
         if wanted and edit is not None:
             change = steps.redo_step if again else steps.undo_step
-            made = change(store, journal, edit_id=edit, who=who)
+            made = change(store, journal, edit_id=edit, who=who, rest=what.rest)
         elif wanted:
             one = edits.redo if again else edits.undo
             made = (one(store, journal, who=who, chunk_id=chunk),)
     if as_json:
         document = {"saved": wanted, "edits": [edit_document(each) for each in made]}
+        if what.dry_run:
+            document["changes"] = after
         parts.emit(parts.dumps(document | effect_document(effect)))
     else:
-        parts.emit("".join(map(_text, made[:MOST_TOLD])))
-        if len(made) > MOST_TOLD:
-            parts.emit(f"and {len(made) - MOST_TOLD} more; --json lists them\n")
+        lines = [*map(_text, made), *(_change_text(each) for each in after.items() if what.dry_run)]
+        parts.emit("".join(lines[:MOST_TOLD]))
+        if len(lines) > MOST_TOLD:
+            parts.emit(f"and {len(lines) - MOST_TOLD} more; --json lists them\n")
         parts.emit(effect_text(effect))
-    return 0 if wanted else FOUND
+    return 0 if wanted or what.dry_run else FOUND
 
 
 def _text(edit: Edit) -> str:
-    rule = "none" if edit.after is None else edit.after
-    return f"{edit.kind} of edit {edit.of}: the rule of {edit.chunk_id} is {rule}\n"
+    return f"{edit.kind} of edit {edit.of}: the rule of {edit.chunk_id} is {edit.after or 'none'}\n"
+
+
+def _change_text(change: tuple[str, str | None]) -> str:
+    chunk_id, rule = change
+    return f"the rule of {chunk_id} would be {rule or 'none'}\n"

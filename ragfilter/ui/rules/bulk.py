@@ -59,8 +59,7 @@ def draw(work: Desk) -> None:
         kinds = _findings(work, whole)
         outcome.draw()
         if kinds is not None:
-            plan = bulk.plan_mends(whole, kinds, work.checks.usual, work.chunks.values())
-            _preview(work, "mend findings", plan)
+            _preview(work, "mend findings", _mends(work, whole, kinds))
         return
     try:
         change = _change(str(kind))
@@ -71,6 +70,19 @@ def draw(work: Desk) -> None:
         return
     outcome.draw()
     _preview(work, change.say, bulk.plan(change, chunks))
+
+
+def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> Plan:
+    """What fixing these kinds of finding would change, cached, since it lints each rule again."""
+    ids = tuple(chunk.id for chunk in chunks)
+    key = (work.collection, work.version, work.user, work.checks, ids, tuple(kinds))
+    shelf = work.resources.mends
+    found = shelf.get(key)
+    if found is None:
+        with st.spinner("Mending the rules …"):
+            made = bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
+            found = shelf.put(key, made)
+    return found
 
 
 def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:

@@ -14,7 +14,7 @@ from ragfilter.evaluate.proposed import Evidence, weigh
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import foresee, total
-from ragfilter.rules.lint import lint
+from ragfilter.rules.lint import Finding, lint
 from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
 from ragfilter.ui.look import say
@@ -209,12 +209,7 @@ def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Of
     which labelled questions they would fail."""
     chunks = {draft.chunk_id: work.chunks[draft.chunk_id] for draft in drafted}
     doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
-    titles = {i: chunk.title for i, chunk in chunks.items()}
-    texts = {i: chunk.text for i, chunk in work.read(chunks).items()}
-    rules = {draft.chunk_id: draft.text for draft in drafted}
-    others = {i: chunk.rule for i, chunk in work.chunks.items() if chunk.rule and i not in rules}
-    titles |= {i: work.chunks[i].title for i in others}
-    for finding in lint(rules, titles, texts, work.checks.usual, others):
+    for finding in _findings(work, drafted):
         said = f"{finding.place}: {finding.problem}" if finding.place else finding.problem
         if finding.severity != "note" and said not in doubts[finding.chunk_id]:
             doubts[finding.chunk_id].append(said)
@@ -226,19 +221,36 @@ def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Of
     ]
 
 
+def _mark(drafted: Sequence[Draft]) -> int:
+    return crc32("\n".join(f"{draft.chunk_id} {draft.text}" for draft in drafted).encode())
+
+
+def _findings(work: Desk, drafted: Sequence[Draft]) -> tuple[Finding, ...]:
+    """What the linter finds in the drafts beside the stored rules, cached per set of drafts."""
+    key = (work.collection, work.version, work.user, work.checks, _mark(drafted))
+    found = work.resources.linted.get(key)
+    if found is None:
+        rules = {draft.chunk_id: draft.text for draft in drafted}
+        others = {i: c.rule for i, c in work.chunks.items() if c.rule and i not in rules}
+        titles = {i: work.chunks[i].title for i in (*rules, *others)}
+        texts = {i: chunk.text for i, chunk in work.read(rules).items()}
+        found = lint(rules, titles, texts, work.checks.usual, others)
+        work.resources.linted.put(key, found)
+    return found
+
+
 def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
     """The effect of the drafts on the labelled questions, cached per set of drafts."""
     known = labelled.gathered(work)
     if known is None:
         return Evidence()
-    mark = crc32("\n".join(f"{draft.chunk_id} {draft.text}" for draft in drafted).encode())
     key = (
         work.collection,
         work.version,
         work.user,
         work.settings,
         labelled.mark(work),
-        mark,
+        _mark(drafted),
     )
     found = work.resources.evidence.get(key)
     if found is None:

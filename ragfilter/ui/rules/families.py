@@ -85,7 +85,7 @@ def _family(work: Desk, made: Suggested) -> None:
     left = [
         name
         for name, some in proposed.items()
-        if any(work.chunks[p.chunk.id].rule != p.rule for p in some)
+        if not all(work.chunks[p.chunk.id].rule for p in some)
     ]
     pattern = st.selectbox(
         "Family",
@@ -97,7 +97,8 @@ def _family(work: Desk, made: Suggested) -> None:
         "number, and * for the name in which they differ.",
     )
     if len(left) < len(by_pattern):
-        say.aside(f"Families accepted: {len(by_pattern) - len(left):,} of {len(by_pattern):,}.")
+        done = len(by_pattern) - len(left)
+        say.aside(f"Families with a rule on every chunk: {done:,} of {len(by_pattern):,}.")
     family = by_pattern[pattern]
     proposals = proposed[pattern]
     losses = made.evidence.losses
@@ -124,8 +125,8 @@ def _family(work: Desk, made: Suggested) -> None:
 
 
 def _next(left: Sequence[str], pattern: str) -> None:
-    """Draw the button to the next family with proposals that are not accepted; after the last
-    comes the first."""
+    """Draw the button to the next family with chunks that have no rule; after the last comes the
+    first."""
     others = [name for name in left if name != pattern]
     at = left.index(pattern) if pattern in left else 0
     st.button(
@@ -133,5 +134,5 @@ def _next(left: Sequence[str], pattern: str) -> None:
         key="suggest-next",
         on_click=lambda: st.session_state.update({FAMILY: others[at % len(others)]}),
         disabled=not others,
-        help="Opens the next family with proposals that are not accepted.",
+        help="Opens the next family with chunks that have no rule.",
     )

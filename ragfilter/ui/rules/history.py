@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step
 from ragfilter.text.numbers import counted
@@ -22,15 +22,17 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
 PAGE = 50
-OPEN, DOUBT = "history-open", "history-doubt"
+OPEN, DOUBT, CONFLICT = "history-open", "history-doubt", "history-conflict"
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An undo, or a redo (`again`), that would do harm; `changes` are the rules it would store."""
+    """An undo, or a redo (`again`), that would do harm; `changes` are the rules it would store.
+    `rest`: without those changed since."""
 
     edit_id: int
     again: bool
+    rest: bool
     changes: Mapping[str, str | None]
 
 
@@ -113,6 +115,7 @@ def _forget() -> None:
     """Clear the outcome of the last undo or redo, because another action begins."""
     outcome.forget()
     st.session_state.pop(DOUBT, None)
+    st.session_state.pop(CONFLICT, None)
 
 
 def _step(work: Desk, edit_id: int | None) -> None:
@@ -135,6 +138,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(seen), 'rule')}."))
     outcome.draw()
     _doubt(work, first.id)
+    _others(work, first.id)
     own = first.kind == "edit"
     with st.container(key="history-actions", horizontal=True, gap="small"):
         st.button(
@@ -171,14 +175,30 @@ def _doubt(work: Desk, edit_id: int) -> None:
         "Redo anyway" if found.again else "Undo anyway",
         key="history-confirm",
         on_click=_go,
-        args=(work, edit_id, found.again, True),
+        args=(work, edit_id, found.again, found.rest, True),
         help="Does it even though labelled questions would lose relevant chunks.",
     )
     with progress:
         effect.wait(work)
 
 
-def _go(work: Desk, edit_id: int, again: bool, sure: bool = False) -> None:
+def _others(work: Desk, edit_id: int) -> None:
+    """Draw the button that leaves out the rules that were changed since."""
+    found: tuple[int, bool] | None = st.session_state.get(CONFLICT)
+    if found is None or found[0] != edit_id:
+        return
+    st.button(
+        "Redo the others" if found[1] else "Undo the others",
+        key="history-others",
+        on_click=_go,
+        args=(work, edit_id, found[1], True),
+        help="Leaves the rules that were changed since as they are, and does the rest.",
+    )
+
+
+def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = False) -> None:
+    """Undo the step, or redo it `again`. With `rest`, without the rules changed since. Asks for
+    confirmation unless it is `sure`."""
     _forget()
     bench, among = work.resources.bench, _among(work)
     store, journal = bench.collection(work.collection), bench.journal
@@ -188,14 +208,17 @@ def _go(work: Desk, edit_id: int, again: bool, sure: bool = False) -> None:
         else (steps.plan_undo, steps.undo_step, "undone")
     )
     try:
-        entries = plan(store, journal, edit_id=edit_id, among=among)
+        entries = plan(store, journal, edit_id=edit_id, among=among, rest=rest)
         changes = {entry.chunk_id: entry.after for entry in entries}
         spoilt = "" if sure else effect.guard_changes(work, changes)
         if spoilt:
-            st.session_state[DOUBT] = Doubt(edit_id, again, changes)
+            st.session_state[DOUBT] = Doubt(edit_id, again, rest, changes)
             outcome.put(f"Not {word} yet. {spoilt}", good=False)
             return
-        made = act(store, journal, edit_id=edit_id, who=author(), among=among)
+        made = act(store, journal, edit_id=edit_id, who=author(), among=among, rest=rest)
+    except ConflictError as error:
+        st.session_state[CONFLICT] = edit_id, again
+        outcome.put(f"Not done: {error}", good=False)
     except RagfilterError as error:
         outcome.put(f"Not done: {error}", good=False)
     else:

@@ -14,12 +14,11 @@ from ragfilter.model import Chunk
 from ragfilter.report import short_title
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, outcome, saving
 from ragfilter.ui.rules.desk import Desk
 
-ONE, DOUBTS = "suggest-one", "suggest-doubts"
+ONE, DOUBTS, REPLACE = "suggest-one", "suggest-doubts", "suggest-replace"
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
 
 
@@ -71,7 +70,20 @@ def accept(
     """Draw what accepting the offers would do, and the buttons. `whose` describes the rules: ``of
     this family``. `beside` draws more buttons beside the first."""
     outcome.draw()
-    new = [each for each in offers if work.chunks[each.chunk.id].rule != each.rule]
+    stored = {each.chunk.id: work.chunks[each.chunk.id].rule for each in offers}
+    others = sum(stored[each.chunk.id] not in (None, each.rule) for each in offers)
+    # A rule that was edited after it was proposed is one of them.
+    replaces = others > 0 and st.checkbox(
+        f"Replace {counted(others, 'other rule')}",
+        key=REPLACE,
+        help="Chunks with another rule than the proposed one, such as one you edited, otherwise "
+        "keep it.",
+    )
+    new = [
+        each
+        for each in offers
+        if not stored[each.chunk.id] or (replaces and stored[each.chunk.id] != each.rule)
+    ]
     sure = [each for each in new if not each.doubts]
     with_doubts = len(sure) < len(new) and st.checkbox(
         f"With the {len(new) - len(sure)} in doubt",
@@ -79,10 +91,6 @@ def accept(
         help="The table lists the objections.",
     )
     taken = new if with_doubts else sure
-    replaced = sum(bool(work.chunks[each.chunk.id].rule) for each in taken)
-    if replaced:
-        has = "has" if replaced == 1 else "have"
-        say.aside(f"{counted(replaced, 'chunk')} {has} a rule, which is replaced.")
     sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
     with st.container(key="suggest-all", horizontal=True, gap="small"):
         st.button(

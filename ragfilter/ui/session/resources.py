@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.effect import Labelled
     from ragfilter.evaluate.proposed import Evidence, Suggested
     from ragfilter.evaluate.rule_matrix import Matrix
+    from ragfilter.rules.bulk import Plan
+    from ragfilter.rules.lint import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.evaluate.measured import Measured
     from ragfilter.ui.panels.references import Known
@@ -72,6 +74,9 @@ class Resources:
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
+    linted: Shelf[tuple[Finding, ...]] = field(default_factory=lambda: Shelf(4))
+    """What the linter finds in LLM drafts."""
+    mends: Shelf[Plan] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
     """How many pasted questions meet each rule."""
