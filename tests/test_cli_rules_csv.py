@@ -160,7 +160,7 @@ def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(run: Run, tmp_
     printed = run("import", str(file), code=1).splitlines()
     assert printed[0] == "refused: line 5: the id is missing or is not text"
     assert printed[1] == "refused: line 7: it has 4 cells, the header 3"
-    assert printed[2].startswith("refused: line 8 (cleric-8): line 1, column 2")
+    assert printed[2].startswith("refused: line 8 (cleric-8): query_must, line 1, column 2")
     assert printed[3] == (
         "small: 2 rules saved, 0 unchanged, 1 line without a rule skipped, 3 refused"
     )

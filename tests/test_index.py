@@ -101,6 +101,13 @@ def test_the_second_time_nothing_is_done(workspace: Workspace) -> None:
     assert workspace.store().collection("demo").version == version
 
 
+def test_chunks_are_stored_in_the_order_of_the_records(workspace: Workspace) -> None:
+    given = some(40)
+    for count in (10, 40):
+        index(given[:count], name="demo", workspace=workspace, embedder=FakeEmbedder())
+    assert list(stored(workspace)) == [record.chunk.id for record in given]
+
+
 def test_only_what_is_new_or_changed_is_embedded_and_written(workspace: Workspace) -> None:
     index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder())
     embedder = FakeEmbedder()

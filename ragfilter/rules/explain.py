@@ -8,7 +8,7 @@ the original question. Places are offsets into `whole(question)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -20,6 +20,8 @@ from ragfilter.text.normalise import in_word, normalise
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""
 MOST_WORDS = 200
+MOST_COMPARED = 20_000
+"""Words times terms; with more, only the first terms of a group are compared."""
 """Near matches are only looked for in this many words of a question."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it: a question mark is not a differing letter."""
@@ -130,13 +132,13 @@ class _Text:
             if self.mode == "substring" or self._has_edges(start, start + len(sought))
         )
 
-    def nearest(self, terms: Iterable[tuple[str, str]]) -> Near | None:
+    def nearest(self, terms: Sequence[tuple[str, str]]) -> Near | None:
         """The words most similar to one of `terms`, with as many words as the term or one more or
         less."""
         words = [m.span() for m in _WORD.finditer(self.compared)][:MOST_WORDS]
         best, ratio = None, NEAR
         matcher = SequenceMatcher(autojunk=False)
-        for place, term in terms:
+        for place, term in terms[: MOST_COMPARED // max(1, len(words))]:
             sought = self._prepare(term)
             matcher.set_seq2(sought)
             length = len(sought.split())

@@ -224,7 +224,8 @@ def _change(
         try:
             after = canonical(parse(value if isinstance(value, str) else json.dumps(value)))
         except (RuleError, RecursionError) as error:
-            return Refusal(number, chunk_id, str(error))
+            within = f"{RULE_KEY}, " if str(error).startswith("line ") else ""
+            return Refusal(number, chunk_id, f"{within}{error}")
         if after == stored_form_or_text(stored[chunk_id]):
             after = stored[chunk_id]
     remarks = record.get(REMARKS_KEY)

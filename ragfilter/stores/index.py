@@ -116,7 +116,8 @@ def index(
             rows[i] = CopyRow(record.chunk, vector, prints[i], record.clearance_as_given)
         if fresh:
             copies.write_copy(path, list(rows.values()), embedder=embedder.name)
-        changed = {record.chunk.id for record in fresh} if whole else rows.keys()
+        # In the order of the records, in which the rules are exported.
+        changed = [record.chunk.id for record in fresh] if whole else list(rows)
         _fill(store, name, rows, changed, embedder.name, rules or {}, steps, anew=not whole)
         copies.remove_parts(parts)
         return replace(

@@ -13,12 +13,13 @@ Source: docs/design.md#drafting. The decisions:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
@@ -119,7 +120,11 @@ def begin(chunk_id: str, collection: str, rule: str | None) -> None:
     timeout_s = resources.deployment.answer_timeout_s
 
     def work(job: Job[Draft]) -> Draft:
-        return suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
+        draft = suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
+        # A full disk must not lose the draft.
+        with suppress(StoreError):
+            resources.bench.drafts.count(collection, draft)
+        return draft
 
     name = uuid4().hex
     resources.jobs.put(name, background.start(work))

@@ -176,7 +176,7 @@ def _change(kind: str) -> Change:
             "Existing term", "Every group that contains this term gets the spellings below."
         )
         return bulk.add_spellings(term, _terms("Spellings to add"))
-    old = _term("Existing term", "As it is written, without case and accents.")
+    old = _term("Existing term", "As it is written, in upper or lower case.")
     new = st.text_input(
         "Replacement term", key=NEW, persist_state="session", help="Replaces the existing term."
     )

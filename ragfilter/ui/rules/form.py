@@ -52,7 +52,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
             MODES,
             key=MODE,
             required=True,
-            help="word: whole words, without case and accents. substring: also inside words.",
+            help="word: whole words in upper or lower case. substring: also inside words.",
             **write,
         )
 

@@ -100,9 +100,13 @@ def missing(work: Desk) -> bool:
 
 
 def await_labels(work: Desk, patience_s: float) -> None:
-    """Wait for the labelled questions to be gathered, at most `patience_s` seconds."""
+    """Wait for the labelled questions to be gathered, unless that would take longer than
+    `patience_s` seconds."""
     if gathered(work) is None and (job := _job(work, asked=False)) is not None:
-        job.wait(patience_s)
+        done, count, _ = job.at
+        # The first ones say nothing yet: a model may have to be loaded for them.
+        if done < 5 or job.seconds / done * (count - done) < patience_s:
+            job.wait(patience_s)
 
 
 def wait(work: Desk, *, asked: bool = False) -> None:
