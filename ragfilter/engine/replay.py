@@ -86,6 +86,7 @@ def replay(
                 step.note,
                 ms,
                 step.failed,
+                step.reranked,
             )
         )
         needs.extend(step.needs)
