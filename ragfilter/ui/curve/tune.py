@@ -10,7 +10,8 @@ from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Result
 from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import field
-from ragfilter.ui.look import html, numbers
+from ragfilter.text import numbers
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.sidebar import setting
 

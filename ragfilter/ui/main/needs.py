@@ -12,7 +12,7 @@ from ragfilter.model import Pending, Result
 from ragfilter.models.rerankers import LateInteraction
 from ragfilter.report import judge_stats
 from ragfilter.report.forecast import Forecast, forecast
-from ragfilter.ui.look import numbers
+from ragfilter.text import numbers
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import judge_words

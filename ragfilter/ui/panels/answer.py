@@ -17,7 +17,8 @@ from ragfilter.report import short_title
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
-from ragfilter.ui.look import html, numbers, prose
+from ragfilter.text import numbers
+from ragfilter.ui.look import html, prose
 from ragfilter.ui.panels import apart, preference
 from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side

@@ -9,8 +9,9 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.draft import Draft, messages
 from ragfilter.rules.templates import recognise
+from ragfilter.text import numbers
 from ragfilter.text.tokens import estimate
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import drafting
 from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Aside, Drafted

@@ -21,7 +21,7 @@ from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import drafts, total
 from ragfilter.rules.templates import Template
-from ragfilter.ui.look import numbers
+from ragfilter.text import numbers
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources

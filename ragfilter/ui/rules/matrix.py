@@ -17,8 +17,9 @@ from ragfilter.report import short_title
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, labelled, pages
 from ragfilter.ui.rules.desk import Desk
