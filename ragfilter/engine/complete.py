@@ -7,12 +7,13 @@ its expansions reach. The pool also holds failures, and `replay` turns them into
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
 from ragfilter.deadline import within
 from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import replay
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
@@ -20,15 +21,52 @@ from ragfilter.judge.references import Finder, finder, walk
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Judgement, Pending, PendingKind, Pool, User
+from ragfilter.model import (
+    PUBLIC,
+    Chunk,
+    Failure,
+    Hit,
+    Judgement,
+    Pending,
+    PendingKind,
+    Pool,
+    Result,
+    User,
+)
 from ragfilter.protocols import Collection
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings, field
 
 log = logging.getLogger(__name__)
 
+Replay = Callable[[Pool, Settings, User], Result]
+
+ROUNDS = 3
+"""How often layers may ask for more: a reranker's scores can change what the judge is asked."""
 EDGE = 1e-6
 """How far beyond 0 and 1 a score may lie, since models compute in single precision."""
+
+
+def settle(
+    pool: Pool,
+    settings: Settings,
+    backends: Backends,
+    user: User = PUBLIC,
+    *,
+    kinds: Container[PendingKind] = ("rerank", "judge"),
+    replay: Replay = replay,
+    push_down: bool = False,
+) -> Result:
+    """Replay the pool and complete it, until nothing of these `kinds` is needed. `push_down` is as
+    in `complete`."""
+    result = replay(pool, settings, user)
+    for _ in range(ROUNDS):
+        needs = [need for need in result.needs if need.kind in kinds]
+        if not needs:
+            break
+        pool = complete(pool, needs, settings, backends, user, push_down=push_down)
+        result = replay(pool, settings, user)
+    return result
 
 
 def complete(
@@ -42,7 +80,7 @@ def complete(
 ) -> Pool:
     """The pool with what was needed: rerank scores, verdicts. A failure becomes part of the pool.
 
-    With `push_down`, an expansion fetches nothing that the user may not see, as in `run`.
+    With `push_down`, an expansion fetches nothing that the user may not see.
     """
     for need in needs:
         if need.kind == "rerank":
