@@ -288,8 +288,8 @@ def _cost(answer: Answer) -> None:
     parts = [f"{'cached, ' if answer.cached else ''}took {numbers.ms(answer.ms)}"]
     usage = answer.usage
     if not answer.extractive and usage.prompt_tokens:
-        about = "about " if usage.estimated else ""
-        parts.append(f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}")
+        sent, back = usage.prompt_tokens, usage.completion_tokens
+        parts.append(numbers.exchanged(sent, back, estimated=usage.estimated))
     if answer.cost is not None:
         parts.append(f"cost {numbers.money(answer.cost, answer.currency)}")
     html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')

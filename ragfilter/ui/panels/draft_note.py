@@ -144,8 +144,8 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
     if draft is None or not draft.usage.prompt_tokens:
         return ""
     usage = draft.usage
-    about = "about " if usage.estimated else ""
-    parts = [f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}"]
+    sent, back = usage.prompt_tokens, usage.completion_tokens
+    parts = [numbers.exchanged(sent, back, estimated=usage.estimated)]
     prices = resources.prices
     if prices is not None:
         parts.append(f"cost {numbers.money(prices.of(usage), prices.currency)}")

@@ -135,7 +135,7 @@ def tokens(usage: Usage, prices: Prices | None) -> str:
     cost = ""
     if prices is not None:
         cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
-    return f"{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
+    return f"{numbers.exchanged(usage.prompt_tokens, usage.completion_tokens)}{cost}"
 
 
 def _seen(collection: str, ids: Sequence[str], user: User, resources: Resources) -> Iterator[Chunk]:
