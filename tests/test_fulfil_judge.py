@@ -11,7 +11,7 @@ import pytest
 from stores import OneVector, large, unit
 
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.complete import complete, unfailed
+from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.judge.cache import Judgements
@@ -169,10 +169,13 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     failed = replay(pool, LLM)
     assert failed.needs == ()
     assert "no LLM is configured" in failed.trace("judge").note
-    again = replay(unfailed(pool, "judge"), LLM)
+    again = replay(forget_failures(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
     pool = complete(
-        unfailed(pool, "judge"), again.needs, LLM, replace(backends, chat=Judging(root="KEEP"))
+        forget_failures(pool, "judge"),
+        again.needs,
+        LLM,
+        replace(backends, chat=Judging(root="KEEP")),
     )
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
 

@@ -109,23 +109,23 @@ def look_up(
     return pool
 
 
-def unfailed(pool: Pool, kind: PendingKind) -> Pool:
+def forget_failures(pool: Pool, kind: PendingKind) -> Pool:
     """The pool without failures of this kind, so that it can be tried again."""
     if kind == "rerank":
         return replace(pool, failures=())
     return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
 
 
-def _unfailed(pool: Pool, reranker: str) -> Pool:
+def _forget_failure(pool: Pool, reranker: str) -> Pool:
     """The pool without the failure of this reranker; another one fails as before."""
     return replace(pool, failures=tuple(f for f in pool.failures if f.reranker != reranker))
 
 
-def joined(mine: Pool, theirs: Pool) -> Pool:
+def join_pools(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
     return replace(
         _scored(mine, theirs),
-        judgements=judgements.joined(theirs.judgements, mine.judgements),
+        judgements=judgements.join_judgements(theirs.judgements, mine.judgements),
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
     )
@@ -143,17 +143,17 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
         replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
         for hit in mine.hits
     )
-    return _unfailed(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
+    return _forget_failure(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
     """What `chunks` refer to, by clearance, rule and refs alone, each once."""
     ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
-    there = known(collection, ids)
+    there = find_chunks(collection, ids)
     return tuple(replace(there[i], text="", title="", loaded=False) for i in ids if i in there)
 
 
-def known(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
+def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
     """These chunks by id, those that exist: in the catalogue, or where there is none, read now."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue
@@ -164,7 +164,7 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
     if pool.reranker != key:
         # Scores of another reranker mean something else.
         pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
-    pool = _unfailed(pool, key)
+    pool = _forget_failure(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
@@ -250,7 +250,7 @@ def _judged(
     chunks = (hit.chunk for hit in (*pool.hits, *reachable))
     return replace(
         pool,
-        judgements=judgements.joined(pool.judgements, [judgement]),
+        judgements=judgements.join_judgements(pool.judgements, [judgement]),
         reachable=reachable,
         references=references_of(chunks, backends.collection),
     )

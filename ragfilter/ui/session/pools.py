@@ -8,7 +8,7 @@ of settings lacks something, it stays a `Pending`, which the page offers as a bu
 from __future__ import annotations
 
 from ragfilter.engine import complete
-from ragfilter.engine.complete import Replay, joined, look_up, unfailed
+from ragfilter.engine.complete import Replay, forget_failures, join_pools, look_up
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
 from ragfilter.layers.clearance import viewer
@@ -48,7 +48,7 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
 
 def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
     """Cache a pool, joined with what models have added to it for other sessions."""
-    return resources.pools.put(asked, pool, joined)
+    return resources.pools.put(asked, pool, join_pools)
 
 
 def follow(
@@ -84,7 +84,7 @@ def settle(
     LLM's cached replies to the same prompt; the LLM is never called here. A failed reranking is
     tried again, because the user asked again. `replay` may cache its steps for the page, which
     replays next."""
-    pool = unfailed(pool, "rerank")
+    pool = forget_failures(pool, "rerank")
     backends = resources.backends(asked.collection)
     kinds: tuple[PendingKind, ...] = ("rerank",) if score else ()
     result = complete.settle(pool, settings, backends, user, kinds=kinds, replay=replay)
