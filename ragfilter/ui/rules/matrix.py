@@ -189,7 +189,7 @@ def _labels(work: Desk) -> None:
             "qrels.tsv",
             type=["tsv", "txt", "qrels"],
             key="labels-qrels",
-            help="query-id, corpus-id and score a line, as in BEIR or TREC.",
+            help="One query-id, corpus-id and score per line, as in BEIR or TREC.",
         )
         if st.form_submit_button("Use these labels", help="For this session."):
             st.session_state[MISTAKE] = _use(work, queries, qrels)
