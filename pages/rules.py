@@ -15,9 +15,9 @@ controls.draw_author()
 problems.notices(state.notices())
 if here.ready:
     # Loaded with the first visit.
-    from ragfilter.ui.rules import workbench
+    from ragfilter.ui.rules import page
 
-    workbench.draw(here)
+    page.draw(here)
 else:
     empty.draw(here, None)
 state.mark_sent()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.documents import to_hits
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.complete import complete
-from ragfilter.engine.replay import replay
+from ragfilter.engine.complete import settle
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.extras import check_installed
 from ragfilter.judge.cache import Judgements
@@ -22,7 +21,7 @@ from ragfilter.layers.comparison import detect
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.layers.quality import always_reranks
-from ragfilter.model import PUBLIC, Cut, Entity, Pool, User
+from ragfilter.model import PUBLIC, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
 from ragfilter.result import Result, to_result
 from ragfilter.scores import Metric, check_metric, check_thresholds
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from ragfilter.integrations.llamaindex import FilterPostprocessor
 
 log = logging.getLogger(__name__)
-
-ROUNDS = 3
-"""How often layers may ask for more: a reranker's scores can change what the judge is asked."""
 
 
 class Filter:
@@ -250,16 +246,10 @@ class Filter:
         return Backends(collection, embedder, make, self.judge, self._judgements)
 
     def _complete(self, pool: Pool, user: User) -> Any:
-        result = replay(pool, self.settings, user)
         backends = self.backends(HitCollection(pool.hits, pool.space), None)
-        able = {"rerank": self.reranker is not None, "judge": self.judge is not None}
-        for _ in range(ROUNDS):
-            needs = [need for need in result.needs if able[need.kind]]
-            if not needs:
-                break
-            pool = complete(pool, needs, self.settings, backends, user, push_down=True)
-            result = replay(pool, self.settings, user)
-        return result
+        able: dict[PendingKind, object] = {"rerank": self.reranker, "judge": self.judge}
+        kinds = [kind for kind, model in able.items() if model is not None]
+        return settle(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
 
 _TYPE = f"{Filter.__module__}.{Filter.__qualname__}"

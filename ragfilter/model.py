@@ -260,7 +260,8 @@ class Pending:
 
 
 class Decision(NamedTuple):
-    """What one layer did with one chunk, and which value it compared with which limit.
+    """What one layer did with one chunk, and which value it compared with which limit. `setting` is
+    the path of the setting that decided, where one did.
 
     A named tuple, since a query makes a thousand: a frozen dataclass is four times as slow to make.
     """
@@ -271,6 +272,7 @@ class Decision(NamedTuple):
     reason: str
     value: float | None = None
     limit: float | None = None
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +310,8 @@ class Cut:
 
     `kept` counts the values that stay; `cliff_after_rank` and `gap` name the winning cliff, `limit`
     the absolute line (fallback) where that decided. Ranks are 1-based places in the cut list.
-    `raised` says why more stay than the strategy wished: "at least 5", "2 pinned".
+    `raised` says why more stay than the strategy wished: "at least 5", "2 pinned"; `wished` is how
+    many that were.
     """
 
     strategy: str
@@ -319,6 +322,7 @@ class Cut:
     gap: float | None = None
     limit: float | None = None
     raised: str = ""
+    wished: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +330,7 @@ class CutoffDetail:
     """The cut, with the ids and values it was made on (`value_name`: what the values are).
 
     `background` is what chunks that have nothing to do with the query are worth; None: unknown.
+    `instead` says why another strategy than the chosen one cut.
     """
 
     cut: Cut
@@ -333,6 +338,7 @@ class CutoffDetail:
     values: tuple[float, ...]
     value_name: str
     background: float | None = None
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,8 +381,8 @@ Detail = Rounds | CutoffDetail | JudgeDetail | Widening | None
 
 @dataclass(frozen=True, slots=True)
 class LayerTrace:
-    """What one layer let through. `failed`: a model failed, so the layer fell back. `ms` is not
-    part of equality."""
+    """What one layer let through. `failed`: a model failed, so the layer fell back. `reranked`: the
+    order is now a reranker's. `ms` is not part of equality."""
 
     layer: LayerName
     enabled: bool
@@ -387,6 +393,7 @@ class LayerTrace:
     note: str = ""
     ms: float = field(default=0.0, compare=False)
     failed: bool = False
+    reranked: bool = False
 
     def count(self, outcome: Outcome) -> int:
         """The number of decisions with this outcome."""

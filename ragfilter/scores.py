@@ -12,6 +12,8 @@ from math import isfinite
 from typing import Literal, get_args
 
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.layers.cutoff import SCALED
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Space
 from ragfilter.settings.schema import Settings
 
@@ -85,10 +87,10 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
         span, values = SPAN[space], f"{space} distances of unit vectors"
     else:
         return
-    uses_gap = cutoff.enabled and cutoff.strategy == "gap"
-    if uses_gap and cutoff.gap_threshold > span:
-        raise SettingsError(
-            f"cutoff.gap_threshold = {cutoff.gap_threshold:g} can never be reached: {values} are "
-            f"at most {span:g} apart.",
-            remedy="Lower it." if reranks else "Lower it, or correct the metric.",
-        )
+    for name in strategy(cutoff.strategy).reads if cutoff.enabled else ():
+        if name in SCALED and getattr(cutoff, name) > span:
+            raise SettingsError(
+                f"cutoff.{name} = {getattr(cutoff, name):g} can never be reached: {values} are at "
+                f"most {span:g} apart.",
+                remedy="Lower it." if reranks else "Lower it, or correct the metric.",
+            )

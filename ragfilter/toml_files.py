@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragfilter.errors import InputError
 
 SUFFIX = ".toml"
+
+
+class Table(BaseModel):
+    """What a file, or a section of one, may hold. Texts must not be empty."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, str_min_length=1, str_strip_whitespace=True
+    )
+
+
+T = TypeVar("T", bound=Table)
 
 
 def paths(folder: Path) -> tuple[Path, ...]:
@@ -66,6 +80,20 @@ def parse(text: str, name: str) -> dict[str, Any]:
     raise InputError(
         f"{name} is not valid TOML: {why}.", remedy="Check its quotes, brackets and numbers."
     )
+
+
+def check(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: str) -> T:
+    """`tree` as a table of this kind; `name` is its file's in messages. Raises InputError naming
+    the key and what is wrong with it."""
+    try:
+        return kind.model_validate(tree)
+    except ValidationError as error:
+        # A misspelt key is the reason why another one is missing.
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        place = ".".join(map(str, first["loc"]))
+        unknown = first["type"] == "extra_forbidden"
+        why = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{name}: {place}: {why}.", remedy=remedy) from None
 
 
 def _deepest(text: str) -> int:

@@ -296,7 +296,7 @@ class OpenCollection:
         workspace's are used. `user` is who asks, if the clearance layer is on. Raises InputError,
         StoreError, ModelError.
         """
-        from ragfilter.engine.complete import unfailed
+        from ragfilter.engine.complete import forget_failures
         from ragfilter.engine.replay import replay
         from ragfilter.engine.retrieve import run
         from ragfilter.filter import Filter, check_asked, idle_user
@@ -316,7 +316,7 @@ class OpenCollection:
         made = run(query, flt.settings, backends, user)
         if backends.chat is None and made.pool.judgements:
             # That there is no LLM is no failure of one: it is what the result needs.
-            made = replay(unfailed(made.pool, "judge"), flt.settings, user)
+            made = replay(forget_failures(made.pool, "judge"), flt.settings, user)
         return to_result(made)
 
     async def asearch(

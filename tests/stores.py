@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ragfilter.engine.backends import Backends
 from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.stores.chroma.store import ChromaStore
@@ -26,6 +28,28 @@ class OneVector:
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         return np.stack([self.vectors.get(text, self.default) for text in texts])
+
+
+class Large:
+    """A collection as one that is too large for a catalogue: the store itself holds hidden chunks
+    back."""
+
+    def __init__(self, collection: Any) -> None:
+        self._collection = collection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._collection, name)
+
+    def at_once(self) -> Large:
+        return self
+
+    def catalogue(self) -> None:
+        return None
+
+
+def large(backends: Backends) -> Backends:
+    """The same backends with a large collection."""
+    return replace(backends, collection=Large(backends.collection))
 
 
 class Remembering(SentenceEmbedder):

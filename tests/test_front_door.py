@@ -222,9 +222,10 @@ def test_scores_that_contradict_their_metric_are_told(
 
 
 def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
-    settings = rf.Settings().with_values({"cutoff.gap_threshold": 2.5})
-    with pytest.raises(rf.RagfilterError, match="can never be reached: cosine"):
-        rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
+    for name in ("distance_offset", "gap_threshold"):
+        settings = rf.Settings().with_values({f"cutoff.{name}": 2.5})
+        with pytest.raises(rf.RagfilterError, match=f"{name} = 2.5 can never be reached: cosine"):
+            rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
     # Best + 0.4 is 0.52, and nothing is beyond it.
     assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stores import OneVector, unit
+from stores import OneVector, large, unit
 
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.complete import complete, unfailed
+from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.judge.cache import Judgements
@@ -106,10 +106,10 @@ def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore
     backends, _ = linked(store, s2={"clearance": 3})
     judged = replace(backends, chat=Judging(root="EXPAND_5"))
     on, user = LLM.with_values({"clearance.enabled": True}), User(1)
-    for push_down in (True, False):
-        result = run("q", on, judged, user, push_down=push_down)
+    for each in (judged, large(judged)):
+        result = run("q", on, each, user)
         assert [hit.id for hit in result.kept] == ["root", "s1"]
-    pushed = run("q", on, judged, user, push_down=True).pool
+    pushed = run("q", on, large(judged), user).pool
     assert "text of s2" not in str(pushed)
     # A hidden text is not fetched otherwise either, except for the page: another view of the same
     # pool then needs no further call.
@@ -169,10 +169,13 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     failed = replay(pool, LLM)
     assert failed.needs == ()
     assert "no LLM is configured" in failed.trace("judge").note
-    again = replay(unfailed(pool, "judge"), LLM)
+    again = replay(forget_failures(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
     pool = complete(
-        unfailed(pool, "judge"), again.needs, LLM, replace(backends, chat=Judging(root="KEEP"))
+        forget_failures(pool, "judge"),
+        again.needs,
+        LLM,
+        replace(backends, chat=Judging(root="KEEP")),
     )
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stores import N, OneVector, filled, many, unit
+from stores import N, OneVector, filled, large, many, unit
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
@@ -235,8 +235,8 @@ def test_push_down_and_memory_agree(store: ChromaStore) -> None:
     chosen = Settings().with_values({"clearance.enabled": True, "cutoff.enabled": False})
     for level, department in [(0, ""), (1, ""), (2, "referee"), (3, "other"), (3, "referee")]:
         user = User(level, (department,))
-        pushed = run("q", chosen, backends, user, push_down=True)
-        memory = run("q", chosen, backends, user, push_down=False)
+        pushed = run("q", chosen, large(backends), user)
+        memory = run("q", chosen, backends, user)
         assert [h.id for h in pushed.kept] == [h.id for h in memory.kept]
         assert pushed.status == memory.status == "ok"
         seen = {i for i, _ in collection.nearest(vectors[0], 200, where=Where(user))}
@@ -253,7 +253,7 @@ def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaSt
     )
     chosen = Settings().with_values({"clearance.enabled": True})
     backends = Backends(collection, OneVector({}, vectors[0]))
-    result = run("q", chosen, backends, push_down=True)
+    result = run("q", chosen, large(backends))
     assert result.status == "insufficient_clearance"
     assert "5" in result.message
     assert {hit.chunk.text for hit in result.pool.hits} == {""}

@@ -39,15 +39,12 @@ def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Backends, lis
 
 
 @pytest.mark.parametrize("pattern", ["display", "*.yaml", "notes.md", "APIS/*", "", "  "])
-@pytest.mark.parametrize("push_down", [False, True])
-def test_a_file_pattern_limits_the_search_itself(
-    store: ChromaStore, pattern: str, push_down: bool
-) -> None:
+def test_a_file_pattern_limits_the_search_itself(store: ChromaStore, pattern: str) -> None:
     backends, chunks = of_files(store, "files")
     plain = Settings().with_values({"retrieval.k": 40, "cutoff.enabled": False})
     plain = plain.with_values({"clearance.enabled": True, "retrieval.pool_size": 20})
     chosen = plain.with_values({"retrieval.source_pattern": pattern})
-    result = run("q", chosen, backends, push_down=push_down)
+    result = run("q", chosen, backends)
     fits = {
         "display": FILES[:1], "*.yaml": FILES[:2], "notes.md": FILES[2:], "APIS/*": FILES[:2],
     }.get(pattern, FILES)  # fmt: skip
@@ -127,10 +124,9 @@ FOR_HIDDEN = ["secret", "secret.md", "s*", "[s]ecret.??", "SECRET", "hr", "hr*",
 FOR_NOTHING = ["zzz", "zzz.md", "z*", "[z]ecret.??", "ZECRET", "qq", "qq*", "*.zip"]
 
 
-@pytest.mark.parametrize("push_down", [True, False])
 @pytest.mark.parametrize(("hidden", "nothing"), [*zip(FOR_HIDDEN, FOR_NOTHING, strict=True)])
 def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
-    store: ChromaStore, hidden: str, nothing: str, push_down: bool
+    store: ChromaStore, hidden: str, nothing: str
 ) -> None:
     backends, _ = of_files(store, "files", n=9)
     vectors = unit(np.random.default_rng(1), 3)
@@ -148,7 +144,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     for pattern in (hidden, nothing):
         chosen = on.with_values({"retrieval.source_pattern": pattern})
         with pytest.raises(InputError) as refused:
-            run("q", chosen, backends, push_down=push_down)
+            run("q", chosen, backends)
         refusals.append(str(refused.value).replace(repr(pattern), "PATTERN"))
         # The same for a pool that was gathered without the pattern.
         result = replay(gather("q", on, backends), chosen)
@@ -160,5 +156,5 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     )
     # A user who may see one of the files finds it.
     chosen = on.with_values({"retrieval.source_pattern": "secret.md"})
-    cleared = run("q", chosen, backends, User(4), push_down=push_down)
+    cleared = run("q", chosen, backends, User(4))
     assert [hit.id for hit in cleared.kept] == ["x"]

@@ -45,7 +45,7 @@ ALLOWED = {
     "report": CORE | {"engine"},
     "evaluate": WIRING | {"report"},
     "publish": WIRING | {"report", "evaluate"},
-    "scores": {"errors", "model", "settings"},
+    "scores": {"errors", "model", "settings", "layers"},
     "documents": GROUND | {"ingest", "scores"},
     "result": WIRING | {"report"},
     "integrations": GROUND | {"judge", "settings", "report", "documents", "scores", "result"},

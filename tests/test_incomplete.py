@@ -288,7 +288,7 @@ def test_a_lost_index_is_told_and_repaired(
             assert (info.complete, result.status) == (False, "incomplete_collection")
             assert result.message == info.incomplete
             assert "damaged: only 501 of its 1,500 chunks can be found" in result.message
-            assert "`ragfilter index --rebuild --collection demo`" in result.message
+            assert "Rebuild the collection, or index the same source again" in result.message
     with Workspace.open(damaged) as workspace:
         report = repair(workspace)
         assert (report.embedded, report.written) == (0, LARGE)

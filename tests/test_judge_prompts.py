@@ -83,14 +83,23 @@ def test_a_new_file_needs_no_code(folder: Path) -> None:
         (b"version = ", "is not valid TOML"),
         (b"most_tokens = " + b"[" * 9_000, "nested too deeply (at line 1)"),
         (b"\xff\xfe", "line 1: not UTF-8 at byte 1"),
-        (GOOD.replace("version", "versoin").encode(), "there is no 'versoin', only about, fields"),
-        (GOOD.replace('"7"', "7").encode(), "version must be text"),
-        (GOOD.replace('"7"', '"a b"').encode(), "version may hold letters, digits and dots only"),
-        (GOOD.replace('"mine."', '" "').encode(), "about must be text"),
-        (GOOD.replace("EXPAND_5", "EXPAND_7").encode(), "do not name the action EXPAND_5"),
-        (GOOD.encode() + b'fields = ["title", "author"]', "fields must be a list of title, type"),
-        (GOOD.encode() + b"most_tokens = 5", "most_tokens must be a whole number of at least 20"),
-        (GOOD.encode() + b"most_tokens = true", "most_tokens must be a whole number of at least"),
+        (GOOD.replace("version", "versoin").encode(), "versoin: there is no such key"),
+        (GOOD.replace('"7"', "7").encode(), "version: Input should be a valid string"),
+        (GOOD.replace('"7"', '"a b"').encode(), "version: String should match pattern"),
+        (GOOD.replace('"mine."', '" "').encode(), "about: String should have at least 1 character"),
+        (
+            GOOD.replace("EXPAND_5", "EXPAND_7").encode(),
+            "instructions: the action EXPAND_5 is not named",
+        ),
+        (
+            GOOD.encode() + b'fields = ["title", "author"]',
+            "fields.1: Input should be 'title', 'type', 'file'",
+        ),
+        (
+            GOOD.encode() + b"most_tokens = 5",
+            "most_tokens: Input should be greater than or equal to 20",
+        ),
+        (GOOD.encode() + b"most_tokens = true", "most_tokens: Input should be a valid integer"),
     ],
 )
 def test_a_bad_file_is_told_and_left_out(

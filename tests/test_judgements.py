@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ragfilter.judge.cache import MOST_OF_ONE_POOL, Judgements, joined
+from ragfilter.judge.cache import MOST_OF_ONE_POOL, Judgements, join_judgements
 from ragfilter.model import Judgement, Verdict
 
 SAID = Judgement(
@@ -84,6 +84,6 @@ def test_a_pool_holds_one_judgement_a_prompt_and_no_failure_for_a_success() -> N
         ((SAID, other), (SAID,), (other, SAID)),
         ((nobody,), (nobody, SAID), (nobody, SAID)),
     ):
-        assert joined(before, new) == after
+        assert join_judgements(before, new) == after
     many = [replace(SAID, prompt_key=str(n)) for n in range(40)]
-    assert joined((), many) == tuple(many[-MOST_OF_ONE_POOL:])
+    assert join_judgements((), many) == tuple(many[-MOST_OF_ONE_POOL:])

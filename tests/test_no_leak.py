@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from stores import large
 
 from ragfilter import report
 from ragfilter.answer.context import pack
@@ -261,12 +262,13 @@ def hidden_names(ports: Ports, user: User) -> list[str]:
 @examples(max_examples=100)
 @given(worlds(), choices(), users, st.sampled_from(QUERIES), st.booleans())
 def test_what_a_user_may_not_see_leaves_by_no_port(
-    ports: Ports, values: dict[str, Any], user: User, query: str, push_down: bool
+    ports: Ports, values: dict[str, Any], user: User, query: str, pushed: bool
 ) -> None:
     settings = Settings().with_values(values)
     hidden = hidden_names(ports, user)
     try:
-        result = run(query, settings, ports.backends(), user, push_down=push_down)
+        backends = ports.backends()
+        result = run(query, settings, large(backends) if pushed else backends, user)
     except InputError as error:
         check(hidden, str(error))
         return
@@ -298,7 +300,7 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
     operator = settings.with_values({"clearance.enabled": False})
     backends = ports.backends()
-    pool = run(query, operator, backends, push_down=False).pool
+    pool = run(query, operator, backends).pool
     ports.out.clear()
     hidden = hidden_names(ports, user)
     result = replay(pool, settings, user)
@@ -317,7 +319,7 @@ def test_pushed_down_the_store_gives_no_hidden_text_at_all(
     ports: Ports, values: dict[str, Any], user: User, query: str
 ) -> None:
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
-    result = run(query, settings, ports.backends(), user, push_down=True)
+    result = run(query, settings, large(ports.backends()), user)
     for hit in (*result.pool.hits, *result.pool.reachable):
         assert sees(user, hit.chunk) or not hit.chunk.loaded
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from stores import OneVector, unit
+from stores import OneVector, large, unit
 from test_no_leak import ACTIONS, QUERIES, Ports, choices, exports, sees, users, worlds
 
 from ragfilter import report
@@ -75,10 +75,11 @@ def made_as_the_user(result: Result) -> str:
     return TIMES.sub("", "\n".join(told))
 
 
-def asked(query: str, settings: Settings, ports: Ports, user: User, *, push_down: bool) -> str:
+def asked(query: str, settings: Settings, ports: Ports, user: User, *, pushed: bool) -> str:
     """Everything a user sees of a question, including a refusal."""
     try:
-        result = run(query, settings, ports.backends(), user, push_down=push_down)
+        backends = ports.backends()
+        result = run(query, settings, large(backends) if pushed else backends, user)
     except InputError as error:
         return str(error)
     made = answer(query, pack(result.kept, settings), ports, ports, timeout_s=1)
@@ -95,7 +96,7 @@ def test_hidden_chunks_change_nothing_that_a_user_gets(
     values: dict[str, Any],
     user: User,
     query: str,
-    push_down: bool,
+    pushed: bool,
     data: st.DataObject,
 ) -> None:
     settings = Settings().with_values({**values, "retrieval.pool_size": 10, "retrieval.k": 3})
@@ -112,9 +113,9 @@ def test_hidden_chunks_change_nothing_that_a_user_gets(
         },
         random.Random(0),
     )
-    alone = asked(query, settings, without, user, push_down=push_down)
-    assert asked(query, settings, with_them, user, push_down=push_down) == alone
-    assert asked(query, settings, moved, user, push_down=push_down) == alone
+    alone = asked(query, settings, without, user, pushed=pushed)
+    assert asked(query, settings, with_them, user, pushed=pushed) == alone
+    assert asked(query, settings, moved, user, pushed=pushed) == alone
 
 
 def chunks_near(vectors: Any, hidden: Sequence[int], *, ruled: bool = False) -> list[Row]:
@@ -134,10 +135,10 @@ def chunks_near(vectors: Any, hidden: Sequence[int], *, ruled: bool = False) -> 
     ]
 
 
-@pytest.mark.parametrize("push_down", [False, True])
+@pytest.mark.parametrize("pushed", [False, True])
 @pytest.mark.parametrize(("profile", "share"), [("full", 0.1), ("full", 0.9), ("query-must", 0.5)])
 def test_a_real_store_tells_a_user_nothing_of_what_is_hidden(
-    store: ChromaStore, profile: str, push_down: bool, share: float
+    store: ChromaStore, profile: str, pushed: bool, share: float
 ) -> None:
     rng = np.random.default_rng(7)
     vectors = unit(rng, 700)
@@ -163,9 +164,8 @@ def test_a_real_store_tells_a_user_nothing_of_what_is_hidden(
         collection = store.create(name, embedder="given")
         collection.write(world)
         backends = Backends(collection, OneVector({"giant 9": vectors[9]}, nearest))
-        told.append(
-            made_as_the_user(run("giant 9 vs giant 12", chosen, backends, push_down=push_down))
-        )
+        backends = large(backends) if pushed else backends
+        told.append(made_as_the_user(run("giant 9 vs giant 12", chosen, backends)))
     assert told[1] == told[0]
     assert told[2] == told[0]
 

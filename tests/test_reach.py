@@ -109,7 +109,6 @@ def test_every_road_keeps_the_same_chunks(
     roads = {
         "wide": run(QUERY, settings, backends, user, wide=True),
         "narrow": run(QUERY, settings, backends, user),
-        "pushed": run(QUERY, settings, backends, user, push_down=True),
     }
     monkeypatch.setattr(store, "catalogue_limit", N - 1)
     large = Watched(collection)

@@ -51,6 +51,7 @@ def seen(at):
         "trace": [code.value for code in at.code],
         "kept": [int(rank) for f in tables if "outcome" in f
                  for o, rank in zip(f["outcome"], f["rank"]) if o[0] == "● kept"],
+        "limits": re.findall(r"<li>(?:<b>)?([^<]*)", html),
         "link": dict(at.query_params),
     }}
 
@@ -140,6 +141,8 @@ def test_the_command_line_runs_the_layer_and_explains_its_drops(document: dict[s
     dropped = [hit for hit in document["hits"] if hit["layer"] == "short"]
     assert len(dropped) == layer["n_in"] - layer["n_out"]
     assert all(hit["reason"] == f"{hit['value']} characters" for hit in dropped)
+    named = [d["setting"] for d in document["decisions"] if d["layer"] == "short"]
+    assert named == ["short.fewest"] * layer["n_in"]
     assert document["settings"]["short"] == {"enabled": True, "fewest": 500}
     assert document["cutoff"]["strategy"] == "half"
     assert len(document["kept"]) == 3
@@ -199,6 +202,8 @@ def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings
     assert on["kept"] == [hit["rank"] for hit in document["hits"] if hit["place"]]
     assert len(on["kept"]) == 3
     assert any("Layer short: " in trace for trace in on["trace"])
+    limit = r"Fewest characters = 500 \(short\) drops \d+"
+    assert any(re.fullmatch(limit, line) for line in on["limits"])
     assert on["link"] == {
         "q": OWLBEARS, "collection": "demo", "profile": "adaptive-gap",
         "cutoff.strategy": "half", "short.enabled": "true", "short.fewest": "500",

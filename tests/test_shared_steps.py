@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import Steps, replay
+from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
@@ -57,9 +57,9 @@ SETTINGS = st.builds(
 @given(st.lists(st.tuples(SETTINGS, st.sampled_from([0, 2])), min_size=2, max_size=5))
 @settings(max_examples=40)
 def test_steps_shared_between_replays_change_nothing(given: list[tuple[Settings, int]]) -> None:
-    steps: Steps = {}
+    memo: ReplayMemo = {}
     for each, level in given:
-        shared = replay(POOL, each, User(level), steps=steps)
+        shared = replay(POOL, each, User(level), memo=memo)
         assert timeless(shared) == timeless(replay(POOL, each, User(level)))
 
 

@@ -78,24 +78,21 @@ class Reranker:
         return [place / len(texts) for place in range(1, len(texts) + 1)]
 
 
-def asked(profile: str, *, push_down: bool = False, **values: Any) -> Result:
+def asked(profile: str, **values: Any) -> Result:
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
     backends = Backends(Ordered(), Embedder(), reranker=lambda _: Reranker())
-    return run("words", settings, backends, wide=True, push_down=push_down)
+    return run("words", settings, backends, wide=True)
 
 
 def kept(result: Result) -> list[str]:
     return [hit.id for hit in result.kept]
 
 
-@pytest.mark.parametrize("push_down", [False, True])
 @pytest.mark.parametrize("reranker", ["late_interaction", "none"])
-def test_min_top_k_unchecked_and_said_so(
-    reranker: str, push_down: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_min_top_k_unchecked_and_said_so(reranker: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "ragfilter"):
-        result = asked("adaptive-retrieval", push_down=push_down, quality__reranker=reranker)
+        result = asked("adaptive-retrieval", quality__reranker=reranker)
     # The three that the user may see: clearance applies as usual.
     assert kept(result) == ["c1", "c3", "c4"]
     assert result.status == "ok"

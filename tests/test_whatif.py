@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import Steps, replay
+from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.registry import layer
@@ -175,7 +175,7 @@ def test_every_change_does_what_it_says_and_none_is_smaller(
         assert (chunk in kept) is (chunk not in before)
         assert {*change.came} == kept - before - {chunk}
         assert {*change.went} == before - kept - {chunk}
-    shared: Steps = {}
+    shared: ReplayMemo = {}
     for name in layer("cutoff").used(made.settings):
         path = f"cutoff.{name}"
         now = made.settings.get(path)
@@ -188,7 +188,7 @@ def test_every_change_does_what_it_says_and_none_is_smaller(
                 for hit in replay(
                     made.pool,
                     made.settings.with_values({path: value}),
-                    steps=shared,
+                    memo=shared,
                     explain=False,
                 ).kept
             )

@@ -9,7 +9,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
 from ragfilter.cli.options import Filtering, Json, Place
-from ragfilter.cli.table import percent
+from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import run, told
 from ragfilter.evaluate.run import Evaluation, Kept, Means, QueryRow
 from ragfilter.text.numbers import counted
@@ -86,14 +86,14 @@ def evaluation_text(evaluation: Evaluation) -> str:
         *([(f"best fixed k, {best.k}", best.means)] if best else []),
         ("filtered", evaluation.filtered),
     ]
-    lines = [counted(len(evaluation.rows), "labelled query"), "", _MEANS_HEAD]
-    lines += [_means_line(name, means) for name, means in sides]
+    means = table(_MEANS, (_means_line(name, of) for name, of in sides))
+    lines = [counted(len(evaluation.rows), "labelled query"), "", means.rstrip()]
     lines += ["", "best fixed k: each query with the k that is best on the others"] if best else []
     mean = evaluation.filtered
     range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
     lines += ["", range_] if range_ else []
-    lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", "", _QUERY_HEAD]
-    lines += [_query_line(row) for row in evaluation.rows]
+    lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", ""]
+    lines.append(table(_QUERIES, map(_query_line, evaluation.rows)).rstrip())
     if evaluation.unlabelled:
         bare = counted(len(evaluation.unlabelled), "query")
         lines += ["", f"left out: {bare} without a usable label"]
@@ -102,28 +102,25 @@ def evaluation_text(evaluation: Evaluation) -> str:
     return "\n".join(lines) + "\n"
 
 
-_MEANS_HEAD = (
-    f"{'mean':20s} {'precision':>9s} {'recall':>7s} {'F1':>7s} {'F1 at most':>10s} {'kept':>6s}"
-)
-_QUERY_HEAD = (
-    f"{'query':34s} {'relevant':>8s} {'kept':>5s} {'P':>6s} {'R':>6s} {'F1':>6s} "
-    f"{'F1 unfiltered':>13s} {'noise cut':>9s} {'lost':>4s}  status"
-)
+_MEANS = ("mean", "precision", "recall", "F1", "F1 at most", "kept")
+_QUERIES = ("query", "relevant", "kept", "P", "R", "F1", "F1 unfiltered", "noise cut", "lost",
+            "status")  # fmt: skip
 
 
-def _means_line(name: str, means: Means) -> str:
-    return (
-        f"{name:20s} {means.precision:9.3f} {means.recall:7.3f} {means.f1:7.3f} "
-        f"{means.f1_most:10.3f} {means.mean_kept:6.1f}"
-    )
+def _means_line(name: str, means: Means) -> tuple[str, ...]:
+    shares = (means.precision, means.recall, means.f1, means.f1_most)
+    return (name, *(f"{share:.3f}" for share in shares), f"{means.mean_kept:.1f}")
 
 
-def _query_line(row: QueryRow) -> str:
+def _query_line(row: QueryRow) -> tuple[str, ...]:
     scores = row.filtered.scores
-    name = query_name(row.id, row.query, 34)
+    shares = (scores.precision, scores.recall, scores.f1, row.unfiltered.scores.f1)
     return (
-        f"{name:34s} {len(row.relevant):8d} {row.filtered.kept:5d} "
-        f"{scores.precision:6.3f} {scores.recall:6.3f} {scores.f1:6.3f} "
-        f"{row.unfiltered.scores.f1:13.3f} {percent(row.noise_reduction):>9s} "
-        f"{len(row.lost):4d}  {row.status}"
+        query_name(row.id, row.query, 34),
+        str(len(row.relevant)),
+        str(row.filtered.kept),
+        *(f"{share:.3f}" for share in shares),
+        percent(row.noise_reduction),
+        str(len(row.lost)),
+        row.status,
     )

@@ -20,7 +20,7 @@ from ragfilter.cli.options import (
     WithLlm,
 )
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.complete import known
+from ragfilter.engine.complete import find_chunks
 from ragfilter.errors import InputError
 from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
@@ -184,7 +184,7 @@ def visible_labels(
     from ragfilter.evaluate.labels import unknown
 
     where, user = backends.collection, viewer(user, settings)
-    found = known(where, {i for grades in labels.qrels.values() for i in grades})
+    found = find_chunks(where, {i for grades in labels.qrels.values() for i in grades})
     there = {i for i, chunk in found.items() if user.sees(chunk)}
     missing, total = unknown(labels, there, collection=where.name)
     seen = measurable(labels, found, user)

@@ -203,8 +203,8 @@ class Viewing:
 
     @property
     def user(self) -> User:
-        """The user. Raises SettingsError, InputError."""
-        return parts.user_of(self.level, self.department, self.values)
+        """The user. Raises InputError."""
+        return User(self.level or 0, tuple(self.department or ()))
 
     @property
     def with_config(self) -> str:

@@ -56,7 +56,7 @@ def load_config(
 
     `flags`: name → the values it sets, by path. None means the flag was not given.
     """
-    given = [configuration.Given("--set", _set_values(values, identity=False))]
+    given = [configuration.Given("--set", dict(map(parse_set, values or ())))]
     for name, paths in flags.items():
         there = {path: value for path, value in paths.items() if value is not None}
         given.append(configuration.Given(name, there))
@@ -83,31 +83,6 @@ def _tell_unread(paths: Sequence[str], settings: Settings) -> None:
                 "%s changes nothing: the strategy is %s; it belongs to %s",
                 path, settings.cutoff.strategy, ", ".join(readers),
             )  # fmt: skip
-
-
-def user_of(
-    level: int | None, departments: Sequence[str] | None, values: Sequence[str] | None
-) -> User:
-    """The user from ``--level`` and ``--department``, or from ``--set clearance.level=N``, as in
-    earlier versions. Raises SettingsError, InputError."""
-    own = _set_values(values, identity=True)
-    text = own.get("clearance.level", "0")
-    try:
-        given = int(text)
-    except ValueError:
-        raise SettingsError(
-            f"clearance.level = {text!r} (from --set) is not a valid level.",
-            remedy="Give a whole number of at least 0: --level N.",
-        ) from None
-    names = departments or [own.get("clearance.department", "")]
-    return User(given if level is None else level, tuple(map(whole, names)))
-
-
-def _set_values(values: Sequence[str] | None, *, identity: bool) -> dict[str, str]:
-    """The values of `--set` by path, for the user or for the settings."""
-    own = ("clearance.level", "clearance.department")
-    pairs = map(parse_set, values or ())
-    return {path: value for path, value in pairs if (path in own) == identity}
 
 
 def parse_set(text: str) -> tuple[str, str]:

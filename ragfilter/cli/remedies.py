@@ -22,6 +22,6 @@ COMMANDS: Mapping[Action, str] = {
 }
 
 
-def told(error: RagfilterError) -> str:
+def add_command(error: RagfilterError) -> str:
     """The error message, with the command that helps, if there is one."""
     return f"{error} {COMMANDS.get(error.action, '')}".rstrip()

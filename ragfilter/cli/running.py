@@ -43,7 +43,7 @@ def main(args: Sequence[str] | None = None) -> int:
         with _sigterm_as_interrupt():
             code = app(args=args, prog_name="ragfilter", standalone_mode=False)
     except RagfilterError as error:
-        return parts.fail(remedies.told(error))
+        return parts.fail(remedies.add_command(error))
     except typer.TyperException as error:
         said = error.format_message()
         end = "" if said.endswith((".", "?", "!")) else "."

@@ -137,7 +137,7 @@ def _judged(result: Result) -> list[str]:
         return ["", f"judge fell back: {told}; {stats.error}", *ignored]
     decided = Counter(row.said for row in verdict_rows(result) if row.said)
     said = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
-    tokens = f"{stats.prompt_tokens:,} + {stats.completion_tokens:,} tokens"
+    tokens = numbers.exchanged(stats.prompt_tokens, stats.completion_tokens)
     time = "cached" if stats.cached else numbers.ms(stats.ms)
     whole = f"judge: {told} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"
     return ["", whole, f"  decisions: {said}", *ignored]

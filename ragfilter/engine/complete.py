@@ -7,12 +7,13 @@ its expansions reach. The pool also holds failures, and `replay` turns them into
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
 from ragfilter.deadline import within
 from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import replay
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
@@ -20,15 +21,52 @@ from ragfilter.judge.references import Finder, finder, walk
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Judgement, Pending, PendingKind, Pool, User
+from ragfilter.model import (
+    PUBLIC,
+    Chunk,
+    Failure,
+    Hit,
+    Judgement,
+    Pending,
+    PendingKind,
+    Pool,
+    Result,
+    User,
+)
 from ragfilter.protocols import Collection
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings, field
 
 log = logging.getLogger(__name__)
 
+Replay = Callable[[Pool, Settings, User], Result]
+
+ROUNDS = 3
+"""How often layers may ask for more: a reranker's scores can change what the judge is asked."""
 EDGE = 1e-6
 """How far beyond 0 and 1 a score may lie, since models compute in single precision."""
+
+
+def settle(
+    pool: Pool,
+    settings: Settings,
+    backends: Backends,
+    user: User = PUBLIC,
+    *,
+    kinds: Container[PendingKind] = ("rerank", "judge"),
+    replay: Replay = replay,
+    push_down: bool = False,
+) -> Result:
+    """Replay the pool and complete it, until nothing of these `kinds` is needed. `push_down` is as
+    in `complete`."""
+    result = replay(pool, settings, user)
+    for _ in range(ROUNDS):
+        needs = [need for need in result.needs if need.kind in kinds]
+        if not needs:
+            break
+        pool = complete(pool, needs, settings, backends, user, push_down=push_down)
+        result = replay(pool, settings, user)
+    return result
 
 
 def complete(
@@ -42,7 +80,7 @@ def complete(
 ) -> Pool:
     """The pool with what was needed: rerank scores, verdicts. A failure becomes part of the pool.
 
-    With `push_down`, an expansion fetches nothing that the user may not see, as in `run`.
+    With `push_down`, an expansion fetches nothing that the user may not see.
     """
     for need in needs:
         if need.kind == "rerank":
@@ -71,23 +109,23 @@ def look_up(
     return pool
 
 
-def unfailed(pool: Pool, kind: PendingKind) -> Pool:
+def forget_failures(pool: Pool, kind: PendingKind) -> Pool:
     """The pool without failures of this kind, so that it can be tried again."""
     if kind == "rerank":
         return replace(pool, failures=())
     return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
 
 
-def _unfailed(pool: Pool, reranker: str) -> Pool:
+def _forget_failure(pool: Pool, reranker: str) -> Pool:
     """The pool without the failure of this reranker; another one fails as before."""
     return replace(pool, failures=tuple(f for f in pool.failures if f.reranker != reranker))
 
 
-def joined(mine: Pool, theirs: Pool) -> Pool:
+def join_pools(mine: Pool, theirs: Pool) -> Pool:
     """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
     return replace(
         _scored(mine, theirs),
-        judgements=judgements.joined(theirs.judgements, mine.judgements),
+        judgements=judgements.join_judgements(theirs.judgements, mine.judgements),
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
     )
@@ -105,17 +143,17 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
         replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
         for hit in mine.hits
     )
-    return _unfailed(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
+    return _forget_failure(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
     """What `chunks` refer to, by clearance, rule and refs alone, each once."""
     ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
-    there = known(collection, ids)
+    there = find_chunks(collection, ids)
     return tuple(replace(there[i], text="", title="", loaded=False) for i in ids if i in there)
 
 
-def known(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
+def find_chunks(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
     """These chunks by id, those that exist: in the catalogue, or where there is none, read now."""
     catalogue = collection.catalogue()
     return collection.chunks(list(ids)) if catalogue is None else catalogue
@@ -126,7 +164,7 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
     if pool.reranker != key:
         # Scores of another reranker mean something else.
         pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
-    pool = _unfailed(pool, key)
+    pool = _forget_failure(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
@@ -212,7 +250,7 @@ def _judged(
     chunks = (hit.chunk for hit in (*pool.hits, *reachable))
     return replace(
         pool,
-        judgements=judgements.joined(pool.judgements, [judgement]),
+        judgements=judgements.join_judgements(pool.judgements, [judgement]),
         reachable=reachable,
         references=references_of(chunks, backends.collection),
     )

@@ -19,7 +19,7 @@ from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Pending, Pool, Resul
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
-Steps = dict[object, Any]
+ReplayMemo = dict[object, Any]
 """What layers made of one pool for one user, for replays under many settings: a step is taken again
 only where all before it, the layer's own section and `retrieval` are the same. A layer reads no
 more than those."""
@@ -31,32 +31,32 @@ def replay(
     user: User = PUBLIC,
     scan: Scan | None = None,
     *,
-    steps: Steps | None = None,
+    memo: ReplayMemo | None = None,
     explain: bool = True,
 ) -> Result:
     """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
 
     `user` is who asks, if the clearance layer is on. `scan` is the pool's query matched with its
     rules, for a caller who replays it under many. Without `explain`, layers may leave their
-    decisions out; what is kept is the same. Replays that share `steps` must have the same
+    decisions out; what is kept is the same. Replays that share `memo` must have the same
     `explain`.
 
     What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`. Until it is there, the
     layer falls back and says so in the note of its trace.
     """
-    steps = {} if steps is None else steps
+    memo = {} if memo is None else memo
     user = clearance.viewer(user, settings)
     # Without sides of a comparison, what the entities' settings say makes no difference here.
     start = (settings.retrieval.source_pattern, pool.entities and settings.entities, user)
-    if start not in steps:
-        if scan_rules not in steps:
-            steps[scan_rules] = scan or scan_rules(pool)
+    if start not in memo:
+        if scan_rules not in memo:
+            memo[scan_rules] = scan or scan_rules(pool)
         sides = clearance.visible_entities(pool, user)
         first = retrieved(pool, settings, user)
-        steps[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
-    hits, shown, found = before = steps[start]
-    shared = steps.setdefault((settings.retrieval, user), {})
-    inputs = LayerInput(settings, shown, steps[scan_rules], user, shared=shared, explain=explain)
+        memo[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
+    hits, shown, found = before = memo[start]
+    shared = memo.setdefault((settings.retrieval, user), {})
+    inputs = LayerInput(settings, shown, memo[scan_rules], user, shared=shared, explain=explain)
     seen = dict(found)
     traces: list[LayerTrace] = []
     needs: list[Pending] = []
@@ -66,15 +66,15 @@ def replay(
         if not layer.enabled(settings):
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
-        # By identity: `steps` holds what came before, and hashing it would take long.
+        # By identity: `memo` holds what came before, and hashing it would take long.
         own = tuple(settings.section(kind) for kind in (layer.section, *layer.reads) if kind)
         key = (layer.name, own, settings.retrieval, id(before))
-        if key not in steps:
+        if key not in memo:
             started = perf_counter()
             made = layer.apply(hits, inputs)
             new = [hit for hit in made.hits if hit.id not in found]
-            steps.setdefault(key, (made, new, (perf_counter() - started) * 1000))
-        step, new, ms = before = steps[key]
+            memo.setdefault(key, (made, new, (perf_counter() - started) * 1000))
+        step, new, ms = before = memo[key]
         traces.append(
             LayerTrace(
                 layer.name,
@@ -86,6 +86,7 @@ def replay(
                 step.note,
                 ms,
                 step.failed,
+                step.reranked,
             )
         )
         needs.extend(step.needs)
@@ -128,22 +129,22 @@ def keep(
     return hits, tuple(needs)
 
 
-def as_user(result: Result, *, steps: Steps | None = None) -> Result:
+def as_user(result: Result, *, memo: ReplayMemo | None = None) -> Result:
     """The result as its user sees it: over the same pool, without what clearance hides.
 
     Ranks, gaps, counts and reasons are then those of the visible chunks, so that nothing reveals a
-    hidden one. Only the message that the clearance is insufficient stays. `steps` are those of the
+    hidden one. Only the message that the clearance is insufficient stays. `memo` is that of the
     result's own replay.
     """
     user, pool = result.user, result.pool
     if all(user.sees(hit.chunk) for hit in pool.hits):
         return result
-    steps = {} if steps is None else steps
+    memo = {} if memo is None else memo
     key = (as_user, user)
-    if key not in steps:
-        steps[key] = clearance.visible(pool, user), {}
-    visible, own = steps[key]
-    made = replay(visible, result.settings, user, steps=own)
+    if key not in memo:
+        memo[key] = clearance.visible(pool, user), {}
+    visible, own = memo[key]
+    made = replay(visible, result.settings, user, memo=own)
     if result.status == "insufficient_clearance":
         made = replace(made, status=result.status, message=result.message)
     return made

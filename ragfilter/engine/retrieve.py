@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from time import perf_counter
 
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.complete import complete, references_of
+from ragfilter.engine.complete import references_of, settle
 from ragfilter.engine.file_filter import matcher
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.search import Search, by_distance
@@ -47,25 +48,20 @@ def run(
     user: User = PUBLIC,
     *,
     wide: bool = False,
-    push_down: bool = False,
 ) -> Result:
     """Gather and replay until nothing is needed: the one call of the library and the command line.
 
     `user` is who asks, if the clearance layer is on. Only what the enabled layers can use is
-    gathered; with `wide`, everything that any settings could use and show. With `push_down`, the
-    clearance condition is also part of the store's own filter. Raises InputError for an empty query
-    and for a file pattern that matches nothing, StoreError, and ModelError (from the embedder). If
-    the collection is incomplete or damaged, message and status say so, unless the status is
-    `insufficient_clearance`.
+    gathered; with `wide`, everything that any settings could use and show. Raises InputError for an
+    empty query and for a file pattern that matches nothing, StoreError, and ModelError (from the
+    embedder). If the collection is incomplete or damaged, message and status say so, unless the
+    status is `insufficient_clearance`.
     """
     started = perf_counter()
-    pool, scan = _gather(query, settings, backends, user, wide=wide, push_down=push_down)
-    result = replay(pool, settings, user, scan)
-    for _ in range(3):
-        if not result.needs:
-            break
-        pool = complete(pool, result.needs, settings, backends, user, push_down=not wide)
-        result = replay(pool, settings, user, scan)
+    pool, scan = _gather(query, settings, backends, user, wide=wide)
+    result = settle(
+        pool, settings, backends, user, replay=partial(replay, scan=scan), push_down=not wide
+    )
     _log(result, (perf_counter() - started) * 1000)
     return result
 
@@ -101,14 +97,13 @@ def gather(
     user: User = PUBLIC,
     *,
     wide: bool = True,
-    push_down: bool = False,
 ) -> Pool:
     """A pool of hits, and of what each side of a comparison found: wide enough for any settings, or
     only for these.
 
     Raises like `run`.
     """
-    return _gather(query, settings, backends, user, wide=wide, push_down=push_down)[0]
+    return _gather(query, settings, backends, user, wide=wide)[0]
 
 
 def _gather(
@@ -118,7 +113,6 @@ def _gather(
     user: User,
     *,
     wide: bool,
-    push_down: bool,
 ) -> tuple[Pool, Scan | None]:
     """The pool, and the query held against every rule of the collection; None if that was not
     needed."""
@@ -140,7 +134,7 @@ def _gather(
     learned: dict[str, Chunk] | None = {} if catalogue is None else None
     known = catalogue if learned is None else learned
     assert known is not None
-    pushed = (push_down or catalogue is None) and not user.unrestricted
+    pushed = catalogue is None and not user.unrestricted
     share = 1.0 if catalogue is None else catalogue.share(user)
     search = Search(collection, known, user, only, pushed=pushed, learned=learned, share=share)
     # What reads the whole pool must get the page's, or it would decide otherwise.

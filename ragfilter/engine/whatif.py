@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter.engine.replay import Steps, replay
+from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import RuleError, SettingsError
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.spec import LayerSpec
@@ -156,13 +156,13 @@ class _Search:
     user: User
     chunk_id: str
     wanted: bool
-    steps: Steps = field(default_factory=dict, compare=False)
+    memo: ReplayMemo = field(default_factory=dict, compare=False)
 
     def replayed(self, path: str, value: Any) -> Result | None:
         """The result with this value; None if the settings refuse it."""
         try:
             settings = self.settings.with_values({path: value})
-            return replay(self.pool, settings, self.user, steps=self.steps, explain=False)
+            return replay(self.pool, settings, self.user, memo=self.memo, explain=False)
         except (ValidationError, SettingsError):
             # Such as thresholds that were tuned with the reranker that would be switched off.
             return None

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from json import dumps
 
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.complete import complete
-from ragfilter.engine.replay import Steps, replay
+from ragfilter.engine.complete import settle
+from ragfilter.engine.replays import Replays
 from ragfilter.engine.retrieve import gather
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.beir import Labels
@@ -23,8 +23,6 @@ from ragfilter.evaluate.run import PATIENT
 from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Chunk, Pool, User
-
-MAX_STEPS = 3
 
 
 def measure(
@@ -53,19 +51,16 @@ def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user:
     force do not apply to it; other variants that do not are left out by `record`."""
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
     pool = gather(text, settings, backends, user)
-    steps: Steps = {}
+    replay = Replays().of
     for variant in variants:
-        for _ in range(0 if variant.plain else MAX_STEPS):
-            try:
-                needs = replay(pool, variant.settings, user, steps=steps).needs
-            except SettingsError:
-                if variant.settings is settings:
-                    raise
-                break
-            if not needs:
-                break
-            patient = variant.settings.with_values(PATIENT)
-            pool, steps = complete(pool, needs, patient, backends, user), {}
+        if variant.plain:
+            continue
+        patient = variant.settings.with_values(PATIENT)
+        try:
+            pool = settle(pool, patient, backends, user, replay=replay).pool
+        except SettingsError:
+            if variant.settings is settings:
+                raise
     return pool
 
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 from math import log2
 from typing import Any
 
-from ragfilter.engine.replay import Steps, replay, unfiltered
+from ragfilter.engine.replay import ReplayMemo, replay, unfiltered
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.variants import IN_FORCE, Variant
@@ -82,7 +82,7 @@ def record(
     # Variants with equal settings share one object.
     replayed: dict[int, tuple[Result, Kept]] = {}
     kept: dict[str, Kept] = {}
-    steps: Steps = {}
+    memo: ReplayMemo = {}
     costs = {hit.id: tokens([hit]) for hit in ranking}
     for variant in variants:
         if variant.plain:
@@ -92,7 +92,7 @@ def record(
             continue
         if id(variant.settings) not in replayed:
             try:
-                result = replay(pool, variant.settings, user, steps=steps, explain=False)
+                result = replay(pool, variant.settings, user, memo=memo, explain=False)
             except SettingsError:
                 if variant.settings is in_force:
                     raise

@@ -98,7 +98,7 @@ class Judgements:
         return f"judgement-1:{sha256(asked.encode()).hexdigest()}"
 
 
-def joined(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
+def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
     """The judgements of a pool with new ones: one per prompt, the latest last, in a limited number.
     A failure never replaces a success."""
     kept: dict[object, Judgement] = {}

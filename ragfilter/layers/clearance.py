@@ -211,8 +211,9 @@ def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
 
 def _line(trace: LayerTrace, result: Result) -> str:
     user, hidden = result.user, trace.count("dropped")
-    of = f" of {', '.join(user.departments)}" if user.departments else ""
-    return f"{count(hidden)} hidden" if hidden else f"what level {user.level}{of} may see"
+    if hidden:
+        return f"{count(hidden)} hidden"
+    return f"nothing hidden ({', '.join((f'level {user.level}', *user.departments))})"
 
 
 SPEC: LayerSpec = LayerSpec(

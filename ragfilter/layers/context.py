@@ -31,6 +31,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
             "kept" if fit else "dropped",
             "in the prompt" if fit else f"the context budget of {numbers.tokens(budget)} is full",
             limit=float(budget),
+            setting="context.max_context_tokens",
         )
         for hit, fit in zip(hits, fitting, strict=True)
     )

@@ -32,6 +32,8 @@ LOWERED = "distance less shared words"
 CHANCE = "1 − probability"
 PLACE = "place in the store's order"
 
+MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
+
 
 class Cutoff(Section):
     enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
@@ -209,7 +211,9 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
         note += f" and wins over {least}" if k_wins else ""
     if not note:
         return wish
-    return replace(wish, kept=kept, reason=wish.reason + note, raised=raised)
+    reason = wish.reason + note
+    wished = wish.kept if raised else None
+    return replace(wish, kept=kept, reason=reason, raised=raised, wished=wished)
 
 
 def cut_of(result: Result) -> CutoffDetail | None:
@@ -278,8 +282,17 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     shallow = made.strategy != settings.strategy
     if shallow:
         settings = settings.model_copy(update={"strategy": made.strategy})
+    instead = (
+        f"{UNSCORED} to find a cliff in"
+        if unscored
+        else "cut by gap, since the calibration needs rerank scores: rerank always"
+        if unknown
+        else f"cut by gap, since a background is known from {BACKGROUND_FROM} hits on"
+        if shallow
+        else ""
+    )
     if unscored:
-        made = replace(made, gaps=(), reason=f"{made.reason}; {UNSCORED} to find a cliff in")
+        made = replace(made, gaps=(), reason=f"{made.reason}; {instead}")
     name = (
         CHANCE
         if chances is not None
@@ -299,15 +312,14 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     for place, hit in enumerate(free, start=len(pins) + 1):
         decisions.append(decide(hit, place, values, made, settings, name))
     note = made.reason
-    if unknown:
-        note += "; cut by gap, since the calibration needs rerank scores: rerank always"
+    if unknown or (shallow and not reranked):
+        note += f"; {instead}"
     elif reranked and chances is None:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
-    elif shallow:
-        note += f"; cut by gap, since a background is known from {BACKGROUND_FROM} hits on"
     elif lowered:
         note += f"; the values are {LOWERED}"
-    detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name, background)
+    ids = tuple(hit.id for hit in hits)
+    detail = CutoffDetail(made, ids, values, name, background, instead)
     return LayerOutput(hits[: made.kept], tuple(decisions), detail=detail, note=note)
 
 
@@ -339,7 +351,7 @@ def _decide(
     value = values[place - 1]
     if place > made.kept and place > settings.max_results:
         reason = f"{in_order(place, hit)}beyond k {settings.max_results}"
-        return Decision(hit.id, "cutoff", "dropped", reason, value)
+        return Decision(hit.id, "cutoff", "dropped", reason, value, setting=MAX_RESULTS)
     rank, limit = made.cliff_after_rank, made.limit
     if rank is not None:
         limit = values[rank - 1]
@@ -356,15 +368,15 @@ def _decide(
         before, after = made.reason, f"after the cut: {made.reason}"
     if place > made.kept:
         limit = values[made.kept - 1] if limit is None and made.kept else limit
-        return Decision(hit.id, "cutoff", "dropped", after, value, limit)
+        return Decision(hit.id, "cutoff", "dropped", after, value, limit, _decider(made))
     if past:
         extra = (
             "b_extra" in strategy(made.strategy).reads and place <= (rank or 0) + settings.b_extra
         )
         least = min(settings.min_results, settings.max_results)
         few = f"{settings.b_extra} more" if extra else f"at least {least}"
-        return Decision(hit.id, "cutoff", "kept", f"{after}; kept, as {few} stay", value, limit)
-    return Decision(hit.id, "cutoff", "kept", before, value, limit)
+        before = f"{after}; kept, as {few} stay"
+    return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, made))
 
 
 def _decide_likely(
@@ -373,15 +385,29 @@ def _decide_likely(
     """The decision over a hit whose probability is known; `limit` is the last value kept, where
     values were compared."""
     value = values[place - 1]
+    by = MAX_RESULTS if place > settings.max_results else STRATEGY
     if value >= 1:
         depth = read(settings.calibration).depth
         reason = f"{in_order(place, hit)}beyond the first {depth} that are weighed"
-        return Decision(hit.id, "cutoff", "dropped", reason, value)
+        return Decision(hit.id, "cutoff", "dropped", reason, value, setting=by)
     kept = place <= made.kept
     where = "" if kept else "after the cut: "
     reason = f"{where}probability {1 - value:.2f}; {made.reason.partition(';')[0]}"
     limit = values[made.kept - 1] if made.kept and settings.target != "budget" else None
-    return Decision(hit.id, "cutoff", "kept" if kept else "dropped", reason, value, limit)
+    by = _holder(place, made) if kept else by
+    return Decision(hit.id, "cutoff", "kept" if kept else "dropped", reason, value, limit, by)
+
+
+def _decider(made: Cut) -> str:
+    """The setting that drops what comes after the cut."""
+    reads = strategy(made.strategy).reads
+    figure = "distance_offset" if made.cliff_after_rank is None else "gap_threshold"
+    return next((f"cutoff.{n}" for n in (figure, "relative_offset") if n in reads), STRATEGY)
+
+
+def _holder(place: int, made: Cut) -> str:
+    """The setting that keeps a hit which the strategy would drop."""
+    return "" if made.wished is None or place <= made.wished else MIN_RESULTS
 
 
 def _after_cliff(made: Cut, settings: Cutoff) -> str:
@@ -418,6 +444,18 @@ def _unused(settings: Settings) -> frozenset[str]:
     return (every - reads) | idle | ({"recall"} if cutoff.target != "recall" else set())
 
 
+def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+    found: dict[str, int | str] = {}
+    if trace.n_in <= result.settings.cutoff.max_results:
+        found[MAX_RESULTS] = trace.n_in
+    if isinstance(trace.detail, CutoffDetail):
+        cut = trace.detail.cut
+        if cut.cliff_after_rank is None and "gap_threshold" in strategy(cut.strategy).reads:
+            largest = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
+            found["cutoff.gap_threshold"] = f"the largest gap is {largest:.3f}"
+    return found
+
+
 SPEC: LayerSpec = LayerSpec(
     name="cutoff",
     title="Cutoff",
@@ -444,6 +482,9 @@ SPEC: LayerSpec = LayerSpec(
     unused=_unused,
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
     plain=_plain,
+    unreached=_unreached,
+    holds=MIN_RESULTS,
+    line_height=2,
     limits=True,
     reads_pool=lambda settings: strategy(settings.cutoff.strategy).reads_pool,
 )

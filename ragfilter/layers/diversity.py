@@ -31,6 +31,7 @@ RUN = 3
 LOOKED_AT = 50
 EPSILON = 1e-9
 SHOWN_WORDS = 3
+SIMILARITY, PER_PART = "diversity.max_similarity", "diversity.per_part"
 
 _WORD = re.compile(r"\w+")
 
@@ -84,18 +85,19 @@ def _decide(
     limit = settings.max_similarity
     if other is not None and value >= limit - EPSILON:
         reason = f"text similarity {value:.3f} ≥ {limit:.3f} to {other.chunk.name}"
-        return Decision(hit.id, "diversity", "dropped", reason, value, limit)
+        return Decision(hit.id, "diversity", "dropped", reason, value, limit, SIMILARITY)
     least = min((covered[word] for word in held), default=0)
     if least >= settings.per_part:
         words = sorted(held)
         named = ", ".join(f"“{word}”" for word in words[:SHOWN_WORDS])
         more = f" and {len(words) - SHOWN_WORDS} more" if len(words) > SHOWN_WORDS else ""
         reason = f"{named}{more}: in {least} better chunks; {settings.per_part} are enough"
-        return Decision(hit.id, "diversity", "dropped", reason, least, settings.per_part)
+        per_part = settings.per_part
+        return Decision(hit.id, "diversity", "dropped", reason, least, per_part, PER_PART)
     reason = "unlike every better chunk"
     if other is not None:
         reason = f"text similarity {numbers.apart(value, '<', limit)} to {other.chunk.name}"
-    return Decision(hit.id, "diversity", "kept", reason, value, limit)
+    return Decision(hit.id, "diversity", "kept", reason, value, limit, SIMILARITY)
 
 
 class _Alike:
@@ -156,7 +158,7 @@ def _line(trace: LayerTrace, result: Result) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
-    if decision.limit == result.settings.section(Diversity).max_similarity:
+    if decision.setting == SIMILARITY:
         return "said the same as a better one"
     return "were already covered by better ones"
 

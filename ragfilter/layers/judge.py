@@ -37,6 +37,7 @@ from ragfilter.model import (
     Hit,
     JudgeDetail,
     Judgement,
+    LayerTrace,
     Outcome,
     Pending,
     Pool,
@@ -58,13 +59,17 @@ NOTHING_SIMILAR = (
 )
 
 
+OVERSAMPLE, RELEVANCE = "judge.oversample", "judge.min_relevance"
+MAX_CHUNKS = "judge.max_chunks"
+
+
 class Judge(Section):
     enabled: bool = setting(
         False, "Let an LLM decide for each chunk: keep it, discard it, or follow its references."
     )
     prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
         judge_prompts.DEFAULT,
-        "Prompt variant. Your own lie in `prompts/` of the workspace.",
+        "Prompt variant. Put your own in `prompts/` in the workspace.",
         label="Prompt",
     )
     max_chunks: int = setting(
@@ -153,12 +158,12 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> t
         if place > width:
             reason = f"{in_order(place, hit)}beyond the first {width} that are judged"
             decisions.append(
-                Decision(hit.id, "judge", "dropped", reason, float(place), float(width))
+                Decision(hit.id, "judge", "dropped", reason, float(place), float(width), OVERSAMPLE)
             )
         else:
             limit = settings.min_relevance
             reason = f"similarity {numbers.apart(value, '<', limit)}, not shown to the judge"
-            decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit))
+            decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit, RELEVANCE))
     return tuple(decisions)
 
 
@@ -211,7 +216,13 @@ def _nearest(
         if hit.id in inputs.pinned:
             rule = inputs.pinned[hit.id]
         became: Outcome = outcome if stays else "dropped"
-        decisions.append(Decision(hit.id, "judge", became, say(rule), float(place), float(limit)))
+        decisions.append(
+            Decision(hit.id, "judge", became, say(rule), float(place), float(limit), MAX_CHUNKS)
+        )
+    # No more than `limit` stay, however many would be asked about.
+    unasked = tuple(
+        d._replace(setting=MAX_CHUNKS) if d.setting == OVERSAMPLE else d for d in unasked
+    )
     return LayerOutput(tuple(kept), (*decisions, *unasked))
 
 
@@ -270,7 +281,8 @@ def _decision(
     if hit.id in inputs.pinned:
         return Decision(hit.id, "judge", "pinned", f"{inputs.pinned[hit.id]}; {said}")
     keeps = verdict is not None and verdict.action != "DISCARD"
-    return Decision(hit.id, "judge", "kept" if keeps else "dropped", said)
+    by = "judge.max_prompt_tokens" if hit.id in judgement.left_out else ""
+    return Decision(hit.id, "judge", "kept" if keeps else "dropped", said, setting=by)
 
 
 def _note(judgement: Judgement, kept: int, brought: int) -> str:
@@ -340,6 +352,17 @@ def _plain(decision: Decision, hit: Hit, result: Result) -> str:
     return "did not help, according to the LLM" if asked else "came too far down the list"
 
 
+def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+    """Before the judge is asked, `max_chunks` decides how many stay; afterwards it only decides
+    which chunks are judged."""
+    settings = result.settings.judge
+    if isinstance(trace.detail, JudgeDetail) and not trace.failed:
+        return {OVERSAMPLE: trace.n_in} if trace.n_in <= call.width(settings) else {}
+    poor = sum(d.setting == RELEVANCE for d in trace.decisions)
+    similar = f"of {trace.n_in} chunks, {trace.n_in - poor} are similar enough"
+    return {MAX_CHUNKS: similar if poor else trace.n_in}
+
+
 SPEC: LayerSpec = LayerSpec(
     name="judge",
     title="LLM judge",
@@ -351,5 +374,7 @@ SPEC: LayerSpec = LayerSpec(
     cost=lambda settings: "LLM call",
     first=("max_chunks", "min_relevance"),
     plain=_plain,
+    unreached=_unreached,
+    line_height=5,
     limits=True,
 )

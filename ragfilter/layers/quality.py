@@ -32,6 +32,8 @@ from ragfilter.text import numbers
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
+SHARE = "quality.background_share"
+FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_top_k"
 STEP = 2
 EPSILON = 1e-9
 NOISE = 2 / 3
@@ -188,6 +190,10 @@ class _Bar:
     limit: float
     share: float | None = None
 
+    @property
+    def setting(self) -> str:
+        return "quality.score_threshold" if self.share is None else SHARE
+
     def value(self, hit: Hit) -> float:
         return self.inputs.similarity(hit) if self.share is None else hit.distance
 
@@ -225,16 +231,19 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) ->
     if not bar.inputs.explain:
         return LayerOutput(tuple(good))
     good_ids = {hit.id for hit in good}
+    limit = FIRST if width == bar.inputs.settings.quality.min_top_k else MOST
     decisions = []
     for place, hit in enumerate(hits, start=1):
         if place > width:
             reason = f"{in_order(place, hit)}beyond the first {width} checked"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason))
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=limit))
             continue
         value = bar.value(hit)
         outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
         reason = bar.reason(value)
-        decisions.append(Decision(hit.id, "quality", outcome, reason, value, bar.limit))
+        decisions.append(
+            Decision(hit.id, "quality", outcome, reason, value, bar.limit, bar.setting)
+        )
     return LayerOutput(tuple(good), tuple(decisions))
 
 
@@ -246,7 +255,9 @@ def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
         stays = place <= width
         reason = f"{UNSCORED}; {'among' if stays else 'beyond'} the first {width}"
         outcome: Outcome = "fallback" if stays else "dropped"
-        decisions.append(Decision(hit.id, "quality", outcome, reason, float(place), float(width)))
+        decisions.append(
+            Decision(hit.id, "quality", outcome, reason, float(place), float(width), FIRST)
+        )
     note = f"{UNSCORED}; the first {width} unchecked" if hits else ""
     return LayerOutput(hits[:width], tuple(decisions), note=note)
 
@@ -285,18 +296,19 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
             decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
         elif value < limit - EPSILON:
             reason = f"rerank score {numbers.apart(value, '<', limit)}"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit))
+            by = "quality.reranker_threshold"
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, by))
         else:
             reason = f"place {place} after reranking, only {quality.reranker_top_k} are kept"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit))
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit, KEPT))
     for place, hit in enumerate(hits[len(candidates) :], start=len(candidates) + 1):
         reason = f"{in_order(place, hit)}beyond the {quality.max_top_k} that are reranked"
-        decisions.append(Decision(hit.id, "quality", "dropped", reason))
+        decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=MOST))
     note = f"reranked {len(candidates)} chunks"
     if not kept and hits:
         return LayerOutput(
             (), tuple(decisions), status="low_quality_results", message=MESSAGE,
-            note=f"{note}, none is good enough",
+            note=f"{note}, none is good enough", reranked=True,
         )  # fmt: skip
     return LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
 
@@ -312,7 +324,7 @@ def _line(trace: LayerTrace, result: Result) -> str:
     if not trace.n_out:
         return f"no chunk is good enough{path}"
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
-    by = "distance ≤" if keeps and keeps[0].reason.startswith("distance") else "similarity ≥"
+    by = "distance ≤" if keeps and keeps[0].setting == SHARE else "similarity ≥"
     limit = f" with {by} {keeps[0].limit:.3f}" if keeps else ""
     return f"keeps {trace.n_out}{limit}{path}"
 
@@ -343,25 +355,21 @@ def _unused(settings: Settings) -> frozenset[str]:
 def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | None:
     """Move the threshold to the best value that was compared with it, unless that is noise."""
     compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
-    reranked = trace.note.startswith("reranked")
-    quality = result.settings.quality
-    limits = {d.limit for d in compared if d.limit is not None}
-    if not reranked and limits and quality.score_threshold not in limits:
-        nearest = min(d.value for d in compared if d.value is not None)
-        now = quality.background_share
-        share = math.ceil(100 * now * nearest / max(limits)) / 100
+    if any(d.setting == SHARE for d in compared):
+        now = result.settings.quality.background_share
+        nearest = min(d.value / d.limit for d in compared if d.value is not None and d.limit)
+        share = math.ceil(100 * now * nearest) / 100
         if share > (now + 1) / 2:
             far = f"The best chunk is at {share:.3f} of the background distance, far above the "
             far += f"background share of {now:.3f}"
             return f"{far}. Rephrase the question: a higher share would let in noise.", {}
-        change = {"quality.background_share": share}
-        return f"Raise the background share to {numbers.distance(share)}", change
-    path = "quality.reranker_threshold" if reranked else "quality.score_threshold"
+        return f"Raise the background share to {numbers.distance(share)}", {SHARE: share}
+    path = "quality.reranker_threshold" if trace.reranked else "quality.score_threshold"
     limit = result.settings.get(path)
     best = math.floor(100 * max((d.value or 0.0 for d in compared), default=0.0)) / 100
     if best >= limit:
         return None
-    name = "rerank threshold" if reranked else "similarity threshold"
+    name = "rerank threshold" if trace.reranked else "similarity threshold"
     if best < NOISE * limit:
         far = f"The best chunk reaches {best:.3f}, far below the {name} of {limit:.3f}"
         return f"{far}. Rephrase the question: a lower threshold would let in noise.", {}
@@ -369,9 +377,20 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
 
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
-    if decision.reason.startswith(("beyond", "place", UNSCORED)):
+    if decision.setting in (FIRST, MOST, KEPT):
         return "came too far down the list"
     return "did not match well enough"
+
+
+def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+    free = trace.n_in - trace.count("pinned")
+    if any(d.setting in (FIRST, MOST) and d.outcome == "dropped" for d in trace.decisions):
+        width = {}
+    elif free <= result.settings.quality.min_top_k and not trace.reranked:
+        width = {FIRST: free}
+    else:
+        width = {MOST: free}
+    return {**width, **({KEPT: f"{numbers.chunks(trace.n_out)} stay"} if trace.reranked else {})}
 
 
 SPEC: LayerSpec = LayerSpec(
@@ -395,4 +414,6 @@ SPEC: LayerSpec = LayerSpec(
     unused=_unused,
     relax=_relax,
     plain=_plain,
+    unreached=_unreached,
+    line_height=2,
 )

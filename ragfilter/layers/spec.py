@@ -80,6 +80,13 @@ class LayerSpec:
     plain: Callable[[Decision, Hit, Result], str] | None = None
     """Why it dropped a hit, in words without jargon that follow "83 of them": ``did not match well
     enough``. None names the layer."""
+    unreached: Callable[[LayerTrace, Result], dict[str, int | str]] = lambda trace, result: {}
+    """Settings that would drop hits and were not reached, by path, each with how many chunks came
+    in or with other words: ``the largest gap is 0.050``."""
+    holds: str = ""
+    """The path of a setting that keeps hits which others would drop."""
+    line_height: int = 1
+    """How many rows of the sidebar its line may take."""
     explains: int = 2
     """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.spec import LayerSpec, Mark
-from ragfilter.model import Decision, Hit
+from ragfilter.model import Decision, Hit, LayerTrace, Result
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -20,10 +20,15 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
             f"among the first {k}" if place <= k else f"{in_order(place, hit)}beyond k {k}",
             float(place),
             float(k),
+            "retrieval.k",
         )
         for place, hit in enumerate(hits, start=1)
     )
     return LayerOutput(hits[:k], decisions)
+
+
+def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+    return {"retrieval.k": trace.n_in} if trace.n_out == trace.n_in else {}
 
 
 SPEC: LayerSpec = LayerSpec(
@@ -35,6 +40,7 @@ SPEC: LayerSpec = LayerSpec(
     acts=lambda settings: not (settings.cutoff.enabled or settings.judge.enabled),
     line=lambda trace, result: f"first {result.settings.retrieval.k}",
     limits=True,
+    unreached=_unreached,
     plain=lambda decision, hit, result: f"came after the first {result.settings.retrieval.k}",
     explains=1,
 )

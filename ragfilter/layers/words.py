@@ -16,6 +16,7 @@ from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers, words
 
+PIN_VALUES = "words.pin_values"
 SHOWN_WORDS = 4
 SHOWN_CHARS = 40
 PER_VALUE = 3
@@ -80,7 +81,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         reasons = [*map(_shares, shared), *[beyond] * (len(ids) - len(near))]
         for i, value, reason in zip(ids, values, reasons, strict=True):
             outcome: Outcome = "pinned" if i in pins else "kept"
-            decisions.append(Decision(i, "words", outcome, pins.get(i) or reason, value))
+            by = PIN_VALUES if i in pinned and i not in inputs.pinned else ""
+            why = pins.get(i) or reason
+            decisions.append(Decision(i, "words", outcome, why, value, setting=by))
     note = "" if background is not None else "too few hits to weigh words against distances"
     return LayerOutput(
         tuple([hits[place] for place in order]),
@@ -135,7 +138,7 @@ def _shares(overlap: words.Overlap) -> str:
 
 
 def _line(trace: LayerTrace, result: Result) -> str:
-    stated = [d for d in trace.decisions if d.reason.startswith("states ")]
+    stated = [d for d in trace.decisions if d.setting == PIN_VALUES]
     line = trace.note or "ordered by distance less shared words"
     return f"{line}; pins {numbers.chunks(len(stated))} for a stated value" if stated else line
 

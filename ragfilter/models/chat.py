@@ -19,8 +19,8 @@ from typing import Any
 
 from ragfilter.errors import ChatError
 from ragfilter.extras import extra
-from ragfilter.models import chat_failures as failures
 from ragfilter.models import insides
+from ragfilter.models.chat_failures import explain, failure, timed_out
 from ragfilter.models.endpoint import read_endpoint
 from ragfilter.models.reply import bounded
 from ragfilter.protocols import Delta, Message, Usage
@@ -97,12 +97,10 @@ class OpenAIChat:
                     answered = True
                     for piece in bounded(_read(response)):
                         if time.monotonic() > deadline:
-                            raise failures.timed_out(timeout_s)
+                            raise timed_out(timeout_s)
                         pieces.put(piece)
             except Exception as error:
-                pieces.put(
-                    failures.explain(error, self._at, answered=answered, timeout_s=timeout_s)
-                )
+                pieces.put(explain(error, self._at, answered=answered, timeout_s=timeout_s))
             else:
                 pieces.put(None)
 
@@ -113,7 +111,7 @@ class OpenAIChat:
                     # What has arrived in time is delivered, however late it is fetched.
                     piece = pieces.get(timeout=max(0.0, deadline - time.monotonic()))
                 except queue.Empty:
-                    raise failures.timed_out(timeout_s) from None
+                    raise timed_out(timeout_s) from None
                 if piece is None:
                     return
                 if isinstance(piece, ChatError):
@@ -171,10 +169,10 @@ class OpenAIChat:
         if response.has_redirect_location:
             there = response.url.join(response.headers["location"])
             if _origin(there) != _origin(response.url):
-                raise failures.redirected(self._at.scrub("{}://{}:{}".format(*_origin(there))))
+                raise failure("redirected", self._at.scrub("{}://{}:{}".format(*_origin(there))))
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
-            raise failures.unreadable("it is compressed, which was not asked for")
+            raise failure("unreadable", "it is compressed, which was not asked for")
 
 
 class _Body(httpx2.SyncByteStream):
@@ -204,7 +202,7 @@ class _Body(httpx2.SyncByteStream):
             blank = max(seen.rfind(end) for end in _EVENT_ENDS)
             event = len(seen) - blank if blank >= 0 else event + len(part)
             if size > MOST_BODY_BYTES or event > MOST_EVENT_BYTES:
-                raise failures.too_large()
+                raise failure("too large")
             tail = seen[-_TAIL:]
             yield part
 
@@ -229,7 +227,7 @@ def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):
         response.close()
-        raise failures.unreadable(f"{kind} instead of an event stream")
+        raise failure("unreadable", f"{kind} instead of an event stream")
     if kind.endswith("json"):
         events: Iterator[Any] = iter([_whole(response)])
     else:
@@ -256,29 +254,29 @@ def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
 
 def _check_end(finish: str, *, received: bool, some_event: bool, some_text: bool) -> None:
     if not received:
-        raise failures.empty("nothing")
+        raise failure("empty", "nothing")
     if not some_event:
-        raise failures.unreadable(_MISSING)
+        raise failure("unreadable", _MISSING)
     if finish == "content_filter":
-        raise failures.content_filter()
+        raise failure("filtered")
     if finish == "length":
-        raise failures.too_long()
+        raise failure("too long")
     if not finish:
-        raise failures.cut()
+        raise failure("cut")
     if not some_text:
-        raise failures.empty("an answer without text")
+        raise failure("empty", "an answer without text")
 
 
 def _whole(response: openai.Stream[Any]) -> Any:
     """The one completion of a server that ignores `stream` and sends JSON."""
     raw = response.response.read()
     if not raw.strip():
-        raise failures.empty("nothing")
+        raise failure("empty", "nothing")
     if len(raw) > MOST_EVENT_BYTES:
-        raise failures.too_large()
+        raise failure("too large")
     data = json.loads(raw)
     if not isinstance(data, dict):
-        raise failures.unreadable(_MISSING)
+        raise failure("unreadable", _MISSING)
     if data.get("error"):
         raise openai.APIError("error", response.response.request, body=data["error"])
     return insides.to_completion(data)

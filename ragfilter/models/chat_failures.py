@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from ragfilter.errors import ChatError, ChatErrorKind
 from ragfilter.extras import extra
@@ -20,6 +21,29 @@ with extra("openai"):
     import openai
 
 DETAIL_CHARS = 300
+Failure = Literal[
+    "late", "cut", "too long", "too large", "redirected", "filtered", "empty", "unreadable"
+]
+
+_URL = "Check that the base URL is that of an OpenAI-compatible API; most end in /v1."
+_FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
+    "late": ("timeout", "The endpoint did not finish its answer within {} s.",
+             "Raise the timeout, or choose a faster model."),
+    "cut": ("interrupted", "The endpoint closed the connection before the answer was complete.",
+            "Try again."),
+    "too long": ("interrupted",
+                 "The answer stops where the model's length limit was reached.",
+                 "Lower the context budget, or choose a model with a longer context."),
+    "too large": ("interrupted",
+                  "The endpoint sent more than an answer can hold; the rest was not read.", _URL),
+    "redirected": ("protocol",
+                   "The endpoint redirects to another address, {}; the prompt was not sent there.",
+                   "If you trust that address, put it into OPENAI_BASE_URL."),
+    "filtered": ("interrupted", "The endpoint's content filter stopped the answer.",
+                 "Rephrase the question."),
+    "empty": ("empty", "The endpoint sent {}.", "Try again."),
+    "unreadable": ("protocol", "The endpoint's answer cannot be read ({}).", _URL),
+}  # fmt: skip
 
 
 def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float) -> ChatError:
@@ -44,68 +68,18 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
         )
     # What remains is an answer that cannot be read. Its text may hold anything, so only the kind
     # of the error is told.
-    return unreadable(type(error).__name__)
+    return failure("unreadable", type(error).__name__)
 
 
 def timed_out(timeout_s: float) -> ChatError:
-    return ChatError(
-        # What is left for a second call is no round number.
-        f"The endpoint did not finish its answer within {max(round(timeout_s, 1), 0.1):g} s.",
-        kind="timeout",
-        remedy="Raise the timeout, or choose a faster model.",
-    )
+    # What is left for a second call is no round number.
+    return failure("late", f"{max(round(timeout_s, 1), 0.1):g}")
 
 
-def cut() -> ChatError:
-    return ChatError(
-        "The endpoint closed the connection before the answer was complete.",
-        kind="interrupted",
-        remedy="Try again.",
-    )
-
-
-def too_long() -> ChatError:
-    return ChatError(
-        "The answer stops where the model's length limit was reached.",
-        kind="interrupted",
-        remedy="Lower the context budget, or choose a model with a longer context.",
-    )
-
-
-def too_large() -> ChatError:
-    return ChatError(
-        "The endpoint sent more than an answer can hold; the rest was not read.",
-        kind="interrupted",
-        remedy="Check that the base URL is that of an OpenAI-compatible API; most end in /v1.",
-    )
-
-
-def redirected(there: str) -> ChatError:
-    return ChatError(
-        f"The endpoint redirects to another address, {there}; the prompt was not sent there.",
-        kind="protocol",
-        remedy="If you trust that address, put it into OPENAI_BASE_URL.",
-    )
-
-
-def content_filter() -> ChatError:
-    return ChatError(
-        "The endpoint's content filter stopped the answer.",
-        kind="interrupted",
-        remedy="Rephrase the question.",
-    )
-
-
-def empty(what: str) -> ChatError:
-    return ChatError(f"The endpoint sent {what}.", kind="empty", remedy="Try again.")
-
-
-def unreadable(what: str) -> ChatError:
-    return ChatError(
-        f"The endpoint's answer cannot be read ({what}).",
-        kind="protocol",
-        remedy="Check that the base URL is that of an OpenAI-compatible API; most end in /v1.",
-    )
+def failure(name: Failure, said: str = "") -> ChatError:
+    """The failure of this name; `said` completes its message."""
+    kind, message, remedy = _FAILURES[name]
+    return ChatError(message.format(said), kind=kind, remedy=remedy)
 
 
 def _status(error: openai.APIStatusError, model: str, detail: str) -> ChatError:
@@ -145,9 +119,9 @@ def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> 
         if any(isinstance(cause, kind) for cause in causes):
             return _unreachable(host, why)
     if answered or any(isinstance(cause, httpx2.ReadError) for cause in causes):
-        return cut()
+        return failure("cut")
     if any(isinstance(cause, httpx2.RemoteProtocolError) for cause in causes):
-        return cut() if insides.is_hang_up(error) else unreadable("not HTTP")
+        return failure("cut") if insides.is_hang_up(error) else failure("unreadable", "not HTTP")
     return _unreachable(host, "the connection failed")
 
 

@@ -48,7 +48,7 @@ def explain_failures(
         if offline and isinstance(error.__cause__, LocalEntryNotFoundError):
             full = name if "/" in name else f"{owner}/{name}"
             raise ModelError(
-                f"Not on this machine: the {kind} {name}.",
+                f"The {kind} {name} is not installed on this machine.",
                 remedy=f"Fetch it once with `hf download {full}`, let ragfilter fetch it with "
                 f"RAGFILTER_FETCH_MODELS=true, or choose {instead}.",
             ) from error

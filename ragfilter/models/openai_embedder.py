@@ -13,7 +13,7 @@ import numpy as np
 from ragfilter.deadline import within
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.extras import extra
-from ragfilter.models import chat_failures as failures
+from ragfilter.models.chat_failures import explain, timed_out
 from ragfilter.models.embedder import OPENAI
 from ragfilter.models.endpoint import read_endpoint
 from ragfilter.protocols import Progress, Vectors
@@ -74,11 +74,11 @@ class OpenAIEmbedder:
             rows = sorted(answer.data, key=lambda row: row.index)
             vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
         except TimeoutError:
-            raise self._failed(failures.timed_out(self._timeout_s)) from None
+            raise self._failed(timed_out(self._timeout_s)) from None
         except (AttributeError, TypeError, ValueError):
             raise self._unusable("no embeddings") from None
         except Exception as error:
-            said = failures.explain(error, self._at, answered=False, timeout_s=self._timeout_s)
+            said = explain(error, self._at, answered=False, timeout_s=self._timeout_s)
             raise self._failed(said) from None
         if vectors.ndim != 2 or len(vectors) != len(batch):
             raise self._unusable(f"{len(vectors)} vectors for {len(batch)} texts")

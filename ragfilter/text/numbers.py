@@ -44,6 +44,11 @@ def tokens(value: int) -> str:
     return counted(value, "token")
 
 
+def exchanged(sent: int, back: int, *, estimated: bool = False) -> str:
+    """The tokens of a prompt and its answer: ``about 5,000 + 700 tokens``."""
+    return f"{'about ' if estimated else ''}{sent:,} + {tokens(back)}"
+
+
 def seconds(value: float) -> str:
     """A time to wait in words: ``about 0.2 s``."""
     return "under 0.1 s" if value < 0.1 else f"about {value:.1f} s"

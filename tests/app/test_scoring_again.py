@@ -59,7 +59,7 @@ def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[
     assert "need-rerank" not in page.buttons
     told = [warning.value for warning in page.at.warning]
     assert len(told) == 1
-    for part in ("The reranker cross\\_encoder failed", "Not on this machine", "hf download",
+    for part in ("The reranker cross\\_encoder failed", "is not installed", "hf download",
                  "Then ask the question again."):  # fmt: skip
         assert part in told[0]
     # Another one is available, and only its scores are shown.

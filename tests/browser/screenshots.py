@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 
 from ragfilter.ingest import demo
 from ragfilter.stores.labels import LabelBook
-from ragfilter.ui.rules.workbench import PARTS
+from ragfilter.ui.rules.page import PARTS
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import Steps, replay
+from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
 from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.strategies.calibrated import expected_f, labels_for
@@ -220,11 +220,11 @@ def test_another_reranker_is_refused_and_missing_scores_are_said() -> None:
     result = replay(POOL, scored)
     assert detail(result).cut.strategy == "gap"
     assert "needs rerank scores" in result.trace("cutoff").note
-    shared: Steps = {}
-    replay(POOL, scored, steps=shared)
-    for steps in (None, shared):
+    shared: ReplayMemo = {}
+    replay(POOL, scored, memo=shared)
+    for memo in (None, shared):
         with pytest.raises(SettingsError, match="the reranker late_interaction, not none"):
-            replay(POOL, scored.with_values({"quality.reranker": "none"}), steps=steps)
+            replay(POOL, scored.with_values({"quality.reranker": "none"}), memo=memo)
 
 
 def test_without_anything_learned_there_is_a_remedy() -> None:

@@ -60,7 +60,7 @@ def test_a_model_that_is_not_there_is_told_with_a_remedy(tmp_path: Path) -> None
 
 def test_a_name_that_is_not_on_this_machine_is_told_at_once() -> None:
     with pytest.raises(
-        ModelError, match="Not on this machine: the embedding model nobody-has-this"
+        ModelError, match="The embedding model nobody-has-this is not installed on this machine"
     ) as error:
         SentenceEmbedder("nobody-has-this").embed(["text"])
     assert "`hf download sentence-transformers/nobody-has-this`" in error.value.remedy

@@ -199,10 +199,10 @@ def test_a_name_is_looked_up_on_this_machine_alone(hub: dict[str, str]) -> None:
     )  # fmt: skip
     assert made.stdout.splitlines() == [
         "scored",
-        "Not on this machine: the cross-encoder me/other. Fetch it once with `hf download "
-        "me/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or choose "
+        "The cross-encoder me/other is not installed on this machine. Fetch it once with `hf "
+        "download me/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or choose "
         "late_interaction.",
-        "Not on this machine: the cross-encoder other. Fetch it once with `hf download "
+        "The cross-encoder other is not installed on this machine. Fetch it once with `hf download "
         "cross-encoder/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or choose "
         "late_interaction.",
     ], made.stderr

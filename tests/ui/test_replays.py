@@ -7,12 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragfilter.engine import replays
 from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.replays import Replays
 from ragfilter.model import Chunk, Hit, Pool, Result, User
 from ragfilter.settings.profiles import profile
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session import replays
-from ragfilter.ui.session.replays import Replays
 
 RULES = (None, '{"contain_one_of": [["troll"]]}', '{"contain_one_of": [["dragon"]]}')
 USERS = (User(), User(level=1), User(level=9))

@@ -22,15 +22,15 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, Field
 
 from ragfilter import toml_files
 from ragfilter.errors import InputError
@@ -40,27 +40,38 @@ log = logging.getLogger(__name__)
 FOLDER = Path(__file__).parent
 VARIABLE = "RAGFILTER_JUDGE_PROMPTS"
 DEFAULT = "default"
+Line = Literal["title", "type", "file", "references", "score"]
 ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
-FIELDS = ("title", "type", "file", "references", "score")
+FIELDS: tuple[Line, ...] = get_args(Line)
 LEAST_TOKENS = 20
-_KEYS = frozenset(("version", "about", "instructions", "fields", "most_tokens"))
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 _taking = Lock()
 _own: Path | None = None
 _holders = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+def _name_actions(text: str) -> str:
+    missing = next((action for action in ACTIONS if action not in text), "")
+    if missing:
+        raise ValueError(f"the action {missing} is not named")
+    return text
+
+
+class Variant(toml_files.Table):
     """One way to ask. `most_tokens` is None if a chunk may use its share of the budget."""
 
-    name: str
-    version: str
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
+    version: str = Field(pattern=r"^[\w.]+$")
     about: str
     instructions: str
-    fields: tuple[str, ...] = FIELDS
-    most_tokens: int | None = None
+    fields: tuple[Line, ...] = Field(default=FIELDS, strict=False)
+    most_tokens: int | None = Field(default=None, ge=LEAST_TOKENS)
+
+
+class _File(Variant):
+    """A variant of which the judge can be told all actions."""
+
+    instructions: Annotated[str, AfterValidator(_name_actions)]
 
 
 def use_folder(folder: Path | None) -> None:
@@ -156,42 +167,6 @@ def read_folder(folder: Path) -> dict[str, Variant]:
 
 def read(path: Path) -> Variant:
     """Read the variant in one file. Raises InputError naming the file and its error."""
-    tree = toml_files.read(path)
-    wrong = _wrong(path.stem, tree)
-    if wrong:
-        raise InputError(
-            f"{path}: {wrong}.",
-            remedy="Use default.toml, which comes with ragfilter, as an example.",
-        )
-    return Variant(
-        name=path.stem,
-        version=tree["version"].strip(),
-        about=tree["about"].strip(),
-        instructions=tree["instructions"].strip(),
-        fields=tuple(tree.get("fields", FIELDS)),
-        most_tokens=tree.get("most_tokens"),
-    )
-
-
-def _wrong(name: str, tree: Mapping[str, Any]) -> str:
-    """What is wrong with a file, empty if nothing is."""
-    if not _NAME.fullmatch(name):
-        return "its name may hold small letters, digits, '-' and '_' only"
-    unknown = sorted(tree.keys() - _KEYS)
-    if unknown:
-        return f"there is no {unknown[0]!r}, only {', '.join(sorted(_KEYS))}"
-    for key in ("version", "about", "instructions"):
-        if not isinstance(tree.get(key), str) or not tree[key].strip():
-            return f"{key} must be text"
-    if not re.fullmatch(r"[\w.]+", tree["version"].strip()):
-        return "version may hold letters, digits and dots only"
-    missing = [action for action in ACTIONS if action not in tree["instructions"]]
-    if missing:
-        return f"instructions do not name the action {missing[0]}"
-    fields = tree.get("fields", [])
-    if not isinstance(fields, list) or not all(field in FIELDS for field in fields):
-        return f"fields must be a list of {', '.join(FIELDS)}"
-    most = tree.get("most_tokens", LEAST_TOKENS)
-    if isinstance(most, bool) or not isinstance(most, int) or most < LEAST_TOKENS:
-        return f"most_tokens must be a whole number of at least {LEAST_TOKENS}"
-    return ""
+    tree = toml_files.read(path) | {"name": path.stem}
+    remedy = "Use default.toml, which comes with ragfilter, as an example."
+    return toml_files.check(tree, _File, str(path), remedy=remedy)

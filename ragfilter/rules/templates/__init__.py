@@ -19,10 +19,12 @@ replace those with the same name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from ragfilter import toml_files
 from ragfilter.errors import InputError, RuleError
@@ -34,12 +36,38 @@ from ragfilter.toml_files import SUFFIX
 
 FOLDER = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
-_KEYS = {
-    "": ("version", "recognise", "prompt", "example"),
-    "recognise": ("title", "type"),
-    "prompt": ("holds",),
-    "example": ("title", "rule"),
-}
+
+
+def _be_rule(text: str) -> str:
+    try:
+        parse(text)
+    except RuleError as error:
+        raise ValueError(f"this is no rule: {error}") from None
+    return text
+
+
+Patterns = list[re.Pattern[str]]
+
+
+class _Recognise(toml_files.Table):
+    title: Patterns = Field(default_factory=list)
+    type: Patterns = Field(default_factory=list)
+
+
+class _Prompt(toml_files.Table):
+    holds: str
+
+
+class _Example(toml_files.Table):
+    title: str
+    rule: Annotated[str, AfterValidator(_be_rule)]
+
+
+class _File(toml_files.Table):
+    version: int
+    recognise: _Recognise = _Recognise()
+    prompt: _Prompt
+    example: _Example
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +129,22 @@ def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:
 def read(text: str, *, name: str) -> Template:
     """Parse a template from TOML text; `name` is the file's name. Raises InputError naming file and
     key."""
-    data = toml_files.parse(text, name)
-    _known_keys(data, "", name)
+    remedy = "Use general.toml, which comes with ragfilter, as an example."
+    file = toml_files.check(toml_files.parse(text, name), _File, name, remedy=remedy)
     category = Path(name).name.removesuffix(SUFFIX)
-    version = data.get("version")
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise _bad(name, "version must be a whole number")
-    recognise_by = _table(data, "recognise", name)
-    example = _table(data, "example", name)
-    try:
-        rule = parse(_text(example, "example.rule", name))
-    except RuleError as error:
-        raise _bad(name, f"example.rule is no rule: {error}") from None
     return Template(
         category=category,
-        version=f"{category}-{version}",
-        titles=_patterns(recognise_by, "recognise.title", name),
-        types=_patterns(recognise_by, "recognise.type", name),
-        holds=_text(_table(data, "prompt", name), "prompt.holds", name),
-        example_title=_text(example, "example.title", name),
-        example_rule=rule,
+        version=f"{category}-{file.version}",
+        titles=_in_any_case(file.recognise.title),
+        types=_in_any_case(file.recognise.type),
+        holds=file.prompt.holds,
+        example_title=file.example.title,
+        example_rule=parse(file.example.rule),
     )
+
+
+def _in_any_case(patterns: Patterns) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern.pattern, re.IGNORECASE) for pattern in patterns)
 
 
 def _any(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
@@ -135,42 +158,3 @@ def _read_folder(folder: Path) -> tuple[Template, ...]:
 
 def _is_general(template: Template) -> bool:
     return not (template.titles or template.types)
-
-
-def _table(data: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any]:
-    value = data.get(key, {})
-    if not isinstance(value, dict):
-        raise _bad(name, f"{key} must be a section: [{key}]")
-    _known_keys(value, key, name)
-    return value
-
-
-def _known_keys(value: Mapping[str, Any], section: str, name: str) -> None:
-    for key in value:
-        if key not in _KEYS[section]:
-            place = f"{section}.{key}" if section else key
-            raise _bad(name, f"{place} is unknown; known are {', '.join(_KEYS[section])}")
-
-
-def _text(section: Mapping[str, Any], place: str, name: str) -> str:
-    value = section.get(place.partition(".")[2])
-    if not isinstance(value, str) or not value.strip():
-        raise _bad(name, f"{place} must be a text")
-    return value.strip()
-
-
-def _patterns(section: Mapping[str, Any], place: str, name: str) -> tuple[re.Pattern[str], ...]:
-    values = section.get(place.partition(".")[2], [])
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise _bad(name, f"{place} must be a list of patterns")
-    try:
-        return tuple(re.compile(value, re.IGNORECASE) for value in values)
-    except re.error as error:
-        raise _bad(name, f"{place} holds a pattern that cannot be read ({error})") from None
-
-
-def _bad(name: str, what: str) -> InputError:
-    return InputError(
-        f"The template {name} cannot be used: {what}.",
-        remedy="Use general.toml, which comes with ragfilter, as an example.",
-    )

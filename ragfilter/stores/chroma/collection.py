@@ -38,10 +38,7 @@ CONTENT = "ragfilter:content"
 WITHHELD = "ragfilter:withheld"
 
 INDEX_AGAIN = "Index the same source again, unless that is still running."
-FOUND_AGAIN = (
-    "Rebuild it on the Collections page or with `ragfilter index --rebuild --collection {name}`, "
-    "or index the same source again: nothing is re-embedded."
-)
+FOUND_AGAIN = "Rebuild the collection, or index the same source again: nothing is re-embedded."
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
@@ -324,7 +321,7 @@ class ChromaCollection:
         if not lost:
             return ""
         count = self._count(raw)
-        remedy = FOUND_AGAIN.format(name=self._name) if _is_ours(raw) else "Create it again."
+        remedy = FOUND_AGAIN if _is_ours(raw) else "Create it again."
         return (
             f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
             f"chunks can be found. {remedy}"

@@ -8,8 +8,9 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.queue import Job, Queue
+from ragfilter.text import numbers
 from ragfilter.text.pace import in_words
-from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import collections
 from ragfilter.ui.session.resources import Resources

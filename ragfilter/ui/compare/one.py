@@ -15,9 +15,10 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import Result
 from ragfilter.report import seen, short_title, tokens
 from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
+from ragfilter.text import numbers
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import Side
-from ragfilter.ui.look import html, numbers, say, theme
+from ragfilter.ui.look import html, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid, problems
 from ragfilter.ui.panels import answer, preference

@@ -14,12 +14,13 @@ from ragfilter.evaluate.matching import Duel, Found, duel, find
 from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.publish.measured import of_duel
 from ragfilter.stores.runs import Plan, Run
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
 from ragfilter.ui.evaluate import chosen, plots, running
 from ragfilter.ui.evaluate.chosen import Chosen
-from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid

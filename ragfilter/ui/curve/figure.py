@@ -19,10 +19,11 @@ import plotly.graph_objects as go
 from ragfilter.layers.cutoff import acting
 from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import Row, short_title
+from ragfilter.text import numbers
 from ragfilter.ui.curve import marks
 from ragfilter.ui.curve.marks import Shapes, fallback
 from ragfilter.ui.curve.points import Points, around_cut, drawn, place
-from ragfilter.ui.look import numbers, theme
+from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import Ink
 
 HEIGHT = 388

@@ -7,7 +7,7 @@ from typing import Any
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail
-from ragfilter.ui.look import numbers
+from ragfilter.text import numbers
 from ragfilter.ui.look.ink import Ink
 
 Shapes = list[dict[str, Any]]

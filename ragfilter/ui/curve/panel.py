@@ -12,10 +12,11 @@ import streamlit as st
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Result
 from ragfilter.report import Row
+from ragfilter.text import numbers
 from ragfilter.ui.curve import drag, tune
 from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
-from ragfilter.ui.look import choice, hint, html, numbers, theme
+from ragfilter.ui.look import choice, hint, html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View

@@ -14,7 +14,7 @@ from itertools import accumulate
 from ragfilter.layers.cutoff import LOWERED, RERANK, cut_of
 from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import Row
-from ragfilter.ui.look import numbers
+from ragfilter.text import numbers
 
 FEWEST_SHOWN = 10
 SPACES = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.layers.cutoff import acting
+from ragfilter.layers.cutoff import acting, cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Result
 from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import field
-from ragfilter.ui.look import html, numbers
+from ragfilter.text import numbers
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.sidebar import setting
 
@@ -48,21 +49,18 @@ def limits_in_force(result: Result) -> str:
     """The limit that decided how many stay, the other limits that applied, then those not
     reached."""
     every = limits(result)
-    # If two limits exclude each other, the idle one is not listed.
     bound = [each.words for each in reversed(every) if each.bound]
-    idle = [each for each in every if not each.bound and "not reached" in each.why]
     items = [f"<li><b>{html.text(words)}</b></li>" for words in bound[:1]]
     items += [f"<li>{html.text(words)}</li>" for words in bound[1:]]
-    chosen, cut = result.settings.cutoff.strategy, acting(result).cutoff.strategy
-    if chosen != cut:
-        why = result.trace("cutoff").note.rpartition("; ")[2]
+    chosen, detail = result.settings.cutoff.strategy, cut_of(result)
+    if detail is not None and detail.cut.strategy != chosen:
         name = strategy(chosen).title or chosen
-        items.append(f"<li>{html.text(f'{name} is chosen, but {why}')}.</li>")
+        items.append(f"<li>{html.text(f'{name} is chosen, but {detail.instead}')}.</li>")
     tall = first_step(result)
     if tall is not None:
         items.append(
             f"<li>The first step, {numbers.distance(tall)}, is the tallest. It is no cliff while "
             "the first step is skipped.</li>"
         )
-    items += [f"<li>{html.text(each.words)}</li>" for each in idle]
+    items += [f"<li>{html.text(each.words)}</li>" for each in every if not each.bound]
     return "".join(items)

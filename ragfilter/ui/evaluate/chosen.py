@@ -15,7 +15,8 @@ from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run
-from ragfilter.ui.look import numbers, say
+from ragfilter.text import numbers
+from ragfilter.ui.look import say
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit

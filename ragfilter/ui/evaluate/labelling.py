@@ -12,10 +12,11 @@ from ragfilter.evaluate import llm_labels, stored
 from ragfilter.evaluate.llm_labels import Bill, Request
 from ragfilter.model import Chunk
 from ragfilter.stores.labels import GRADES, Label, conflicts
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening
 from ragfilter.ui.evaluate.chosen import Chosen
-from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
 from ragfilter.ui.session import background, state, waiting

@@ -17,10 +17,11 @@ from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.publish.measured import of_run
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
-from ragfilter.ui.look import choice, hint, numbers, prose, say
+from ragfilter.ui.look import choice, hint, prose, say
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.engine.complete import unfailed
+from ragfilter.engine.complete import forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.quality import reranker_key
@@ -12,7 +12,7 @@ from ragfilter.model import Pending, Result
 from ragfilter.models.rerankers import LateInteraction
 from ragfilter.report import judge_stats
 from ragfilter.report.forecast import Forecast, forecast
-from ragfilter.ui.look import numbers
+from ragfilter.text import numbers
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import judge_words
@@ -71,7 +71,7 @@ def reranking(result: Result) -> tuple[Pending | None, bool]:
     key = reranker_key(result.settings.quality)
     if any(failure.reranker == key for failure in result.pool.failures):
         again = not any(need.kind == "rerank" for need in needs)
-        needs = replay(unfailed(result.pool, "rerank"), result.settings, result.user).needs
+        needs = replay(forget_failures(result.pool, "rerank"), result.settings, result.user).needs
     return next((need for need in needs if need.kind == "rerank"), None), again
 
 
@@ -82,7 +82,7 @@ def judging_costs(result: Result, resources: Resources) -> Forecast | None:
     if chat is None:
         return None
     if failed(result):
-        result = replay(unfailed(result.pool, "judge"), result.settings, result.user)
+        result = replay(forget_failures(result.pool, "judge"), result.settings, result.user)
     remembered = resources.bench.judgements
     return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
 

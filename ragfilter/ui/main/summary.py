@@ -10,7 +10,8 @@ from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
 from ragfilter.report import LayerSummary, Summary, foreign_thresholds
 from ragfilter.settings.profiles import Fit
-from ragfilter.ui.look import html, numbers, theme
+from ragfilter.text import numbers
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session import collections

@@ -13,7 +13,8 @@ import streamlit as st
 from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.rules.overview import WORDS
-from ragfilter.ui.look import choice, hint, numbers, theme
+from ragfilter.text import numbers
+from ragfilter.ui.look import choice, hint, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.main import grid
 from ragfilter.ui.panels import labels

@@ -17,7 +17,8 @@ from ragfilter.report import short_title
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
-from ragfilter.ui.look import html, numbers, prose
+from ragfilter.text import numbers
+from ragfilter.ui.look import html, prose
 from ragfilter.ui.panels import apart, preference
 from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side
@@ -287,8 +288,8 @@ def _cost(answer: Answer) -> None:
     parts = [f"{'cached, ' if answer.cached else ''}took {numbers.ms(answer.ms)}"]
     usage = answer.usage
     if not answer.extractive and usage.prompt_tokens:
-        about = "about " if usage.estimated else ""
-        parts.append(f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}")
+        sent, back = usage.prompt_tokens, usage.completion_tokens
+        parts.append(numbers.exchanged(sent, back, estimated=usage.estimated))
     if answer.cost is not None:
         parts.append(f"cost {numbers.money(answer.cost, answer.currency)}")
     html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')

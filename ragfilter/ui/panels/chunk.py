@@ -13,7 +13,8 @@ from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, Result
 from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
-from ragfilter.ui.look import hint, html, numbers
+from ragfilter.text import numbers
+from ragfilter.ui.look import hint, html
 from ragfilter.ui.main import problems, table
 from ragfilter.ui.panels import labels, reference_graph, rule_editor, whatif
 from ragfilter.ui.session import state

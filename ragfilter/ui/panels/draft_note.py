@@ -9,8 +9,9 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.draft import Draft, messages
 from ragfilter.rules.templates import recognise
+from ragfilter.text import numbers
 from ragfilter.text.tokens import estimate
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import drafting
 from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Aside, Drafted
@@ -143,8 +144,8 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
     if draft is None or not draft.usage.prompt_tokens:
         return ""
     usage = draft.usage
-    about = "about " if usage.estimated else ""
-    parts = [f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}"]
+    sent, back = usage.prompt_tokens, usage.completion_tokens
+    parts = [numbers.exchanged(sent, back, estimated=usage.estimated)]
     prices = resources.prices
     if prices is not None:
         parts.append(f"cost {numbers.money(prices.of(usage), prices.currency)}")

@@ -18,7 +18,8 @@ from ragfilter.report import (
     waits_for_judge,
 )
 from ragfilter.report.forecast import Forecast, judge_prompt
-from ragfilter.ui.look import html, numbers, theme
+from ragfilter.text import numbers
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.main import grid, needs
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session.resources import Resources

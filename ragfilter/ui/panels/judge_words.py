@@ -9,7 +9,8 @@ from ragfilter.model import Judgement, Result
 from ragfilter.protocols import Usage
 from ragfilter.report import VerdictRow, judge_stats, waits_for_judge
 from ragfilter.report.forecast import Forecast
-from ragfilter.ui.look import numbers, theme
+from ragfilter.text import numbers
+from ragfilter.ui.look import theme
 from ragfilter.ui.session import models
 
 ABOUT = (

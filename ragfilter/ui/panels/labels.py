@@ -14,7 +14,8 @@ from ragfilter.errors import RagfilterError
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.report import Row
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
-from ragfilter.ui.look import html, numbers
+from ragfilter.text import numbers
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message, quiet
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state

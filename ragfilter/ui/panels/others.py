@@ -8,7 +8,8 @@ import streamlit as st
 from ragfilter.answer import prompts
 from ragfilter.model import Result, Rounds
 from ragfilter.report import trace_text
-from ragfilter.ui.look import choice, html, numbers
+from ragfilter.text import numbers
+from ragfilter.ui.look import choice, html
 from ragfilter.ui.session import answers
 
 

@@ -7,7 +7,8 @@ import streamlit as st
 from ragfilter.judge.references import DEPTHS
 from ragfilter.model import Chunk, Result
 from ragfilter.report import short_title, verdict_rows
-from ragfilter.ui.look import html, numbers, theme
+from ragfilter.text import numbers
+from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import references
 from ragfilter.ui.panels.references import Known, Node, Tree

@@ -102,7 +102,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
             "may find more."
         )
     if not found:
-        say.empty("No findings.", "The linter found nothing to question.")
+        say.empty("No findings.", "The linter found no problems.")
         return None
     counts = Counter(finding.kind for finding in found)
     kinds = st.multiselect(

@@ -15,7 +15,8 @@ import streamlit as st
 from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.report import short_title
 from ragfilter.rules.overview import WORDS, Listing, Row, brief
-from ragfilter.ui.look import numbers, say
+from ragfilter.text import numbers
+from ragfilter.ui.look import say
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, pages, signs
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk

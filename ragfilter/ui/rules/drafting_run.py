@@ -21,7 +21,7 @@ from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import drafts, total
 from ragfilter.rules.templates import Template
-from ragfilter.ui.look import numbers
+from ragfilter.text import numbers
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -140,7 +140,7 @@ def tokens(usage: Usage, prices: Prices | None) -> str:
     about, cost = "about " if usage.estimated else "", ""
     if prices is not None:
         cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
-    return f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
+    return f"{about}{numbers.exchanged(usage.prompt_tokens, usage.completion_tokens)}{cost}"
 
 
 def _seen(collection: str, ids: Sequence[str], user: User, resources: Resources) -> Iterator[Chunk]:

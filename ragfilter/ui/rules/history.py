@@ -176,7 +176,7 @@ def _doubt(work: Desk, edit_id: int) -> None:
         key="history-confirm",
         on_click=_go,
         args=(work, edit_id, found.again, found.rest, True),
-        help="Does it even though labelled questions would lose relevant chunks.",
+        help="Proceeds even though labelled questions would lose relevant chunks.",
     )
     with progress:
         effect.wait(work)

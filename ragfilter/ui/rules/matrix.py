@@ -17,8 +17,9 @@ from ragfilter.report import short_title
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, labelled, pages
 from ragfilter.ui.rules.desk import Desk
@@ -188,7 +189,7 @@ def _labels(work: Desk) -> None:
             "qrels.tsv",
             type=["tsv", "txt", "qrels"],
             key="labels-qrels",
-            help="query-id, corpus-id and score a line, as in BEIR or TREC.",
+            help="One query-id, corpus-id and score per line, as in BEIR or TREC.",
         )
         if st.form_submit_button("Use these labels", help="For this session."):
             st.session_state[MISTAKE] = _use(work, queries, qrels)

@@ -42,7 +42,7 @@ def _questions(work: Desk) -> None:
         key=TEXT,
         persist_state="session",
         height=140,
-        placeholder="One question a line, up to 10,000",
+        placeholder="One question per line, up to 10,000",
         help="Paste questions or a log. Only the rules are checked; nothing is searched.",
     )
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.engine.complete import unfailed
+from ragfilter.engine.complete import forget_failures
 from ragfilter.model import PendingKind, Pool
 from ragfilter.shelf import Shelf
 from ragfilter.ui.session import background
@@ -53,7 +53,7 @@ def forget() -> None:
 
 def before(pool: Pool, wish: Wish) -> Pool:
     """The pool to start from: with `again`, without its failures."""
-    return unfailed(pool, wish.kind) if wish.again else pool
+    return forget_failures(pool, wish.kind) if wish.again else pool
 
 
 def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Any]]) -> Pool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
-from ragfilter.ui.look import numbers
+from ragfilter.text import numbers
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 

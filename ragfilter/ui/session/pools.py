@@ -7,19 +7,15 @@ of settings lacks something, it stays a `Pending`, which the page offers as a bu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ragfilter.engine.complete import complete, joined, look_up, unfailed
+from ragfilter.engine import complete
+from ragfilter.engine.complete import Replay, forget_failures, join_pools, look_up
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import Pool, Result, User
+from ragfilter.model import PendingKind, Pool, Result, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked, Reach
-
-MAX_STEPS = 3
-Replay = Callable[[Pool, Settings, User], Result]
 
 
 def reach(settings: Settings, user: User) -> Reach:
@@ -52,7 +48,7 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
 
 def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
     """Cache a pool, joined with what models have added to it for other sessions."""
-    return resources.pools.put(asked, pool, joined)
+    return resources.pools.put(asked, pool, join_pools)
 
 
 def follow(
@@ -88,16 +84,11 @@ def settle(
     LLM's cached replies to the same prompt; the LLM is never called here. A failed reranking is
     tried again, because the user asked again. `replay` may cache its steps for the page, which
     replays next."""
-    pool = unfailed(pool, "rerank")
+    pool = forget_failures(pool, "rerank")
     backends = resources.backends(asked.collection)
-    result = replay(pool, settings, user)
-    for _ in range(MAX_STEPS if score else 0):
-        needs = [need for need in result.needs if need.kind == "rerank"]
-        if not needs:
-            break
-        pool = complete(pool, needs, settings, backends, user)
-        result = replay(pool, settings, user)
-    pool = look_up(pool, result.needs, settings, backends, user)
+    kinds: tuple[PendingKind, ...] = ("rerank",) if score else ()
+    result = complete.settle(pool, settings, backends, user, kinds=kinds, replay=replay)
+    pool = look_up(result.pool, result.needs, settings, backends, user)
     return keep(asked, pool, resources)
 
 

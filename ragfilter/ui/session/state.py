@@ -13,6 +13,7 @@ from typing import Any, cast
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from ragfilter.engine.replays import Replays
 from ragfilter.errors import SettingsError
 from ragfilter.model import User
 from ragfilter.rules.overview import WORDS
@@ -20,7 +21,6 @@ from ragfilter.settings.config import Config, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
-from ragfilter.ui.session.replays import Replays
 
 OPERATOR = "operator"
 MOST_STEPS = 200

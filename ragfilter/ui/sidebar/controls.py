@@ -193,7 +193,7 @@ def _card(
         drops = on and line is not None and line.n_out < line.n_in
         sign = html.sign(layer.mark, f"layer-{name}") if drops else ""
         # Reserve height for texts that change with a slider of the same card.
-        room = {"quality": "rf-two", "cutoff": "rf-two", "judge": "rf-five"}.get(name, "")
+        room = {2: "rf-two", 5: "rf-five"}.get(layer.line_height, "")
         also = f"<span>{html.text(aside)}</span>" if on and aside and name == "judge" else ""
         if said or also:
             html.draw(

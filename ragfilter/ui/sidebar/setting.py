@@ -10,7 +10,8 @@ from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.look import html, numbers
+from ragfilter.text import numbers
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 

@@ -16,9 +16,10 @@ from ragfilter.evaluate.told import in_sample, unlabelled
 from ragfilter.evaluate.tune import FEW, RECORD, recorded
 from ragfilter.layers.origin import read_tuned
 from ragfilter.settings.schema import Settings, field
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import chosen
-from ragfilter.ui.look import hint, numbers, say
+from ragfilter.ui.look import hint, say
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state

@@ -18,7 +18,8 @@ from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled, verdict
 from ragfilter.evaluate.tune import Means, Tuning, tune
-from ragfilter.ui.look import numbers, say
+from ragfilter.text import numbers
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import background, state, waiting
