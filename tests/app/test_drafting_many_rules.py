@@ -318,6 +318,16 @@ def test_a_category_is_written_tried_on_three_chunks_and_kept(
     page.press("category-save")
     kept = workspace / "templates" / "dragon.toml"
     assert kept.read_text(encoding="utf-8") == TEMPLATE
+    # Somebody else saves it meanwhile.
+    theirs = TEMPLATE.replace("version = 1", "version = 2")
+    kept.write_text(theirs, encoding="utf-8")
+    page.at.text_area(key="category-text").set_value(TEMPLATE.replace("version = 1", "version = 3"))
+    page.run().press("category-save")
+    assert "There is another template 'dragon' already." in told(page).replace("&#x27;", "'")
+    assert kept.read_text(encoding="utf-8") == theirs
+    page.press("category-replace")
+    assert "version = 3" in kept.read_text(encoding="utf-8")
+    assert "category-replace" not in page.buttons
     assert "dragon" in [template.category for template in bench().templates()]
     (table,) = [f.value for f in page.at.dataframe if "category" in f.value]
     assert next(iter(table["category"])) == "dragon"

@@ -27,7 +27,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from ragfilter import toml_files
-from ragfilter.errors import InputError, RuleError
+from ragfilter.errors import ConflictError, InputError, RuleError
 from ragfilter.files import write_text
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse
@@ -101,9 +101,10 @@ def with_folder(folder: Path) -> tuple[Template, ...]:
     return tuple(sorted(every, key=_is_general))
 
 
-def write(folder: Path, category: str, text: str) -> Path:
-    """Save `text` as a category's template in `folder`, which is created if necessary. Raises
-    InputError if the name or template is invalid, or the file cannot be written."""
+def write(folder: Path, category: str, text: str, *, expected: str | None) -> Path:
+    """Save `text` as a category's template in `folder`, which is created if necessary, in place of
+    the `expected` text, None for whatever is there. Raises InputError if the name or template is
+    invalid, or the file cannot be read or written, and ConflictError if it has another text."""
     if not _NAME.fullmatch(category):
         raise InputError(
             f"{category!r} is not a valid category name.",
@@ -111,6 +112,12 @@ def write(folder: Path, category: str, text: str) -> Path:
         )
     read(text, name=f"{category}{SUFFIX}")
     path = folder / f"{category}{SUFFIX}"
+    may_replace = expected is None or not path.exists()
+    if not may_replace and toml_files.read_text(path) not in (expected, text):
+        raise ConflictError(
+            f"There is another template {category!r} already.",
+            remedy="Open it to see it, use another name, or replace it.",
+        )
     write_text(path, text, remedy="Name a folder that can be written in RAGFILTER_RULE_TEMPLATES.")
     return path
 

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter import toml_files
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import ConflictError, InputError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules import templates
 from ragfilter.rules.draft import Draft
@@ -31,6 +31,9 @@ from ragfilter.ui.session.resources import open_resources
 CHOSEN, NAME, TEXT, TRIED = (
     "category-chosen", "category-name", "category-text", "category-tried",
 )  # fmt: skip
+OPENED, CLASH = "category-opened", "category-clash"
+"""The name and text of the template that was opened or saved last; the name of one that has another
+text by now."""
 NEW = "New category …"
 TRIES = 3
 LOOKED_AT = 2_000
@@ -152,6 +155,15 @@ def _editor(work: Desk, known: Sequence[Template], chunks: Sequence[Chunk]) -> N
             disabled=template is None,
             help="Keeps the template as a file.",
         )
+        if st.session_state.get(CLASH) == name:
+            st.button(
+                "Replace it",
+                key="category-replace",
+                on_click=_save,
+                args=(name or "", text, True),
+                disabled=template is None,
+                help="Saves this text over the other template.",
+            )
     outcome.draw()
     job: Drafting | None = st.session_state.get(TRIED)
     made = waiting.result(job, "category-trying", "Drafting")
@@ -192,15 +204,24 @@ def _open() -> None:
         outcome.put(str(error), good=False)
         return
     st.session_state[NAME], st.session_state[TEXT] = name, text
+    st.session_state[OPENED] = name, text
 
 
-def _save(name: str, text: str) -> None:
+def _save(name: str, text: str, replace: bool = False) -> None:
+    """Save the template, unless the file has a text that was not opened here."""
     _forget()
+    of, opened = st.session_state.get(OPENED, ("", ""))
+    expected = None if replace else opened if of == name else ""
     try:
-        path = templates.write(open_resources().bench.template_folder, name, text)
-    except InputError as error:
+        path = templates.write(
+            open_resources().bench.template_folder, name, text, expected=expected
+        )
+    except (InputError, ConflictError) as error:
+        if isinstance(error, ConflictError):
+            st.session_state[CLASH] = name
         outcome.put(f"Not saved: {error}", good=False)
     else:
+        st.session_state[OPENED] = name, text
         outcome.put(f"Saved as {path}.", good=True)
 
 
@@ -218,6 +239,7 @@ def _try(collection: str, ids: Sequence[str], template: Template) -> None:
 def _forget() -> None:
     outcome.forget()
     st.session_state.pop(TRIED, None)
+    st.session_state.pop(CLASH, None)
 
 
 def _tried(work: Desk, made: Sequence[Draft]) -> None:
