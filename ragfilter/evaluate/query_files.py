@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels, Qrels, known, read_qrels, read_queries
+from ragfilter.evaluate.beir import ID, TEXT, Labels, Qrels, known, read_qrels, read_queries
 from ragfilter.files import write_text
-from ragfilter.ingest.files import read_lines
+from ragfilter.ingest.csv_file import check_cells, rows
+from ragfilter.ingest.files import read_lines, read_text
 from ragfilter.text.query_id import query_id
 
 Form = Literal["beir", "trec"]
-TEXT = ("text", "query", "question")
 OTHER_FOLDER = "Name another folder."
-ID = ("_id", "id", "query_id", "query-id")
 
 
 def read(queries: Path, qrels: Path) -> Labels:
@@ -30,8 +28,8 @@ def read(queries: Path, qrels: Path) -> Labels:
 def read_questions(path: Path) -> dict[str, str]:
     """Query id → question, in file order. The format depends on the file's ending: .csv with a
     column text (or query, or question) and optionally one with ids, .txt with one question per
-    line, otherwise BEIR's JSONL. A question without an id gets one made from its text. Raises
-    InputError."""
+    line, otherwise BEIR's JSONL with fields of the same names. A question without an id gets one
+    made from its text. Raises InputError."""
     match path.suffix.lower():
         case ".csv":
             found = _from_csv(path)
@@ -74,28 +72,28 @@ def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[tuple[str, str, 
 
 
 def _from_csv(path: Path) -> dict[str, str]:
-    reader = csv.DictReader(read_lines(path))
-    names = {str(name).strip().lower(): name for name in reader.fieldnames or ()}
-    text = next((names[name] for name in TEXT if name in names), None)
-    own = next((names[name] for name in ID if name in names), None)
-    if text is None:
-        raise InputError(
-            f"{path} has no column with questions.",
-            remedy="Name the column text, query or question.",
-        )
     found: dict[str, str] = {}
-    for row in reader:
-        question = (row.get(text) or "").strip()
+    names: list[str] = []
+    text = ""
+    for line, cells in rows(read_text(path), str(path)):
+        place = f"{path}, line {line}"
+        if not names:
+            names = [name.strip().lower() for name in cells]
+            text = next((name for name in TEXT if name in names), "")
+            if not text:
+                raise InputError(
+                    f"{path} has no column with questions.",
+                    remedy="Name the column text, query or question.",
+                )
+            continue
+        check_cells(cells, names, place)
+        row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
+        question = row.get(text)
         if not question:
             continue
-        key = (row.get(own) or "").strip() if own else ""
-        key = key or query_id(question)
-        if key in found and found[key] != question:
-            raise InputError(
-                f"{path}, line {reader.line_num}: the id {key!r} appears twice.",
-                remedy="Remove one.",
-            )
-        found[key] = question
+        key = next((row[name] for name in ID if row.get(name)), query_id(question))
+        if found.setdefault(key, question) != question:
+            raise InputError(f"{place}: the id {key!r} appears twice.", remedy="Remove one.")
     return found
 
 
