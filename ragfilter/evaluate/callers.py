@@ -35,11 +35,14 @@ def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
     id to chunk id to grade; 1 or more is relevant.
 
     Queries without a label are left out and named. The unfiltered order goes as far as the hits of
-    a result. Raises InputError if no query has a label, nothing is labelled relevant, none of the
-    labelled chunks is among the hits, or the results were made with different settings or for
-    different users.
+    a result. Logs a warning if the settings may have been tuned on these labels. Raises InputError
+    if no query has a label, nothing is labelled relevant, none of the labelled chunks is among the
+    hits, or the results were made with different settings or for different users.
     """
     one = _one(results, qrels, least=1)
+    version = labels_version(_labels(results, qrels))
+    if said := told.in_sample(one.settings, version, one.pool.collection):
+        log.warning("%s", said)
     pools = {i: result.pool for i, result in results.items()}
     bare = tuple(i for i in results if i not in qrels)
     return score(pools, qrels, one.settings, one.user, unlabelled=bare)

@@ -125,7 +125,9 @@ def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
     """A warning if the cutoff was learned from, or the settings were tuned on, the very labels they
     are measured with, or labels of this collection that have changed since; empty otherwise."""
     found = seen_labels(settings)
-    if found is None or (found.labels != labels_version and found.collection != collection):
+    # Hits without a collection's name may be of any.
+    same = found is not None and collection and found.collection == collection
+    if found is None or not (found.labels == labels_version or same):
         return ""
     learned = isinstance(found, Calibration)
     what = "The cutoff was learned from" if learned else "The settings were tuned on"
