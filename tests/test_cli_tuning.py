@@ -313,6 +313,17 @@ def test_query_keeps_what_the_tuned_settings_keep(
     assert kept == [hit.id for hit in result.kept]
 
 
+def test_figures_on_labels_that_tuning_saw_say_so_in_json(
+    tuned: tuple[Any, Path], args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["eval"], ["sweep"], ["gate", "--min", "f1=0"], ["compare"]):
+        assert main([*command, *args, "--config", str(tuned[1]), "--json"]) == 0
+        (note, *_) = json.loads(capsys.readouterr().out)["notes"]
+        assert "these same labels, so the figures here say nothing about new questions" in note
+        assert main([*command, *args, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
 def test_tune_for_people_warns_of_few_labels(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

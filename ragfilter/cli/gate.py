@@ -102,7 +102,7 @@ def gate(
     with labelled.open("gate", place, user, settings) as (bench, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
         warn_few(labels)
-        warn_in_sample(settings, labels, place.collection)
+        learned = warn_in_sample(settings, labels, place.collection)
         collection = bench.collection(place.collection)
         about = baselines.About(
             place.collection,
@@ -160,7 +160,7 @@ def gate(
             "waiting": waiting,
             "unknown_labels": unknown,
             "with_llm": labelled.llm,
-            "notes": notes,
+            "notes": learned + notes,
         }
         parts.emit(parts.dumps(head | document(checks, drops, gone)))
     else:
