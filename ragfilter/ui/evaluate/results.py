@@ -280,10 +280,11 @@ def _plots(measured: Measured) -> None:
         )  # fmt: skip
         found = within(records, threshold)
         st.markdown(
-            f"Up to {numbers.distance(threshold)}: precision **{found['precision']:.3f}**, recall "
-            f"**{found['recall']:.3f}**, F1 **{found['f1']:.3f}** ({found['f1_most']:.3f} if all "
-            f"{found['unlabelled']:.1f} without a label were relevant), **{found['chunks']:.1f}** "
-            f"chunks of the first {DEEPEST}."
+            f"Up to {numbers.distance(threshold)}, on these same questions: precision "
+            f"**{found['precision']:.3f}**, recall **{found['recall']:.3f}**, F1 "
+            f"**{found['f1']:.3f}** ({found['f1_most']:.3f} if all {found['unlabelled']:.1f} "
+            f"without a label were relevant), **{found['chunks']:.1f}** chunks of the first "
+            f"{DEEPEST}."
         )
         if best is not None:
             say.aside(told.best_distance(best))
