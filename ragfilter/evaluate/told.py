@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from ragfilter.evaluate.tune import FEW
 from ragfilter.evaluate.variants import profiles_version
 from ragfilter.layers.calibration import Calibration, read
 from ragfilter.layers.cutoff import seen_labels
-from ragfilter.layers.strategies.calibrated import SHARES, labels_for
+from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
@@ -263,16 +262,15 @@ def notes(made: Tuning) -> list[str]:
 
 
 def _missing(made: Tuning) -> str:
-    """From which share on the recall dial has too few labels, and how many are missing at least:
-    each fold is measured with what the others have."""
+    """From which share on the recall dial has too few labels, and how many are missing at least."""
     share = next((each for each in SHARES if f"{each:g}" not in made.dial), None)
     if share is None:
         return ""
-    known = read(made.strategies["calibrated"].settings.cutoff.calibration).relevant
-    lacking = max(math.ceil(labels_for(share) * made.folds / (made.folds - 1)) - known, 1)
+    known = read(made.strategies["calibrated"].settings.cutoff.calibration)
+    missing = counted(lacking(share, known), "more relevant chunk")
     return (
-        f"For {share:.0%} and more, the recall dial needs labels of at least {lacking} more "
-        f"relevant chunks that reach the cutoff; it has {known}."
+        f"For {share:.0%} and more, the recall dial needs labels of at least {missing} that reach "
+        f"the cutoff; it has {known.relevant}."
     )
 
 

@@ -182,7 +182,7 @@ def tune(
     else:
         over = {name: gain(lessons.figures, other) for name, other in alone.items()}
         alone["calibrated"] = lessons.figures
-        chosen["calibrated"] = _with_dial(lessons.whole.settings, lessons.dial)
+        chosen["calibrated"] = _with_dial(lessons, len(np.unique(assigned)))
     before = {name: table[:, 0] for name, table in swept.items()}
     if not seen:
         # First, so that the settings do not change for candidates that are only as good.
@@ -253,15 +253,16 @@ def recorded(
     return settings.with_values({RECORD: made.to_json()})
 
 
-def _with_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
+def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
+    settings = lessons.whole.settings
     known = read(settings.cutoff.calibration)
-    shares = {share: round(kept, 3) for share, kept in dial.items()}
+    shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
     keeps = {share: least for share, least in known.keeps.items() if share in usable}
-    told = known.model_copy(update={"held_out": shares, "keeps": keeps})
+    told = known.model_copy(update={"held_out": shares, "keeps": keeps, "folds": folds})
     return settings.with_values({"cutoff.calibration": told.to_json()})
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragfilter.errors import InputError
+from ragfilter.engine.replay import replay
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import target, told
 from ragfilter.evaluate.crossval import Interval, assign_folds
 from ragfilter.evaluate.learn import Example, Provenance, calibrate, example, learn
@@ -93,6 +94,19 @@ def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
     assert made.dial["0.5"] <= made.dial["0.9"] <= 1
     told = read(made.strategies["calibrated"].settings.cutoff.calibration).held_out
     assert told == {share: round(kept, 3) for share, kept in made.dial.items()}
+
+
+def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
+    names = list(POOLS)[:10]
+    made = tune(
+        {i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, folds=2, rerank=False
+    )
+    note = next(note for note in told.notes(made) if "the recall dial needs" in note)
+    dial = {"cutoff.target": "recall", "cutoff.recall": 0.95}
+    with pytest.raises(SettingsError) as error:
+        replay(POOLS["q0"], made.strategies["calibrated"].settings.with_values(dial))
+    assert "at least 8 more relevant chunks" in note
+    assert "at least 8 more relevant chunks" in error.value.remedy
 
 
 def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:
