@@ -258,6 +258,11 @@ def notes(made: Tuning) -> list[str]:
             "Recall dial of calibrated, as shares of the relevant hits that reach the cutoff, "
             f"before the context budget, on held-out queries: {kept}."
         )
+    if made.budget is not None:
+        told.append(
+            f"With the target budget, calibrated has a recall of {made.budget.recall:.3f} with "
+            f"{made.budget.tokens:,.0f} tokens on held-out queries."
+        )
     return [note for note in told if note]
 
 

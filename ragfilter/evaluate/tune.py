@@ -89,10 +89,11 @@ class Tuning:
     `tuned` chooses among all candidates, and keeps the previous settings if it does no better on
     held-out queries; `strategies` are each tuned alone. `over_strategies` is the gain of
     `calibrated` over every other strategy. `dial` maps the share of relevant hits that the recall
-    dial aims to keep to the share it kept on held-out queries. `why_not` says why nothing was
-    learned. `seen`: the previous settings were chosen on labels, so their figures may be better
-    here than they would be elsewhere. `stands_in` says why the previous settings did not apply, so
-    that `before` is the strategy gap with all their other values.
+    dial aims to keep to the share it kept on held-out queries. `budget` is `calibrated` with the
+    target budget, None if nothing was learned. `why_not` says why nothing was learned. `seen`: the
+    previous settings were chosen on labels, so their figures may be better here than they would be
+    elsewhere. `stands_in` says why the previous settings did not apply, so that `before` is the
+    strategy gap with all their other values.
     """
 
     target: Target
@@ -107,6 +108,7 @@ class Tuning:
     strategies: Mapping[str, Tuned]
     over_strategies: Mapping[str, Gain]
     dial: Mapping[str, float]
+    budget: Means | None = None
     why_not: str = ""
     seen: bool = False
     stands_in: str = ""
@@ -212,6 +214,7 @@ def tune(
         strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},
         over_strategies=over,
         dial=lessons.dial if lessons else {},
+        budget=_means(lessons.budget, target) if lessons else None,
         why_not=why_not,
         seen=seen,
         stands_in=stands_in,

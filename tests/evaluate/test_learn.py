@@ -96,6 +96,17 @@ def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
     assert told == {share: round(kept, 3) for share, kept in made.dial.items()}
 
 
+def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> None:
+    small = PLAIN.with_values({"context.max_context_tokens": 50})
+    made = tune(POOLS, QRELS, small, rerank=False)
+    assert made.budget is not None
+    assert made.budget.tokens <= 50
+    # More than the likeliest few, for which F1 asks.
+    assert made.budget.recall >= made.strategies["calibrated"].means.recall
+    told_of = f"a recall of {made.budget.recall:.3f} with {made.budget.tokens:.0f} tokens"
+    assert any(told_of in note for note in told.notes(made))
+
+
 def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
     names = list(POOLS)[:10]
     made = tune(
