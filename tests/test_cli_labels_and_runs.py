@@ -86,6 +86,10 @@ def test_a_set_without_labels_is_exported(run: Any, place: Path, tmp_path: Path)
     assert (code, err) == (0, "")
     assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
     assert (tmp_path / "qrels.tsv").read_text("utf-8") == "query-id\tcorpus-id\tscore\n"
+    files = ["--queries", str(tmp_path / "queries.jsonl"), "--qrels", str(tmp_path / "qrels.tsv")]
+    code, out, _ = run("labels", "import", *files, "-c", "small", "--set-name", "again")
+    assert (code, "with 1 query, 0 labels" in out) == (0, True)
+    assert run("labels", "remove", "again", "-c", "small")[0] == 0
     run("labels", "history", "off", "-c", "small")
     run("labels", "history", "on", "-c", "small")
 

@@ -15,7 +15,6 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import Json, Place, Viewing, in_words
 from ragfilter.errors import InputError
-from ragfilter.evaluate import beir
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 
@@ -55,12 +54,10 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import questions as a query set. Labels are credited to a labeller named after the file."""
-    from ragfilter.evaluate.query_files import as_labels, read_questions
+    from ragfilter.evaluate.query_files import read_import
 
     collection = place.collection
-    asked = read_questions(queries)
-    given = {} if qrels is None else beir.known(asked, beir.read_qrels(qrels), queries, qrels)
-    rows = as_labels(asked, given)
+    asked, rows = read_import(queries, qrels)
     with place.open("labels") as bench:
         store = bench.collection(collection)
         there, incomplete = store.entries(), store.incomplete

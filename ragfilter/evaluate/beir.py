@@ -24,6 +24,9 @@ TEXT = ("text", "query", "question")
 ID = ("_id", "id", "query_id", "query-id")
 """The names of the fields, or columns, with a query's text and id; the first one counts."""
 
+HIGHEST = 2**31 - 1
+"""The highest label, which every database can hold."""
+
 Tell = Callable[[str], object]
 Queries = Mapping[str, str]
 Qrels = Mapping[str, Mapping[str, int]]
@@ -109,11 +112,12 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             )
         query_id, chunk_id, score = cells
         label = _whole(score)
-        if label is None:
-            if number == 1:
-                continue
+        if number == 1 and not _is_number(score):
+            continue
+        if label is None or label > HIGHEST:
+            wrong = "not a whole number" if label is None else "too high"
             raise InputError(
-                f"{where}: the score {score!r} is not a whole number.",
+                f"{where}: the score {score[:80]!r} is {wrong}.",
                 remedy="Use 0 for not relevant, 1 or more for relevant.",
             )
         label = max(label, 0)
@@ -173,3 +177,11 @@ def _whole(text: str) -> int | None:
         return int(text)
     except ValueError:
         return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

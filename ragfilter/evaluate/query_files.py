@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import ID, TEXT, Labels, Qrels, known, read_qrels, read_queries
+from ragfilter.evaluate.beir import ID, TEXT, Labels, Qrels, Tell, known, read_qrels, read_queries
 from ragfilter.files import write_text
 from ragfilter.ingest.csv_file import check_cells, rows
 from ragfilter.ingest.files import read_lines, read_text
 from ragfilter.text.query_id import query_id
 
+log = logging.getLogger(__name__)
+
+Row = tuple[str, str, int]
+"""A label: question, chunk id and grade."""
 Form = Literal["beir", "trec"]
 OTHER_FOLDER = "Name another folder."
 
@@ -23,6 +28,18 @@ def read(queries: Path, qrels: Path) -> Labels:
     out, with a warning. Raises InputError naming file and line, also if no question has a label."""
     texts = read_questions(queries)
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
+
+
+def read_import(
+    queries: Path, qrels: Path | None, *, tell: Tell = log.warning
+) -> tuple[dict[str, str], list[Row]]:
+    """Questions in any of these forms, and their labels as of `as_labels`: none if there is no file
+    of them, or if it is empty. Notes go to `tell`. Raises InputError naming file and line."""
+    asked = read_questions(queries)
+    found = {} if qrels is None else read_qrels(qrels, tell=tell)
+    if qrels is None or not found:
+        return asked, []
+    return asked, as_labels(asked, known(asked, found, queries, qrels, tell=tell))
 
 
 def read_questions(path: Path) -> dict[str, str]:
@@ -60,7 +77,7 @@ def write(
     return tuple(written)
 
 
-def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[tuple[str, str, int]]:
+def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[Row]:
     """Question, chunk id and grade of every label of these queries. Two queries with the same text
     are one question, with the higher grade."""
     found: dict[tuple[str, str], int] = {}

@@ -14,9 +14,9 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.evaluate import beir, stored
+from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.query_files import as_labels, read_questions, write
+from ragfilter.evaluate.query_files import Row, read_import, write
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
@@ -274,17 +274,13 @@ def _import(
 
 def read_files(
     questions: UploadedFile, qrels: UploadedFile | None
-) -> tuple[dict[str, str], list[tuple[str, str, int]], list[str]]:
+) -> tuple[dict[str, str], list[Row], list[str]]:
     """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
     and line."""
     told: list[str] = []
     with uploads.as_files(questions, qrels) as paths:
-        found = read_questions(paths[0])
-        if qrels is None:
-            return found, [], []
-        given = beir.read_qrels(paths[1], tell=told.append)
-        known = beir.known(found, given, *paths, tell=told.append)
-        return found, as_labels(found, known), [uploads.by_name(each, paths) for each in told]
+        found, rows = read_import(paths[0], paths[1] if qrels else None, tell=told.append)
+        return found, rows, [uploads.by_name(each, paths) for each in told]
 
 
 def _saved(name: str | None) -> None:
