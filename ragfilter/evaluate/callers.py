@@ -13,6 +13,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import target, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
+from ragfilter.evaluate.labels import missing
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.query_files import read
@@ -86,12 +87,8 @@ def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
             remedy=f"Label at least {least}, and use the same query ids for results and labels.",
         )
     _labels(results, qrels).check_relevant()
-    ids = {chunk for i in results for chunk in qrels.get(i, ())}
-    if ids.isdisjoint(hit.id for result in labelled for hit in result.pool.hits):
-        raise InputError(
-            f"None of the labelled ids, such as {min(ids)!r}, is among the hits.",
-            remedy="Check that the labels belong to these results.",
-        )
+    ids = (chunk for i in results for chunk in qrels.get(i, ()))
+    missing(ids, {hit.id for result in labelled for hit in result.pool.hits})
     first = labelled[0]
     if any((r.settings, r.user) != (first.settings, first.user) for r in results.values()):
         raise InputError(

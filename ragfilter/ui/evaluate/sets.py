@@ -198,7 +198,7 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
     questions = lines(st.session_state[f"set-text-{turn}"])
     try:
         if title != name:
-            _check_new(title, asked, "Choose another name, or remove that set.")
+            _check_new(title, asked)
         made = with_ids(questions, before)
         asked.book.put_set(asked.collection, title, made, before=before if title == name else {})
         if name is not None and title != name:
@@ -216,10 +216,12 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
 
 
-def _check_new(title: str, asked: Chosen, remedy: str) -> None:
+def _check_new(title: str, asked: Chosen) -> None:
     """Raise InputError if a set of this name exists."""
     if title in stored.sets(asked.book, asked.collection):
-        raise InputError(f"There is already a set {title!r}.", remedy=remedy)
+        raise InputError(
+            f"There is already a set {title!r}.", remedy="Choose another name, or remove that set."
+        )
 
 
 def _add_asked(asked: Chosen, key: str) -> None:
@@ -245,26 +247,19 @@ def _remove(asked: Chosen) -> None:
 def _import(
     asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
 ) -> None:
-    collection = asked.collection
     try:
         found, rows, told = read_files(questions, qrels)
         there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
-        if rows and not any(chunk in there for _, chunk, _ in rows):
-            raise InputError(
-                f"None of the labelled ids, such as {rows[0][1]!r}, is in the collection "
-                f"{collection!r}.",
-                remedy="Check that the labels belong to this collection.",
-            )
         title = Path(questions.name).stem
-        _check_new(title, asked, "Rename the file, or remove the set.")
-        asked.book.put_set(collection, title, found)
-        if qrels is not None:
-            asked.book.add(collection, rows, who=qrels.name, source="llm" if by_llm else "human")
+        missing = stored.import_set(
+            asked.book, asked.collection, title, found, rows, there,
+            who=qrels.name if qrels else "", source="llm" if by_llm else "human",
+            otherwise="Rename the file, or remove the set.",
+        )  # fmt: skip
     except RagfilterError as error:
         state.notice(str(error))
         return
-    missing = len({chunk for _, chunk, _ in rows if chunk not in there})
-    lost = f" {counted(missing, 'labelled id')} not in the collection." if missing else ""
+    lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
     for each in told:
         state.notice(f"{each}.")
