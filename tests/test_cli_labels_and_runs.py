@@ -449,3 +449,12 @@ def test_a_run_tells_what_changed_since_and_between(
         pair = str(before["run"]), str(after["run"])
         assert said in run("runs", "compare", *pair)[1]
         assert said in run("report", "compare", *pair)[1]
+    pair = number, str(third["run"])
+    for said, lines in (
+        ("Questions or labels have changed since then", run("report", "run", number)[1]),
+        ("The collection has changed since then", run("report", "run", number)[1]),
+        ("A: questions or labels have changed since then", run("report", "compare", *pair)[1]),
+        ("A: questions or labels have changed since then", run("runs", "compare", *pair)[1]),
+    ):
+        assert said in lines
+    assert "B: " not in run("runs", "compare", *pair)[1]

@@ -161,9 +161,14 @@ def profiles_since(plan: Plan) -> str:
     )
 
 
-def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]) -> list[str]:
-    """Caveats about comparing two runs, A and B. `settings` are those of the compared row of
-    each."""
+def between(
+    runs: Sequence[Run],
+    made: Duel,
+    settings: tuple[Settings, Settings],
+    since: Sequence[Sequence[str]],
+) -> list[str]:
+    """Caveats about comparing two runs, A and B. `settings` are those of the compared row of each,
+    and `since` is what `runs.changed_since` says of each."""
     a, b = (run.plan for run in runs)
     notes, learned = [], seen(runs, settings)
     if a.collection != b.collection:
@@ -187,6 +192,7 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
         if not run.complete:
             done = f"{run.done} of {counted(run.plan.queries, 'question')}"
             notes.append(f"{letter} is measured for {done} only.")
+        notes += [f"{letter}: {note[0].lower()}{note[1:]}" for note in since[side]]
         if learned[side]:
             notes.append(f"{letter}: {learned[side]}")
         names = ("chunks", "unlabelled", "f1", "f1_most")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -76,7 +75,9 @@ def draw(measured: Measured, resources: Resources) -> None:
         ):
             opening.compare(measured.run)
         reports.button(
-            partial(of_run, measured.run, measured.records, resources.prices),
+            lambda: of_run(
+                measured.run, measured.records, resources.prices, since=_since(measured, resources)
+            ),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
         )
@@ -117,9 +118,7 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
             "if settings, labels and collection are still the same."
         )
-    bench = resources.bench
-    collection = bench.collection(run.plan.collection)
-    notes += changed_since(run.plan, collection.version, collection.entries(), bench.labels)
+    notes += [told.profiles_since(run.plan), *_since(measured, resources)]
     if len(measured.records) == 1 and run.complete:
         notes.append(
             "Only one question is measured: nothing can be held out, so there is no best fixed k "
@@ -132,6 +131,12 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
         figures = (row.means[name].mean for name in ("chunks", "unlabelled", "f1", "f1_most"))
         notes.append(told.unlabelled(*figures))
     return [note for note in notes if note]
+
+
+def _since(measured: Measured, resources: Resources) -> list[str]:
+    """What has changed since the run was planned, besides the profiles."""
+    bench = resources.bench
+    return changed_since(measured.run.plan, bench.collection, bench.labels)
 
 
 def _rows(measured: Measured, prices: Prices | None) -> None:
