@@ -20,7 +20,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
-from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
+from ragfilter.evaluate.crossval import Choice, Interval, Table, bootstrap, folds_of, pick
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
 from ragfilter.evaluate.learning import Lessons, learn_by_fold
 from ragfilter.evaluate.sweep import FIGURES, check_reranked, nothing, prefixes, sweep
@@ -146,7 +146,8 @@ def tune(
     """
     check_reranked(pools.values())
     n = len(pools)
-    assigned = assign_folds(n, folds)
+    texts = [pool.query for pool in pools.values()]
+    assigned = folds_of(texts, folds)
     seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
     named = candidates(settings, pools.values(), rerank=rerank)
@@ -190,8 +191,8 @@ def tune(
         # First, so that the settings do not change for candidates that are only as good.
         groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}
         alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
-    after = _held_out(groups, lessons, alone, assigned, target)
-    name = _best(groups, lessons.whole if lessons else None, target)
+    after = _held_out(groups, lessons, alone, texts, assigned, target)
+    name = _best(groups, lessons.whole if lessons else None, texts, target)
     if BEFORE in alone and not target.choose(
         {f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}
     ):
@@ -273,6 +274,7 @@ def _held_out(
     groups: Mapping[str, Tables],
     lessons: Lessons | None,
     alone: Mapping[str, Rows],
+    texts: Sequence[str],
     folds: Choice,
     target: Target,
 ) -> Rows:
@@ -282,23 +284,26 @@ def _held_out(
     for fold in np.unique(folds):
         out = folds == fold
         rest = {name: {f: t[~out] for f, t in tables.items()} for name, tables in groups.items()}
-        best = _best(rest, lessons.by_fold[int(fold)] if lessons else None, target)
+        seen = [texts[place] for place in map(int, np.flatnonzero(~out))]
+        best = _best(rest, lessons.by_fold[int(fold)] if lessons else None, seen, target)
         for figure, values in made.items():
             values[out] = alone[best][figure][out]
     return made
 
 
-def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> str:
+def _best(
+    groups: Mapping[str, Tables], learned: Learned | None, texts: Sequence[str], target: Target
+) -> str:
     """The strategy among these that serves the target best on held-out queries.
 
     Each is judged by its held-out figures: the best of a hundred candidates looks better than it
     is, while what was learned is not chosen from a hundred.
     """
-    n = len(next(iter(groups.values()))["f1"])
+    n = len(texts)
     honest: dict[str, Rows] = {
         name: _pick(
             tables,
-            target.held_out(tables, assign_folds(n, INNER)) if n > 1 else np.zeros(1, np.intp),
+            target.held_out(tables, folds_of(texts, INNER)) if n > 1 else np.zeros(1, np.intp),
         )
         for name, tables in groups.items()
     }
