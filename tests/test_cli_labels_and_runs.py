@@ -268,6 +268,12 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
              "--set", "cutoff.min_results=1"]  # fmt: skip
     second = json.loads(run("runs", "new", *common, *other, "--json")[1])
     assert second["settings"]["cutoff.strategy"] == "fixed"
+    most = max(second["per_query"], key=lambda each: each["lost"])
+    shown = run("runs", "show", str(second["run"]))[1]
+    below = shown.partition("Queries that lose most relevant chunks")[2]
+    line = rf"^{most['id']} +{most['lost']} +{most['relevant']}$"
+    assert most["lost"] > 0
+    assert re.search(line, below, re.MULTILINE)
     listed = json.loads(run("runs", "list", "-c", "small", "--json")[1])
     assert [each["run"] for each in listed][:2] == [second["run"], first["run"]]
     numbers = str(first["run"]), str(second["run"])

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
 
 QUERY_WIDTH = 60
+LOST = 10
 SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
 
 runs = make_group(
@@ -270,6 +271,12 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
             (g.layer, g.group, told.gain_short(g.f1), told.gain_short(g.recall),
              told.gain_short(g.tokens, 0)) for g in gains])  # fmt: skip
         text += f"{ABOUT_LAYERS}\n"
+    lost = sorted((each for each in records if each.lost), key=lambda each: -each.lost)
+    if lost:
+        text += "\nQueries that lose most relevant chunks of those found\n"
+        text += columns(("", "lost", "relevant"), [
+            (query_name(each.id, each.query, QUERY_WIDTH), str(each.lost), str(each.relevant))
+            for each in lost[:LOST]])  # fmt: skip
     return document, text
 
 
