@@ -63,6 +63,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     page.press("map-best")
     assert any("questions change" in text for text in page.html)
     assert page.at.button(key="map-best").disabled
+    assert sum("have no label" in text for text in page.html) == 1
     assert any("tuned on these same labels" in text for text in page.html)
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
