@@ -113,7 +113,7 @@ class ChatError(RagfilterError):
 
 
 class ConflictError(RagfilterError):
-    """The chunk was changed by somebody else since it was read."""
+    """What is replaced was changed by somebody else since it was read."""
 
 
 class DependencyError(RagfilterError, ImportError):

@@ -86,6 +86,10 @@ def test_a_set_without_labels_is_exported(run: Any, place: Path, tmp_path: Path)
     assert (code, err) == (0, "")
     assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
     assert (tmp_path / "qrels.tsv").read_text("utf-8") == "query-id\tcorpus-id\tscore\n"
+    files = ["--queries", str(tmp_path / "queries.jsonl"), "--qrels", str(tmp_path / "qrels.tsv")]
+    code, out, _ = run("labels", "import", *files, "-c", "small", "--set-name", "again")
+    assert (code, "with 1 query, 0 labels" in out) == (0, True)
+    assert run("labels", "remove", "again", "-c", "small")[0] == 0
     run("labels", "history", "off", "-c", "small")
     run("labels", "history", "on", "-c", "small")
 
@@ -264,6 +268,12 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
              "--set", "cutoff.min_results=1"]  # fmt: skip
     second = json.loads(run("runs", "new", *common, *other, "--json")[1])
     assert second["settings"]["cutoff.strategy"] == "fixed"
+    most = max(second["per_query"], key=lambda each: each["lost"])
+    shown = run("runs", "show", str(second["run"]))[1]
+    below = shown.partition("Queries that lose most relevant chunks")[2]
+    line = rf"^{most['id']} +{most['lost']} +{most['relevant']}$"
+    assert most["lost"] > 0
+    assert re.search(line, below, re.MULTILINE)
     listed = json.loads(run("runs", "list", "-c", "small", "--json")[1])
     assert [each["run"] for each in listed][:2] == [second["run"], first["run"]]
     numbers = str(first["run"]), str(second["run"])
@@ -445,3 +455,12 @@ def test_a_run_tells_what_changed_since_and_between(
         pair = str(before["run"]), str(after["run"])
         assert said in run("runs", "compare", *pair)[1]
         assert said in run("report", "compare", *pair)[1]
+    pair = number, str(third["run"])
+    for said, lines in (
+        ("Questions or labels have changed since then", run("report", "run", number)[1]),
+        ("The collection has changed since then", run("report", "run", number)[1]),
+        ("A: questions or labels have changed since then", run("report", "compare", *pair)[1]),
+        ("A: questions or labels have changed since then", run("runs", "compare", *pair)[1]),
+    ):
+        assert said in lines
+    assert "B: " not in run("runs", "compare", *pair)[1]

@@ -313,6 +313,17 @@ def test_query_keeps_what_the_tuned_settings_keep(
     assert kept == [hit.id for hit in result.kept]
 
 
+def test_figures_on_labels_that_tuning_saw_say_so_in_json(
+    tuned: tuple[Any, Path], args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["eval"], ["sweep"], ["gate", "--min", "f1=0"], ["compare"]):
+        assert main([*command, *args, "--config", str(tuned[1]), "--json"]) == 0
+        (note, *_) = json.loads(capsys.readouterr().out)["notes"]
+        assert "these same labels, so the figures here say nothing about new questions" in note
+        assert main([*command, *args, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
 def test_tune_for_people_warns_of_few_labels(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -402,7 +413,7 @@ def test_a_gate_holds_the_filter_to_its_baseline(
     assert "BROKEN  mean recall" in out
     assert "queries lost 0.5 or more at once" in out
     suite = ElementTree.parse(junit).getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
     capsys.readouterr()
     # A limit of one figure leaves those of the others as they are.
     assert main(["gate", *args, *worse, *files, "--max-drop", "recall=0.9", "--json"]) == 1
@@ -441,6 +452,32 @@ def test_a_stale_baseline_is_told(
     file.write_text(json.dumps(tree), "utf-8")
     assert main(["gate", *args, "--baseline", str(file)]) == 0
     assert "the baseline lacks them: 1 of 16 queries, such as 'cat-q1'" in capsys.readouterr().err
+
+
+def test_a_gate_fails_if_labelled_chunks_disappear(
+    place: Path, args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, junit, other = tmp_path / "baseline.json", tmp_path / "gate.xml", str(tmp_path / "ws")
+    assert main(["gate", *args, "--baseline", str(file), "--update-baseline"]) == 0
+    left = [
+        line
+        for line in (place / "chunks.jsonl").read_text("utf-8").splitlines()
+        if '"moon-0"' not in line and '"cat-0"' not in line
+    ]
+    (tmp_path / "left.jsonl").write_text("\n".join(left), "utf-8")
+    assert main(["index", str(tmp_path / "left.jsonl"), "-c", "small", "--data-dir", other]) == 0
+    capsys.readouterr()
+    gate = ["gate", *args[:-1], other, "--baseline", str(file), "--junit", str(junit)]
+    assert main(gate) == 1
+    out = capsys.readouterr().out
+    assert "BROKEN  4 queries of the baseline not measured, 4 labelled chunks of others gone" in out
+    assert "not measured  moon-q0" in out
+    assert "1 label fewer  cat-q0" in out
+    assert ElementTree.parse(junit).getroot().get("failures") == "1"
+    assert main([*gate, "--json"]) == 1
+    gone = json.loads(capsys.readouterr().out)["gone"]
+    assert gone["queries"] == ["moon-q0", "moon-q1", "moon-q2", "moon-q3"]
+    assert gone["labels"][0] == {"id": "cat-q0", "fewer": 1}
 
 
 def test_a_baseline_is_of_the_same_collection_wherever_the_same_file_is_indexed(

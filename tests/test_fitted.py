@@ -158,6 +158,9 @@ LIMITED: dict[str, object] = {
     "quality.score_threshold": 0.4,
     "cutoff.tuned_on": FILTERED,
 }
+MOVED: dict[str, object] = {
+    "cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3, "cutoff.max_results": 12,
+}  # fmt: skip
 LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
 
 
@@ -172,8 +175,10 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         ({}, "v2", "mine", ""),
         # one figure was moved, the others are still those that the labels chose
         ({"cutoff.gap_threshold": 0.13}, "v1", "demo", SEEN),
-        ({"cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3, "cutoff.max_results": 12},
-         "v1", "demo", ""),
+        # all were moved, but the labels chose the strategy
+        (MOVED, "v1", "demo", SEEN),
+        (MOVED | {"quality.enabled": True, "quality.mode": "always"}, "v1", "demo", ""),
+        (SHARED | {"cutoff.max_results": 12}, "v1", "demo", SEEN),
         # otsu has a k, too, but reads none of the others
         ({"cutoff.strategy": "otsu"}, "v1", "demo", SEEN),
         ({"cutoff.strategy": "otsu", "cutoff.max_results": 12}, "v1", "demo", ""),
@@ -187,7 +192,10 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         (LEARNED_HERE, "v2", "mine", ""),
         # written by hand, with an unknown measure
         (
-            {"cutoff.tuned_on": TUNED.model_copy(update={"values": {"beauty": 1}}).to_json()},
+            {
+                "cutoff.strategy": "otsu",
+                "cutoff.tuned_on": TUNED.model_copy(update={"values": {"beauty": 1}}).to_json(),
+            },
             "v1",
             "demo",
             "",

@@ -23,7 +23,7 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
     with labelled.open("eval", place, user, settings) as (_, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
         warn_few(labels)
-        warn_in_sample(settings, labels, place.collection)
+        notes = warn_in_sample(settings, labels, place.collection)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),
@@ -31,6 +31,7 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
         head = place.head(backends.incomplete)
     if as_json:
         head |= {"unknown_labels": unknown, "profile": loaded.profile, "with_llm": labelled.llm}
+        head |= {"notes": notes}
         parts.emit(parts.dumps(head | document(made)))
     else:
         used = f"profile {loaded.profile}{filtering.with_config}"

@@ -17,7 +17,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import baseline as baselines
 from ragfilter.evaluate import gate as gating
 from ragfilter.evaluate import told
-from ragfilter.evaluate.baseline import DROPPING, Drop
+from ragfilter.evaluate.baseline import DROPPING, Drop, Gone
 from ragfilter.evaluate.gate import Check
 from ragfilter.evaluate.junit import Case
 from ragfilter.evaluate.junit import junit as as_junit
@@ -83,7 +83,8 @@ def gate(
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Exits with 1 if any does.
+    Also fails if queries or labelled chunks of the baseline are gone, unless --only or --except
+    chooses among the queries. Exits with 1 if any check fails.
     """
     loaded = filtering.load()
     settings, user = loaded.settings, filtering.user
@@ -101,7 +102,7 @@ def gate(
     with labelled.open("gate", place, user, settings) as (bench, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
         warn_few(labels)
-        warn_in_sample(settings, labels, place.collection)
+        learned = warn_in_sample(settings, labels, place.collection)
         collection = bench.collection(place.collection)
         about = baselines.About(
             place.collection,
@@ -117,17 +118,20 @@ def gate(
         incomplete = backends.incomplete
     checks = gating.check(made, limits)
     drops: Sequence[Drop] = ()
+    gone: Gone | None = None
     notes: list[str] = []
     if before is not None:
         notes = [
             f"the baseline is of {words}; renew it with --update-baseline"
             for words in baselines.stale(before, about)
         ]
-        missing = sorted(before.queries.keys() - {row.id for row in made.rows})
-        if missing:
+        found = baselines.check_gone(before, made.rows)
+        if not (labelled.only or labelled.leave_out):
+            gone = found
+        elif found.queries:
             notes.append(
-                f"{len(missing)} of {len(before.queries)} queries in the baseline were not "
-                f"measured, such as {missing[0]!r}"
+                f"{len(found.queries)} of {len(before.queries)} queries in the baseline were not "
+                f"measured, such as {found.queries[0]!r}"
             )
         new = [row.id for row in made.rows if row.id not in before.queries]
         if new:
@@ -138,8 +142,8 @@ def gate(
         for note in notes:
             log.warning("%s", note)
         drops = baselines.check_drops(before, made.rows, allowed)
-    every: tuple[Check | Drop, ...] = (*checks, *drops)
-    names = {row.id: query_name(row.id, row.query, QUERY_WIDTH) for row in made.rows}
+    every: tuple[Check | Drop | Gone, ...] = (*checks, *drops, *([] if gone is None else [gone]))
+    names = {i: query_name(i, text, QUERY_WIDTH) for i, text in labels.queries.items()}
     if junit is not None:
         cases = [_case(one, names) for one in every]
         suite = as_junit(f"ragfilter gate {place.collection}", cases)
@@ -156,9 +160,9 @@ def gate(
             "waiting": waiting,
             "unknown_labels": unknown,
             "with_llm": labelled.llm,
-            "notes": notes,
+            "notes": learned + notes,
         }
-        parts.emit(parts.dumps(head | document(checks, drops)))
+        parts.emit(parts.dumps(head | document(checks, drops, gone)))
     else:
         lines = [
             f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
@@ -189,10 +193,17 @@ def _read_drop(given: str) -> tuple[str, float]:
     return limit.figure, limit.value
 
 
-def document(checks: Sequence[Check], drops: Sequence[Drop]) -> dict[str, Any]:
+def document(checks: Sequence[Check], drops: Sequence[Drop], gone: Gone | None) -> dict[str, Any]:
     """The document of `gate --json`, without the collection."""
     return {
-        "passed": all(one.passed for one in checks) and all(one.passed for one in drops),
+        "passed": all(one.passed for one in checks)
+        and all(one.passed for one in drops)
+        and (gone is None or gone.passed),
+        "gone": gone
+        and {
+            "queries": list(gone.queries),
+            "labels": [{"id": i, "fewer": fewer} for i, fewer in gone.labels],
+        },
         "drops": [
             {
                 "figure": one.figure,
@@ -220,18 +231,23 @@ def document(checks: Sequence[Check], drops: Sequence[Drop]) -> dict[str, Any]:
     }
 
 
-def _case(one: Check | Drop, names: Mapping[str, str]) -> Case:
+def _case(one: Check | Drop | Gone, names: Mapping[str, str]) -> Case:
     why = "" if one.passed else "".join(f"{line}\n" for line in _lines(one, names))
     if isinstance(one, Drop):
         return Case(f"{one.figure} against the baseline", why)
+    if isinstance(one, Gone):
+        return Case("queries and labelled chunks of the baseline", why)
     at = "at least" if one.limit.least else "at most"
     return Case(f"{one.limit.figure} {at} {one.limit.value:g}", why)
 
 
-def _lines(one: Check | Drop, names: Mapping[str, str]) -> Iterator[str]:
+def _lines(one: Check | Drop | Gone, names: Mapping[str, str]) -> Iterator[str]:
     """A check in one line. Below a failed one, the queries (by `names`) that exceed the limit most
     or lost most."""
     state = "ok" if one.passed else "BROKEN"
+    if isinstance(one, Gone):
+        yield from _gone_lines(one, names)
+        return
     if isinstance(one, Drop):
         yield (
             f"{state:6s}  mean {one.figure} {one.now:.3f}, baseline {one.before:.3f}: "
@@ -249,3 +265,19 @@ def _lines(one: Check | Drop, names: Mapping[str, str]) -> Iterator[str]:
             yield f"        {figure}  {names[query_id]}"
         if len(one.worst) > SHOWN:
             yield f"        … and {len(one.worst) - SHOWN} more; --json lists them"
+
+
+def _gone_lines(gone: Gone, names: Mapping[str, str]) -> Iterator[str]:
+    if gone.passed:
+        yield "ok      all queries and labelled chunks of the baseline are there"
+        return
+    yield (
+        f"BROKEN  {counted(len(gone.queries), 'query')} of the baseline not measured, "
+        f"{counted(sum(fewer for _, fewer in gone.labels), 'labelled chunk')} of others gone; if "
+        "that is intended, renew it with --update-baseline"
+    )
+    lost = [f"not measured  {names.get(i, i)}" for i in gone.queries]
+    lost += [f"{counted(fewer, 'label')} fewer  {names[i]}" for i, fewer in gone.labels]
+    yield from (f"        {line}" for line in lost[:SHOWN])
+    if len(lost) > SHOWN:
+        yield f"        … and {len(lost) - SHOWN} more; --json lists them"

@@ -224,11 +224,16 @@ def warn_few(labels: Labels) -> None:
         log.warning("%s", said)
 
 
-def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> None:
-    """Warn if the settings (of a `side`) may have seen these labels of a collection."""
+def warn_in_sample(
+    settings: Settings, labels: Labels, collection: str, side: str = ""
+) -> list[str]:
+    """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
+    warning, if any, as notes of a document."""
     said = told.in_sample(settings, labels_version(labels), collection)
-    if said:
-        log.warning("%s", f"{side}: {said}" if side else said)
+    notes = [f"{side}: {said}" if side else said] if said else []
+    for note in notes:
+        log.warning("%s", note)
+    return notes
 
 
 def query_name(query_id: str, text: str, width: int) -> str:

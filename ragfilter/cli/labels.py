@@ -14,13 +14,10 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import Json, Place, Viewing, in_words
-from ragfilter.errors import InputError
-from ragfilter.evaluate import beir
-from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.stores.labels import Label, Origin
+    from ragfilter.stores.labels import Label
 
 labels = make_group(
     "labels", "Import, export, list and propose the labels of a collection; rename and remove sets."
@@ -55,35 +52,21 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import questions as a query set. Labels are credited to a labeller named after the file."""
-    from ragfilter.evaluate.query_files import as_labels, read_questions
+    from ragfilter.evaluate import stored
+    from ragfilter.evaluate.query_files import read_import
 
     collection = place.collection
-    asked = read_questions(queries)
-    given = {} if qrels is None else beir.known(asked, beir.read_qrels(qrels), queries, qrels)
-    rows = as_labels(asked, given)
+    asked, rows = read_import(queries, qrels)
     with place.open("labels") as bench:
         store = bench.collection(collection)
-        there, incomplete = store.entries(), store.incomplete
-        unknown = sorted({chunk for _, chunk, _ in rows if chunk not in there})
-        if rows and len(unknown) == len({chunk for _, chunk, _ in rows}):
-            raise InputError(
-                f"None of the labelled ids, such as {unknown[0]!r}, is in the collection "
-                f"{collection!r}.",
-                remedy=incomplete or "Check that the labels belong to this collection.",
-            )
+        incomplete, set_name = store.incomplete, name or queries.stem
+        unknown = stored.import_set(
+            bench.labels, collection, set_name, asked, rows, store.entries(),
+            who=qrels.name if qrels else "", source="llm" if by_llm else "human", replace=replace,
+            otherwise="Choose another --set-name, or replace it with --replace.",
+            incomplete=incomplete,
+        )  # fmt: skip
         parts.tell(incomplete)
-        set_name = name or queries.stem
-        there_now = bench.labels.queries(collection, set_name)
-        as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
-        if there_now and there_now != as_stored and not replace:
-            raise InputError(
-                f"The query set {set_name!r} exists and has other questions.",
-                remedy="Choose another --set-name, or replace it with --replace.",
-            )
-        bench.labels.put_set(collection, set_name, asked)
-        if qrels is not None:
-            source: Origin = "llm" if by_llm else "human"
-            bench.labels.add(collection, rows, who=qrels.name, source=source)
     made = place.head(incomplete) | {
         "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip

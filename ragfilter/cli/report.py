@@ -96,30 +96,32 @@ def query(
 @command(report, "run")
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
-    from ragfilter.evaluate.runs import records_of
+    from ragfilter.evaluate.runs import changed_since, records_of
     from ragfilter.publish import measured
 
     with parts.open_for(data_dir, "report") as bench:
         found = bench.runs.get(number)
         records = records_of(found, bench.runs)
+        since = changed_since(found.plan, bench.collection, bench.labels)
     if not records:
         raise InputError(
             f"Run {number} has no measured query yet.",
             remedy="Continue it with the same `ragfilter runs new` command.",
         )
-    _write(measured.of_run(found, records, bench.prices), out)
+    _write(measured.of_run(found, records, bench.prices, since=since), out)
 
 
 @command(report)
 def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
     from ragfilter.evaluate.matching import duel
-    from ragfilter.evaluate.runs import records_of, settings_of
+    from ragfilter.evaluate.runs import changed_since, records_of, settings_of
     from ragfilter.publish import measured
 
     with parts.open_for(data_dir, "report") as bench:
         runs = [bench.runs.get(number) for number in (run, other)]
         records = [records_of(each, bench.runs) for each in runs]
+        since = [changed_since(each.plan, bench.collection, bench.labels) for each in runs]
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
     if not made.paired.queries:
         raise InputError(
@@ -129,7 +131,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
     first, second = (
         Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
     )
-    _write(measured.of_duel(made, (first, second), runs, bench.prices), out)
+    _write(measured.of_duel(made, (first, second), runs, bench.prices, since=since), out)
 
 
 def _of_result(result: Result, backends: Backends) -> Origin:

@@ -33,7 +33,6 @@ from ragfilter.cli.options import (
 )
 from ragfilter.cli.sides import paired_text
 from ragfilter.cli.table import table as columns
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import paired, told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.records import QueryRecord
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
 
 QUERY_WIDTH = 60
+LOST = 10
 SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
 
 runs = make_group(
@@ -157,13 +157,14 @@ def remove(run: RunId, data_dir: DataDir = None) -> None:
 def compare(run: RunId, other: OtherId, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Compare the settings of two runs, query by query, with a paired permutation test."""
     from ragfilter.evaluate.matching import duel
-    from ragfilter.evaluate.runs import records_of, settings_of
+    from ragfilter.evaluate.runs import changed_since, records_of, settings_of
 
     with parts.open_for(data_dir, "runs") as bench:
         sides = [bench.runs.get(number) for number in (run, other)]
         records = [records_of(each, bench.runs) for each in sides]
+        since = [changed_since(each.plan, bench.collection, bench.labels) for each in sides]
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
-    notes = told.between(sides, made, (settings_of(sides[0]), settings_of(sides[1])))
+    notes = told.between(sides, made, (settings_of(sides[0]), settings_of(sides[1])), since)
     if as_json:
         heads = {
             letter: head(each) | {name: made.mean(name, side) for name in ("f1", "f1_most")}
@@ -230,12 +231,9 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
 
     records, named = records_of(run, bench.runs), variants_of(run)
     rows, gains = table(records, named), layer_gains(records, named)
-    try:
-        collection = bench.collection(run.plan.collection)
-        notes = changed_since(run.plan, collection.version, collection.entries(), bench.labels)
-    except RagfilterError as error:
-        # The measurements can be read without the collection.
-        notes = [f"Changes since then are unknown: {error}"]
+    profiles = told.profiles_since(run.plan)
+    notes = [profiles] if profiles else []
+    notes += changed_since(run.plan, bench.collection, bench.labels)
     fell_back = told.fell_back(sum(record.waiting for record in records))
     notes += filter(None, (told.left_out(records, named), fell_back))
     plan = run.plan
@@ -273,6 +271,12 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
             (g.layer, g.group, told.gain_short(g.f1), told.gain_short(g.recall),
              told.gain_short(g.tokens, 0)) for g in gains])  # fmt: skip
         text += f"{ABOUT_LAYERS}\n"
+    lost = sorted((each for each in records if each.lost), key=lambda each: -each.lost)
+    if lost:
+        text += "\nQueries that lose most relevant chunks of those found\n"
+        text += columns(("", "lost", "relevant"), [
+            (query_name(each.id, each.query, QUERY_WIDTH), str(each.lost), str(each.relevant))
+            for each in lost[:LOST]])  # fmt: skip
     return document, text
 
 

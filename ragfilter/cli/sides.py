@@ -59,10 +59,11 @@ def measure_sides(
         check(sides, bench.chat)
 
     with labelled.open(what, place, user, strictest, bare=not needs_labels, check=refuse) as opened:
+        notes: list[str] = []
         if opened.labels.qrels:
             warn_few(opened.labels)
             for side in sides:
-                warn_in_sample(side.settings, opened.labels, place.collection, side.name)
+                notes += warn_in_sample(side.settings, opened.labels, place.collection, side.name)
         labels = _first(opened.labels, limit)
         total = len(labels.queries) * len(sides)
         measured: list[Measured] = []
@@ -77,6 +78,7 @@ def measure_sides(
                     "complete": complete,
                     "unknown_labels": opened.unknown,
                     "with_llm": labelled.llm,
+                    "notes": notes,
                 }
                 parts.emit(parts.dumps(head | document(measured, sides)))
             else:

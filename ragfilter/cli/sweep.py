@@ -70,7 +70,7 @@ def sweep(
         raise InputError(f"--across and --up both name {up}.", remedy="Leave out --up.")
     with labelled.open("sweep", place, user, settings) as (_, backends, labels, _unknown):
         warn_few(labels)
-        warn_in_sample(settings, labels, place.collection)
+        notes = warn_in_sample(settings, labels, place.collection)
         pools = run.gather_all(
             labels.labelled, maps.gathering_for(settings, across, up), backends, user,
             progress=parts.progress("gathered"),
@@ -81,6 +81,7 @@ def sweep(
     )
     if as_json:
         head |= {"queries": len(pools), "measure": measure, "with_llm": labelled.llm}
+        head |= {"notes": notes}
         parts.emit(parts.dumps(head | document(made, settings, measure)))
     else:
         head_line = f"{place.collection}: {counted(len(pools), 'labelled query')}, "

@@ -141,6 +141,7 @@ def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[st
         "stands_in": made.stands_in,
         "calibrated_over": {name: _gain(gain) for name, gain in made.over_strategies.items()},
         "recall_dial": dict(made.dial),
+        "budget": made.budget and _figures(made.budget),
         "not_learned": made.why_not,
         "beats_fixed_k": made.beats_fixed_k,
         "strategies": [

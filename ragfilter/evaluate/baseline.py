@@ -2,8 +2,8 @@
 
 A broad drop is a drop of the mean that is larger than allowed and that a paired permutation test
 does not attribute to chance. A severe loss is a large loss of a single query, which a mean would
-hide. The file is small and byte-stable, so it
-can be kept in git.
+hide. Queries and labelled chunks that are gone fail, too: without them, the figures that are left
+can look fine. The file is small and byte-stable, so it can be kept in git.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ragfilter.evaluate.run import QueryRow
 
 DROPPING = SHARES
 """The figures that must not drop."""
+LABELS = "labels"
+"""How many labelled chunks of a query were found; early baselines lack it."""
 SIGNIFICANT = 0.05
 SEVERE = 0.5
 DIGITS = 6
@@ -44,7 +46,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The figures that every query reached, by query id."""
+    """The figures that every query reached, and its number of labels, by query id."""
 
     about: About
     queries: Mapping[str, Mapping[str, float]]
@@ -77,12 +79,41 @@ class Drop:
         return not self.broad and not self.severe
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Of the baseline's queries, those that were not measured, and for others how many labelled
+    chunks fewer they have now."""
+
+    queries: tuple[str, ...]
+    labels: tuple[tuple[str, int], ...]
+
+    @property
+    def passed(self) -> bool:
+        return not self.queries and not self.labels
+
+
 def of_rows(rows: Sequence[QueryRow], about: About) -> Baseline:
     """What these queries reach."""
     queries = {
-        row.id: {name: round(FIGURES[name](row), DIGITS) for name in DROPPING} for row in rows
+        row.id: {name: round(FIGURES[name](row), DIGITS) for name in DROPPING}
+        | {LABELS: len(row.labels)}
+        for row in rows
     }
     return Baseline(about, queries)
+
+
+def check_gone(baseline: Baseline, rows: Sequence[QueryRow]) -> Gone:
+    """Find what the baseline measured and these queries, which are all there are, lack."""
+    now = {row.id: len(row.labels) for row in rows}
+    fewer = {
+        i: int(figures.get(LABELS, 0)) - now[i]
+        for i, figures in baseline.queries.items()
+        if i in now
+    }
+    return Gone(
+        tuple(sorted(baseline.queries.keys() - now.keys())),
+        tuple(sorted((i, n) for i, n in fewer.items() if n > 0)),
+    )
 
 
 def check_drops(
@@ -121,6 +152,7 @@ def read(path: Path) -> Baseline:
         tree: Any = json.loads(path.read_text(encoding="utf-8"))
         queries = {
             str(i): {name: _finite(figures[name]) for name in DROPPING}
+            | ({LABELS: int(figures[LABELS])} if LABELS in figures else {})
             for i, figures in tree.pop("queries").items()
         }
         return Baseline(About(**{name: str(value) for name, value in tree.items()}), queries)

@@ -16,8 +16,16 @@ from ragfilter.errors import InputError
 from ragfilter.ingest.files import read_lines
 from ragfilter.text.characters import loads
 from ragfilter.text.numbers import counted
+from ragfilter.text.query_id import query_id as id_of
 
 log = logging.getLogger(__name__)
+
+TEXT = ("text", "query", "question")
+ID = ("_id", "id", "query_id", "query-id")
+"""The names of the fields, or columns, with a query's text and id; the first one counts."""
+
+HIGHEST = 2**31 - 1
+"""The highest label, which every database can hold."""
 
 Tell = Callable[[str], object]
 Queries = Mapping[str, str]
@@ -66,7 +74,8 @@ def known(
 
 
 def read_queries(path: Path) -> dict[str, str]:
-    """Query id → text, in file order. Raises InputError."""
+    """Query id → text, in file order; a query without an id gets one made from its text. Raises
+    InputError."""
     texts: dict[str, str] = {}
     for number, line in _lines(path):
         where = f"{path}, line {number}"
@@ -78,9 +87,8 @@ def read_queries(path: Path) -> dict[str, str]:
                 f"{where} is not valid JSON: {reason}.", remedy="Write one JSON object per line."
             ) from None
         query_id, text = _fields(record, where)
-        if query_id in texts:
+        if texts.setdefault(query_id, text) != text:
             raise InputError(f"{where}: the id {query_id!r} appears twice.", remedy="Remove one.")
-        texts[query_id] = text
     if not texts:
         raise InputError(
             f"{path} contains no queries.", remedy='Write {"_id": …, "text": …} per line.'
@@ -104,11 +112,12 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             )
         query_id, chunk_id, score = cells
         label = _whole(score)
-        if label is None:
-            if number == 1:
-                continue
+        if number == 1 and not _is_number(score):
+            continue
+        if label is None or label > HIGHEST:
+            wrong = "not a whole number" if label is None else "too high"
             raise InputError(
-                f"{where}: the score {score!r} is not a whole number.",
+                f"{where}: the score {score[:80]!r} is {wrong}.",
                 remedy="Use 0 for not relevant, 1 or more for relevant.",
             )
         label = max(label, 0)
@@ -146,16 +155,20 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _fields(record: object, where: str) -> tuple[str, str]:
     if not isinstance(record, dict):
         raise InputError(f"{where} is not a JSON object.", remedy='Write {"_id": …, "text": …}.')
-    query_id = record.get("_id", record.get("id"))
-    text = record.get("text")
-    if isinstance(query_id, int) and not isinstance(query_id, bool):
-        query_id = str(query_id)
-    if not isinstance(query_id, str) or not query_id.strip():
-        raise InputError(f"{where} has no _id.", remedy="Give every query an _id.")
+    query_id, text = (
+        next((record[name] for name in names if record.get(name) is not None), None)
+        for names in (ID, TEXT)
+    )
     if text is not None and not isinstance(text, str):
         raise InputError(f"{where}: the text is not a string.", remedy="Write it in quotes.")
     if not text or not text.strip():
         raise InputError(f"{where} has no text.", remedy="Give every query a text.")
+    if query_id is None:
+        return id_of(text), text
+    if isinstance(query_id, int) and not isinstance(query_id, bool):
+        query_id = str(query_id)
+    if not isinstance(query_id, str) or not query_id.strip():
+        raise InputError(f"{where}: the _id is not a string.", remedy="Write it in quotes.")
     return query_id.strip(), text
 
 
@@ -164,3 +177,11 @@ def _whole(text: str) -> int | None:
         return int(text)
     except ValueError:
         return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate import target, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.labels import missing
+from ragfilter.evaluate.learn import DEPTH, Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.run import Evaluation, score
@@ -35,25 +38,34 @@ def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
     id to chunk id to grade; 1 or more is relevant.
 
     Queries without a label are left out and named. The unfiltered order goes as far as the hits of
-    a result. Raises InputError if no query has a label, nothing is labelled relevant, none of the
-    labelled chunks is among the hits, or the results were made with different settings or for
-    different users.
+    a result. Logs a warning if the settings may have been tuned on these labels. Raises InputError
+    if no query has a label, nothing is labelled relevant, none of the labelled chunks is among the
+    hits, or the results were made with different settings or for different users.
     """
     one = _one(results, qrels, least=1)
+    version = labels_version(_labels(results, qrels))
+    if said := told.in_sample(one.settings, version, one.pool.collection):
+        log.warning("%s", said)
     pools = {i: result.pool for i, result in results.items()}
     bare = tuple(i for i in results if i not in qrels)
     return score(pools, qrels, one.settings, one.user, unlabelled=bare)
 
 
 def tune(
-    results: Mapping[str, Result], qrels: Qrels, *, measure: str = "f1", folds: int = 5
+    results: Mapping[str, Result],
+    qrels: Qrels,
+    *,
+    measure: str = "f1",
+    folds: int = 5,
+    rerank: bool = False,
 ) -> Tuning:
     """Find the settings that these labels justify, and measure them on held-out queries: the
-    library's ``ragfilter tune --no-rerank``. `measure` is ``f1``, ``f2``, or ``tokens@0.8``
-    for the fewest tokens at a recall of 0.8.
+    library's ``ragfilter tune``. `measure` is ``f1``, ``f2``, or ``tokens@0.8`` for the fewest
+    tokens at a recall of 0.8. `rerank` also tries settings that always rerank, over the rerank
+    scores that the results' first 50 hits must then have.
 
     Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
-    labelled queries or folds, and if the judge is on.
+    labelled queries or folds, if the judge is on, and with `rerank` if rerank scores are missing.
     """
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
@@ -64,11 +76,21 @@ def tune(
             remedy="Switch the judge off: judge.enabled = false.",
         )
     pools = {i: result.pool for i, result in results.items() if i in qrels}
+    if rerank:
+        wide = gathering(one.settings, rerank=True)
+        lacking = [i for i, pool in pools.items() if replay(pool, wide, one.user).needs]
+        if lacking:
+            raise InputError(
+                f"Rerank scores of the first {DEPTH} hits are missing, as for the query "
+                f"{lacking[0]!r}.",
+                remedy="Make the results with a reranker, quality.mode = always, and "
+                f"quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass rerank=False.",
+            )
     aim = target.read(measure)
     provenance = Provenance(labels_version(_labels(results, qrels)), date.today().isoformat())
     return tuning.tune(
         pools, qrels, one.settings, one.user,
-        target=aim, folds=folds, rerank=False, provenance=provenance,
+        target=aim, folds=folds, rerank=rerank, provenance=provenance,
     )  # fmt: skip
 
 
@@ -83,12 +105,8 @@ def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
             remedy=f"Label at least {least}, and use the same query ids for results and labels.",
         )
     _labels(results, qrels).check_relevant()
-    ids = {chunk for i in results for chunk in qrels.get(i, ())}
-    if ids.isdisjoint(hit.id for result in labelled for hit in result.pool.hits):
-        raise InputError(
-            f"None of the labelled ids, such as {min(ids)!r}, is among the hits.",
-            remedy="Check that the labels belong to these results.",
-        )
+    ids = (chunk for i in results for chunk in qrels.get(i, ()))
+    missing(ids, {hit.id for result in labelled for hit in result.pool.hits})
     first = labelled[0]
     if any((r.settings, r.user) != (first.settings, first.user) for r in results.values()):
         raise InputError(

@@ -7,12 +7,14 @@ scipy, seeded, so that the same labels give the same figures.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.extras import extra
+from ragfilter.text.normalise import normalise
 
 SEED = 0
 EPSILON = 1e-12
@@ -58,6 +60,17 @@ def assign_folds(queries: int, folds: int) -> Choice:
         raise ValueError("cross-validation needs at least two queries and two folds")
     places = np.arange(queries) % min(folds, queries)
     return np.random.default_rng(SEED).permutation(places)
+
+
+def folds_of(queries: Sequence[str], folds: int) -> Choice:
+    """The fold of each query. Queries with the same text share one: what suits one of them would
+    otherwise have been chosen on the other. If all have the same text, nothing can be held out but
+    single queries. Raises ValueError as `assign_folds` does."""
+    texts = list(map(normalise, queries))
+    groups = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    if len(groups) == 1:
+        return assign_folds(len(texts), folds)
+    return assign_folds(len(groups), folds)[[groups[text] for text in texts]]
 
 
 def choose(table: Table) -> int:

@@ -83,11 +83,21 @@ def unknown(labels: Labels, ids: Container[str], *, collection: str) -> tuple[tu
     labels and none of their ids exists.
     """
     named = {chunk: None for i in labels.queries for chunk in labels.qrels.get(i, ())}
-    missing = tuple(chunk for chunk in named if chunk not in ids)
-    if named and len(missing) == len(named):
+    return missing(named, ids, collection=collection), len(named)
+
+
+def missing(
+    named: Iterable[str], ids: Container[str], *, collection: str = "", remedy: str = ""
+) -> tuple[str, ...]:
+    """The labelled chunk ids that are not among `ids`: the collection's, or those of a caller's
+    hits. Each counts once. Raises InputError if there are labels and none of their ids exists."""
+    named = dict.fromkeys(named)
+    found = tuple(chunk for chunk in named if chunk not in ids)
+    if named and len(found) == len(named):
+        place = f"in the collection {collection!r}" if collection else "among the hits"
+        whose = "this collection" if collection else "these results"
         raise InputError(
-            f"None of the labelled ids, such as {missing[0]!r}, is in the collection "
-            f"{collection!r}.",
-            remedy="Check that the labels belong to this collection.",
+            f"None of the labelled ids, such as {found[0]!r}, is {place}.",
+            remedy=remedy or f"Check that the labels belong to {whose}.",
         )
-    return missing, len(named)
+    return found

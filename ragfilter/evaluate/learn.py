@@ -15,7 +15,7 @@ import numpy as np
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay, scan_rules
-from ragfilter.evaluate.crossval import Table, assign_folds
+from ragfilter.evaluate.crossval import Table, folds_of
 from ragfilter.evaluate.grid import scores_at
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.sweep import ALL
@@ -42,9 +42,10 @@ INNER = 4
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The cutoff's input for one query: features and tokens of each hit, whether it is relevant,
-    how many are pinned, and how many chunks are labelled relevant in all."""
+    """The cutoff's input for one query: its text, features and tokens of each hit, whether it is
+    relevant, how many are pinned, and how many chunks are labelled relevant in all."""
 
+    query: str
     features: Mapping[str, Floats]
     tokens: Floats
     relevant: Floats
@@ -140,7 +141,7 @@ def _held_out(
     examples: Sequence[Example], about: Calibration, base: Settings, *, boosted: bool
 ) -> tuple[Floats, ...]:
     """The probabilities of every query's hits, by a model that did not see the query."""
-    folds, names = assign_folds(len(examples), INNER), _names(base, examples)
+    folds, names = folds_of([each.query for each in examples], INNER), _names(base, examples)
     chances = [np.zeros(0)] * len(examples)
     for fold in range(INNER):
         seen = [each for each, at in zip(examples, folds, strict=True) if at != fold]
@@ -217,6 +218,7 @@ def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: Use
     inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
     relevant = relevant_of(labels)
     return Example(
+        pool.query,
         features([hits[i] for i in ids], inputs) if ids else {},
         np.array([float(fits([hits[i]], NO_BUDGET)[1]) for i in ids]),
         np.array([float(i in relevant) for i in ids]),

@@ -28,13 +28,15 @@ class Lessons:
     """What was learned from the labelled queries: from all (`whole`), and per fold from the other
     folds.
 
-    `figures` are those of each query with what was learned without it. `dial` maps the share of
-    relevant hits to keep to the share that was kept on held-out queries.
+    `figures` are those of each query with what was learned without it, and `budget` those if the
+    context budget decides how many chunks are kept. `dial` maps the share of relevant hits to keep
+    to the share that was kept on held-out queries.
     """
 
     whole: Learned
     by_fold: Mapping[int, Learned]
     figures: dict[str, Table]
+    budget: dict[str, Table]
     dial: Mapping[str, float]
 
 
@@ -62,15 +64,25 @@ def learn_by_fold(
 
     by_fold = {int(fold): learned(np.flatnonzero(folds != fold)) for fold in np.unique(folds)}
     made = [
-        sweep({i: pool}, qrels, [by_fold[int(fold)].settings], user)
+        sweep({i: pool}, qrels, _ways(by_fold[int(fold)].settings), user)
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
     ]
+    figures, budget = (
+        {name: np.concatenate([one[name][:, way] for one in made]) for name in FIGURES}
+        for way in (0, 1)
+    )
     return Lessons(
         whole=learned(np.arange(len(pools))),
         by_fold=by_fold,
-        figures={name: np.concatenate([one[name][:, 0] for one in made]) for name in FIGURES},
+        figures=figures,
+        budget=budget,
         dial=_dial(examples, by_fold, folds),
     )
+
+
+def _ways(learned: Settings) -> tuple[Settings, Settings]:
+    """What was learned, for the target and to fill the context budget."""
+    return learned, learned.with_values({"cutoff.target": "budget"})
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.evaluate.crossval import FOLDS, Table, assign_folds, choose, pick
+from ragfilter.evaluate.crossval import FOLDS, Table, choose, folds_of, pick
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import f_measure, or_nothing, picked, prefixes
 from ragfilter.evaluate.target import Target
@@ -97,7 +97,7 @@ def best_distance(records: Sequence[QueryRecord]) -> BestDistance | None:
     thresholds = np.quantile(distances, np.linspace(0, 1, THRESHOLDS), method="nearest")
     last = _last_up_to(records, thresholds)
     f1 = np.take_along_axis(or_nothing(records)["f1"], last, axis=1)
-    honest = pick(f1, Target().held_out({"f1": f1}, assign_folds(len(records), FOLDS)))
+    honest = pick(f1, Target().held_out({"f1": f1}, folds_of([r.query for r in records], FOLDS)))
     return BestDistance(float(thresholds[choose(f1)]), float(honest.mean()))
 
 

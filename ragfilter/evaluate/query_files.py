@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels, Qrels, known, read_qrels, read_queries
+from ragfilter.evaluate.beir import ID, TEXT, Labels, Qrels, Tell, known, read_qrels, read_queries
 from ragfilter.files import write_text
-from ragfilter.ingest.files import read_lines
+from ragfilter.ingest.csv_file import check_cells, rows
+from ragfilter.ingest.files import read_lines, read_text
 from ragfilter.text.query_id import query_id
 
+log = logging.getLogger(__name__)
+
+Row = tuple[str, str, int]
+"""A label: question, chunk id and grade."""
 Form = Literal["beir", "trec"]
-TEXT = ("text", "query", "question")
 OTHER_FOLDER = "Name another folder."
-ID = ("_id", "id", "query_id", "query-id")
 
 
 def read(queries: Path, qrels: Path) -> Labels:
@@ -27,11 +30,23 @@ def read(queries: Path, qrels: Path) -> Labels:
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
 
 
+def read_import(
+    queries: Path, qrels: Path | None, *, tell: Tell = log.warning
+) -> tuple[dict[str, str], list[Row]]:
+    """Questions in any of these forms, and their labels as of `as_labels`: none if there is no file
+    of them, or if it is empty. Notes go to `tell`. Raises InputError naming file and line."""
+    asked = read_questions(queries)
+    found = {} if qrels is None else read_qrels(qrels, tell=tell)
+    if qrels is None or not found:
+        return asked, []
+    return asked, as_labels(asked, known(asked, found, queries, qrels, tell=tell))
+
+
 def read_questions(path: Path) -> dict[str, str]:
     """Query id → question, in file order. The format depends on the file's ending: .csv with a
     column text (or query, or question) and optionally one with ids, .txt with one question per
-    line, otherwise BEIR's JSONL. A question without an id gets one made from its text. Raises
-    InputError."""
+    line, otherwise BEIR's JSONL with fields of the same names. A question without an id gets one
+    made from its text. Raises InputError."""
     match path.suffix.lower():
         case ".csv":
             found = _from_csv(path)
@@ -62,7 +77,7 @@ def write(
     return tuple(written)
 
 
-def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[tuple[str, str, int]]:
+def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[Row]:
     """Question, chunk id and grade of every label of these queries. Two queries with the same text
     are one question, with the higher grade."""
     found: dict[tuple[str, str], int] = {}
@@ -74,28 +89,28 @@ def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[tuple[str, str, 
 
 
 def _from_csv(path: Path) -> dict[str, str]:
-    reader = csv.DictReader(read_lines(path))
-    names = {str(name).strip().lower(): name for name in reader.fieldnames or ()}
-    text = next((names[name] for name in TEXT if name in names), None)
-    own = next((names[name] for name in ID if name in names), None)
-    if text is None:
-        raise InputError(
-            f"{path} has no column with questions.",
-            remedy="Name the column text, query or question.",
-        )
     found: dict[str, str] = {}
-    for row in reader:
-        question = (row.get(text) or "").strip()
+    names: list[str] = []
+    text = ""
+    for line, cells in rows(read_text(path), str(path)):
+        place = f"{path}, line {line}"
+        if not names:
+            names = [name.strip().lower() for name in cells]
+            text = next((name for name in TEXT if name in names), "")
+            if not text:
+                raise InputError(
+                    f"{path} has no column with questions.",
+                    remedy="Name the column text, query or question.",
+                )
+            continue
+        check_cells(cells, names, place)
+        row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
+        question = row.get(text)
         if not question:
             continue
-        key = (row.get(own) or "").strip() if own else ""
-        key = key or query_id(question)
-        if key in found and found[key] != question:
-            raise InputError(
-                f"{path}, line {reader.line_num}: the id {key!r} appears twice.",
-                remedy="Remove one.",
-            )
-        found[key] = question
+        key = next((row[name] for name in ID if row.get(name)), query_id(question))
+        if found.setdefault(key, question) != question:
+            raise InputError(f"{place}: the id {key!r} appears twice.", remedy="Remove one.")
     return found
 
 

@@ -28,7 +28,7 @@ from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
-from ragfilter.evaluate.crossval import FOLDS, assign_folds, choose
+from ragfilter.evaluate.crossval import FOLDS, choose, folds_of
 from ragfilter.evaluate.metrics import (
     Scores,
     f1_at_most,
@@ -208,7 +208,7 @@ def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK | None:
         return None
     tried = [[kept_of(row.ranking[: k + 1], row.labels) for k in range(DEEPEST)] for row in rows]
     f1 = np.array([[kept.scores.f1 for kept in row] for row in tried])
-    held_out = Target().held_out({"f1": f1}, assign_folds(len(rows), FOLDS))
+    held_out = Target().held_out({"f1": f1}, folds_of([row.query for row in rows], FOLDS))
     means = _means([row[k] for row, k in zip(tried, held_out, strict=True)])
     return FixedK(1 + choose(f1), means)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ragfilter.engine.backends import Backends
-from ragfilter.errors import InputError
-from ragfilter.evaluate import stored, told
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.labels import are_files
 from ragfilter.evaluate.measuring import labels_version, measurable, measure
@@ -23,6 +23,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 
 if TYPE_CHECKING:
+    from ragfilter.stores.chroma.collection import ChromaCollection
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.runs import Runs
 
@@ -84,13 +85,23 @@ def records_of(run: Run, runs: Runs) -> tuple[QueryRecord, ...]:
 
 
 def changed_since(
+    plan: Plan, open_collection: Callable[[str], ChromaCollection], book: LabelBook
+) -> list[str]:
+    """Describe what has changed since the plan was made: the collection, questions or labels.
+    Labels in files are not checked. If the collection cannot be opened, the notes say that nothing
+    is known."""
+    try:
+        collection = open_collection(plan.collection)
+        return _changed(plan, collection.version, collection.entries(), book)
+    except RagfilterError as error:
+        # The measurements can be read without the collection.
+        return [f"Changes since then are unknown: {error}"]
+
+
+def _changed(
     plan: Plan, version: str, catalogue: Mapping[str, Chunk], book: LabelBook
 ) -> list[str]:
-    """Describe what has changed since the plan was made: the profiles, the collection, whose
-    current version and chunks are given, or the labels. Labels in files are not checked. Raises
-    StoreError."""
-    profiles = told.profiles_since(plan)
-    notes = [profiles] if profiles else []
+    notes = []
     if version != plan.collection_version:
         notes.append("The collection has changed since then: measure again.")
     name, qrels, llm = stored.untitled(plan.query_set)

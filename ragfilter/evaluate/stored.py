@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from ragfilter.errors import InputError
 from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
-from ragfilter.evaluate.labels import DEMOS, are_files
+from ragfilter.evaluate.labels import DEMOS, are_files, missing
 from ragfilter.evaluate.labels import load as load_files
 from ragfilter.evaluate.measuring import measurable, visible
 from ragfilter.model import UNRESTRICTED
 from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
+from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from ragfilter.model import Chunk, User
-    from ragfilter.stores.labels import Label, LabelBook
+    from ragfilter.stores.labels import Label, LabelBook, Origin
 
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
@@ -79,9 +80,7 @@ def questions(
     if name == LABELLED:
         found = labelled(book, collection, catalogue, user)
     else:
-        found = book.queries(collection, name)
-    if not found and name == collection and collection in DEMOS:
-        found = dict(load_files(name, None).queries)
+        found = _there(book, collection, name)
     if not found:
         there = sets(book, collection, catalogue, user)
         known = ", ".join(n for n, count in there.items() if count)
@@ -108,6 +107,38 @@ def every_question(
     return frozenset(question for found in of_sets for question in found.values())
 
 
+def import_set(
+    book: LabelBook,
+    collection: str,
+    name: str,
+    asked: Mapping[str, str],
+    rows: Sequence[tuple[str, str, int]],
+    ids: Container[str],
+    *,
+    who: str,
+    source: Origin = "human",
+    replace: bool = False,
+    otherwise: str = "",
+    incomplete: str = "",
+) -> list[str]:
+    """Store questions under a name, with labels (question, chunk id, grade) by `who`. Returns the
+    labelled ids that are not among `ids`, the collection's; `incomplete` says why it may lack some.
+
+    Raises InputError if none of them is, or if there is a set of this name with other questions,
+    which only `replace` replaces (`otherwise` says what to do instead), and StoreError.
+    """
+    unknown = missing((row[1] for row in rows), ids, collection=collection, remedy=incomplete)
+    there = _there(book, collection, name)
+    as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
+    if there and there != as_stored and not replace:
+        raise InputError(
+            f"The query set {name!r} exists and has other questions.", remedy=otherwise
+        )
+    book.put_set(collection, name, asked)
+    book.add(collection, rows, who=who, source=source)
+    return sorted(unknown)
+
+
 def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
     """Rename a query set of the workspace; its labels stay. Raises InputError if there is no such
     set or if the new name is taken or invalid, and StoreError."""
@@ -125,6 +156,14 @@ def remove(book: LabelBook, collection: str, name: str) -> None:
     there is no such set, and StoreError."""
     _own(book, collection, name)
     book.remove_set(collection, name)
+
+
+def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
+    """The questions of a set, or a demo's own; empty if there is no such set."""
+    found = book.queries(collection, name)
+    if not found and name == collection and collection in DEMOS:
+        return dict(load_files(name, None).queries)
+    return found
 
 
 def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:

@@ -25,10 +25,10 @@ from ragfilter.evaluate.crossval import (
     FOLDS,
     Interval,
     Table,
-    assign_folds,
     bootstrap,
     bootstrap_each,
     choose,
+    folds_of,
     pick,
 )
 from ragfilter.evaluate.records import Kept, QueryRecord
@@ -89,7 +89,7 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
             if v.group not in ("added", "left out")]  # fmt: skip
     ranked = prefixes(records)
     if len(records) > 1:
-        folds = assign_folds(len(records), FOLDS)
+        folds = folds_of([record.query for record in records], FOLDS)
         chosen = Target().held_out(ranked, folds)
         k = 1 + choose(ranked["f1"])
         about = f"{k} over all queries; each is measured with the k that is best on the others"
@@ -168,7 +168,7 @@ def over_fixed_k(records: Sequence[QueryRecord]) -> Interval:
     """The gain in F1 of the run's settings over the best fixed k, for at least two queries; each is
     measured with the k that is best on the other folds."""
     ranked = prefixes(records)
-    chosen = Target().held_out(ranked, assign_folds(len(records), FOLDS))
+    chosen = Target().held_out(ranked, folds_of([record.query for record in records], FOLDS))
     fixed = pick(ranked["f1"], chosen)
     return bootstrap(figures_of(records, IN_FORCE)["f1"] - fixed)
 

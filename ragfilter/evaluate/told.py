@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from ragfilter.evaluate.tune import FEW
 from ragfilter.evaluate.variants import profiles_version
 from ragfilter.layers.calibration import Calibration, read
 from ragfilter.layers.cutoff import seen_labels
-from ragfilter.layers.strategies.calibrated import SHARES, labels_for
+from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
@@ -125,7 +124,9 @@ def in_sample(settings: Settings, labels_version: str, collection: str) -> str:
     """A warning if the cutoff was learned from, or the settings were tuned on, the very labels they
     are measured with, or labels of this collection that have changed since; empty otherwise."""
     found = seen_labels(settings)
-    if found is None or (found.labels != labels_version and found.collection != collection):
+    # Hits without a collection's name may be of any.
+    same = found is not None and collection and found.collection == collection
+    if found is None or not (found.labels == labels_version or same):
         return ""
     learned = isinstance(found, Calibration)
     what = "The cutoff was learned from" if learned else "The settings were tuned on"
@@ -160,9 +161,14 @@ def profiles_since(plan: Plan) -> str:
     )
 
 
-def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]) -> list[str]:
-    """Caveats about comparing two runs, A and B. `settings` are those of the compared row of
-    each."""
+def between(
+    runs: Sequence[Run],
+    made: Duel,
+    settings: tuple[Settings, Settings],
+    since: Sequence[Sequence[str]],
+) -> list[str]:
+    """Caveats about comparing two runs, A and B. `settings` are those of the compared row of each,
+    and `since` is what `runs.changed_since` says of each."""
     a, b = (run.plan for run in runs)
     notes, learned = [], seen(runs, settings)
     if a.collection != b.collection:
@@ -186,6 +192,7 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
         if not run.complete:
             done = f"{run.done} of {counted(run.plan.queries, 'question')}"
             notes.append(f"{letter} is measured for {done} only.")
+        notes += [f"{letter}: {note[0].lower()}{note[1:]}" for note in since[side]]
         if learned[side]:
             notes.append(f"{letter}: {learned[side]}")
         names = ("chunks", "unlabelled", "f1", "f1_most")
@@ -257,20 +264,24 @@ def notes(made: Tuning) -> list[str]:
             "Recall dial of calibrated, as shares of the relevant hits that reach the cutoff, "
             f"before the context budget, on held-out queries: {kept}."
         )
+    if made.budget is not None:
+        told.append(
+            f"With the target budget, calibrated has a recall of {made.budget.recall:.3f} with "
+            f"{made.budget.tokens:,.0f} tokens on held-out queries."
+        )
     return [note for note in told if note]
 
 
 def _missing(made: Tuning) -> str:
-    """From which share on the recall dial has too few labels, and how many are missing at least:
-    each fold is measured with what the others have."""
+    """From which share on the recall dial has too few labels, and how many are missing at least."""
     share = next((each for each in SHARES if f"{each:g}" not in made.dial), None)
     if share is None:
         return ""
-    known = read(made.strategies["calibrated"].settings.cutoff.calibration).relevant
-    lacking = max(math.ceil(labels_for(share) * made.folds / (made.folds - 1)) - known, 1)
+    known = read(made.strategies["calibrated"].settings.cutoff.calibration)
+    missing = counted(lacking(share, known), "more relevant chunk")
     return (
-        f"For {share:.0%} and more, the recall dial needs labels of at least {lacking} more "
-        f"relevant chunks that reach the cutoff; it has {known}."
+        f"For {share:.0%} and more, the recall dial needs labels of at least {missing} that reach "
+        f"the cutoff; it has {known.relevant}."
     )
 
 

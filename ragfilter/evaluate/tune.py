@@ -20,7 +20,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
-from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
+from ragfilter.evaluate.crossval import Choice, Interval, Table, bootstrap, folds_of, pick
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
 from ragfilter.evaluate.learning import Lessons, learn_by_fold
 from ragfilter.evaluate.sweep import FIGURES, check_reranked, nothing, prefixes, sweep
@@ -89,10 +89,11 @@ class Tuning:
     `tuned` chooses among all candidates, and keeps the previous settings if it does no better on
     held-out queries; `strategies` are each tuned alone. `over_strategies` is the gain of
     `calibrated` over every other strategy. `dial` maps the share of relevant hits that the recall
-    dial aims to keep to the share it kept on held-out queries. `why_not` says why nothing was
-    learned. `seen`: the previous settings were chosen on labels, so their figures may be better
-    here than they would be elsewhere. `stands_in` says why the previous settings did not apply, so
-    that `before` is the strategy gap with all their other values.
+    dial aims to keep to the share it kept on held-out queries. `budget` is `calibrated` with the
+    target budget, None if nothing was learned. `why_not` says why nothing was learned. `seen`: the
+    previous settings were chosen on labels, so their figures may be better here than they would be
+    elsewhere. `stands_in` says why the previous settings did not apply, so that `before` is the
+    strategy gap with all their other values.
     """
 
     target: Target
@@ -107,6 +108,7 @@ class Tuning:
     strategies: Mapping[str, Tuned]
     over_strategies: Mapping[str, Gain]
     dial: Mapping[str, float]
+    budget: Means | None = None
     why_not: str = ""
     seen: bool = False
     stands_in: str = ""
@@ -144,7 +146,8 @@ def tune(
     """
     check_reranked(pools.values())
     n = len(pools)
-    assigned = assign_folds(n, folds)
+    texts = [pool.query for pool in pools.values()]
+    assigned = folds_of(texts, folds)
     seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
     named = candidates(settings, pools.values(), rerank=rerank)
@@ -182,14 +185,14 @@ def tune(
     else:
         over = {name: gain(lessons.figures, other) for name, other in alone.items()}
         alone["calibrated"] = lessons.figures
-        chosen["calibrated"] = _with_dial(lessons.whole.settings, lessons.dial)
+        chosen["calibrated"] = _with_dial(lessons, len(np.unique(assigned)))
     before = {name: table[:, 0] for name, table in swept.items()}
     if not seen:
         # First, so that the settings do not change for candidates that are only as good.
         groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}
         alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
-    after = _held_out(groups, lessons, alone, assigned, target)
-    name = _best(groups, lessons.whole if lessons else None, target)
+    after = _held_out(groups, lessons, alone, texts, assigned, target)
+    name = _best(groups, lessons.whole if lessons else None, texts, target)
     if BEFORE in alone and not target.choose(
         {f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}
     ):
@@ -212,6 +215,7 @@ def tune(
         strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},
         over_strategies=over,
         dial=lessons.dial if lessons else {},
+        budget=_means(lessons.budget, target) if lessons else None,
         why_not=why_not,
         seen=seen,
         stands_in=stands_in,
@@ -253,15 +257,16 @@ def recorded(
     return settings.with_values({RECORD: made.to_json()})
 
 
-def _with_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
+def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
+    settings = lessons.whole.settings
     known = read(settings.cutoff.calibration)
-    shares = {share: round(kept, 3) for share, kept in dial.items()}
+    shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
     keeps = {share: least for share, least in known.keeps.items() if share in usable}
-    told = known.model_copy(update={"held_out": shares, "keeps": keeps})
+    told = known.model_copy(update={"held_out": shares, "keeps": keeps, "folds": folds})
     return settings.with_values({"cutoff.calibration": told.to_json()})
 
 
@@ -269,6 +274,7 @@ def _held_out(
     groups: Mapping[str, Tables],
     lessons: Lessons | None,
     alone: Mapping[str, Rows],
+    texts: Sequence[str],
     folds: Choice,
     target: Target,
 ) -> Rows:
@@ -278,23 +284,26 @@ def _held_out(
     for fold in np.unique(folds):
         out = folds == fold
         rest = {name: {f: t[~out] for f, t in tables.items()} for name, tables in groups.items()}
-        best = _best(rest, lessons.by_fold[int(fold)] if lessons else None, target)
+        seen = [texts[place] for place in map(int, np.flatnonzero(~out))]
+        best = _best(rest, lessons.by_fold[int(fold)] if lessons else None, seen, target)
         for figure, values in made.items():
             values[out] = alone[best][figure][out]
     return made
 
 
-def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> str:
+def _best(
+    groups: Mapping[str, Tables], learned: Learned | None, texts: Sequence[str], target: Target
+) -> str:
     """The strategy among these that serves the target best on held-out queries.
 
     Each is judged by its held-out figures: the best of a hundred candidates looks better than it
     is, while what was learned is not chosen from a hundred.
     """
-    n = len(next(iter(groups.values()))["f1"])
+    n = len(texts)
     honest: dict[str, Rows] = {
         name: _pick(
             tables,
-            target.held_out(tables, assign_folds(n, INNER)) if n > 1 else np.zeros(1, np.intp),
+            target.held_out(tables, folds_of(texts, INNER)) if n > 1 else np.zeros(1, np.intp),
         )
         for name, tables in groups.items()
     }

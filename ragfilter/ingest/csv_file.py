@@ -32,7 +32,7 @@ def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[R
     """
     names: list[str] = []
     numbered = False
-    for number, (line, cells) in enumerate(_rows(read_text(path, source), source)):
+    for number, (line, cells) in enumerate(rows(read_text(path, source), source)):
         place = f"{source}, line {line}"
         if not names:
             header = [cell.strip() for cell in cells]
@@ -41,11 +41,7 @@ def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[R
             _check(names, place, numbered=numbered)
             continue
         try:
-            if len(cells) > len(names):
-                raise InputError(
-                    f"{place}: {len(cells)} cells, but the header names {len(names)}.",
-                    remedy=REMEDY,
-                )
+            check_cells(cells, names, place)
             raw = {k: v for k, v in zip(names, cells, strict=False) if k and v.strip()}
             if numbered:
                 raw["id"] = f"{source}#{number}"
@@ -59,29 +55,38 @@ def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[R
 def columns(path: Path) -> dict[str, int]:
     """The names in a CSV file's header, each with the characters of its first cells together;
     none of an empty file. Raises InputError."""
-    rows = (cells for _, cells in _rows(read_text(path, path.name), path.name))
-    header = [cell.strip() for cell in next(rows, [])]
+    every = (cells for _, cells in rows(read_text(path, path.name), path.name))
+    header = [cell.strip() for cell in next(every, [])]
     found = dict.fromkeys(filter(None, header), 0)
-    for cells in islice(rows, SAMPLE):
+    for cells in islice(every, SAMPLE):
         for name, cell in zip(header, cells, strict=False):
             if name:
                 found[name] += len(cell)
     return found
 
 
-def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that hold something, each with the line on which it ends."""
+def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file's text that hold something, each with the line on which it ends. They
+    are separated by comma, semicolon or tab, whichever the header has. Raises InputError."""
     # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     header = text.lstrip("\n").split("\n", 1)[0]
     separator = max(",;\t", key=header.count)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        for cells in rows:
+        for cells in reader:
             if any(cell.strip() for cell in cells):
-                yield rows.line_num, cells
+                yield reader.line_num, cells
     except csv.Error as error:
-        raise InputError(f"{source}, line {rows.line_num}: {error}.", remedy=REMEDY) from None
+        raise InputError(f"{source}, line {reader.line_num}: {error}.", remedy=REMEDY) from None
+
+
+def check_cells(cells: list[str], names: list[str], place: str) -> None:
+    """Raises InputError for a row with more cells than the header names."""
+    if len(cells) > len(names):
+        raise InputError(
+            f"{place}: {len(cells)} cells, but the header names {len(names)}.", remedy=REMEDY
+        )
 
 
 def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:

@@ -37,12 +37,13 @@ class Calibration(Origin):
     query were looked at; `beyond`: how many relevant chunks a query had on average that were not
     among them. `keeps` are the thresholds of the recall dial: by the share of relevant hits to
     keep, the probability from which on hits are kept. `held_out`: by the same share, the share that
-    was kept on held-out queries.
+    was kept on held-out queries, in so many `folds`.
     """
 
     relevant: int
     depth: int = Field(ge=1, le=200)
     beyond: float = 0.0
+    folds: int = Field(default=5, ge=2)
     intercept: float
     weights: Mapping[str, float] = {}
     trees: tuple[Split | float, ...] = ()

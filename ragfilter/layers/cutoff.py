@@ -117,12 +117,14 @@ def origin(settings: Settings) -> Origin | None:
 
 
 def seen_labels(settings: Settings) -> Origin | None:
-    """The labels that may have chosen a figure in force: a single one is enough, since moving
-    another does not make the labels unseen."""
+    """The labels that may have chosen what is in force: the strategy, or a single figure. Moving
+    the figures of the chosen strategy, or all but one, does not make the labels unseen."""
     cutoff, found = settings.cutoff, origin(settings)
     if found is not None or not cutoff.tuned_on:
         return found
     tuned = read_tuned(cutoff.tuned_on)
+    if tuned.chose(settings):
+        return tuned
     idle = {f"cutoff.{name}" for name in Cutoff.model_fields}
     if cutoff.enabled:
         idle -= {f"cutoff.{name}" for name in strategy(cutoff.strategy).reads}

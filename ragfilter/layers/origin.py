@@ -101,6 +101,14 @@ class TunedOn(Origin):
             self.still(settings) == self.values
         )
 
+    def chose(self, settings: Settings) -> bool:
+        """Whether the strategy, and what always reranks for it, still are what was chosen, however
+        their figures were moved since."""
+        cutoff, quality = settings.cutoff, settings.quality
+        reranker = reranker_key(quality) if always_reranks(quality) else ""
+        now = cutoff.strategy if cutoff.enabled else "", reranker
+        return bool(self.strategy) and now == (self.strategy, self.reranker)
+
     def still(self, settings: Settings) -> dict[str, int | float]:
         """The figures that still are what was chosen."""
         return {path: value for path, value in self.values.items() if _at(settings, path) == value}

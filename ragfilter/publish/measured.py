@@ -33,9 +33,15 @@ LABELS = {
 }  # fmt: skip
 
 
-def of_run(run: Run, records: Sequence[QueryRecord], prices: Prices | None = None) -> str:
+def of_run(
+    run: Run,
+    records: Sequence[QueryRecord],
+    prices: Prices | None = None,
+    *,
+    since: Sequence[str] = (),
+) -> str:
     """A report of a run: every alternative with its interval, what each layer gains, and what is
-    lost."""
+    lost. `since` is what `runs.changed_since` says."""
     variants = variants_of(run)
     rows = table(records, variants)
     lost = sorted((each for each in records if each.lost), key=lambda each: -each.lost)
@@ -45,7 +51,7 @@ def of_run(run: Run, records: Sequence[QueryRecord], prices: Prices | None = Non
         "run.html",
         run=run,
         records=records,
-        said=_verdicts(run, records),
+        said=_verdicts(run, records, since),
         f1=drawing.intervals([(row.name, row.means["f1"]) for row in rows], IN_FORCE),
         tradeoff=drawing.tradeoff(
             [(row.name, row.means["recall"], row.means["precision"]) for row in rows],
@@ -82,8 +88,11 @@ def of_duel(
     names: tuple[Called, Called],
     runs: Sequence[Run],
     prices: Prices | None = None,
+    *,
+    since: Sequence[Sequence[str]] = ((), ()),
 ) -> str:
-    """A report of two sides over the same queries, which are rows of these two runs."""
+    """A report of two sides over the same queries, which are rows of these two runs. `since` is
+    what `runs.changed_since` says of each."""
     run = runs[1]
     changed = [each for each in made.changes if each.gain]
     settings = (names[0].settings, names[1].settings)
@@ -97,7 +106,7 @@ def of_duel(
         prices=prices,
         names=[each.name for each in names],
         query_set=run.plan.query_set,
-        notes=told.between(runs, made, settings),
+        notes=told.between(runs, made, settings, since),
         verdict=verdict,
         gains=drawing.gains([each.gain for each in made.changes]),
         changes=changed[:MOST_QUERIES],
@@ -117,12 +126,12 @@ def _command(run: Run, file: str) -> str:
     return command("runs", "new", *words, user=run.plan.viewer)
 
 
-def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
+def _verdicts(run: Run, records: Sequence[QueryRecord], since: Sequence[str]) -> list[str]:
     said = []
     if not run.complete:
         said.append(f"The run was stopped after {run.done} of {run.plan.queries} questions.")
     plan = run.plan
-    said.append(told.profiles_since(plan))
+    said += [told.profiles_since(plan), *since]
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
     said.append(told.over_fixed_k(records, learned) or "One question says little: label more.")
     said.append(told.left_out(records, variants_of(run)))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ragfilter import database
 from ragfilter.database import TEXT, TIME, WHOLE
-from ragfilter.errors import InputError
+from ragfilter.errors import ConflictError, InputError
 from ragfilter.extras import extra
 from ragfilter.model import Chunk, User
 from ragfilter.text.characters import whole
@@ -140,10 +140,18 @@ class LabelBook(database.Book):
         count, last = self._read(found.where(table.c.collection == collection))[0]
         return f"{count}-{last or 0}"
 
-    def put_set(self, collection: str, name: str, queries: Mapping[str, str]) -> None:
+    def put_set(
+        self,
+        collection: str,
+        name: str,
+        queries: Mapping[str, str],
+        *,
+        before: Mapping[str, str] | None = None,
+    ) -> None:
         """Store a query set (id → text) under a name, replacing an existing one.
 
-        Raises InputError if the name is missing or reserved, or there are no queries.
+        Raises InputError if the name is missing or reserved, or there are no queries, and
+        ConflictError if it would replace another set than `before`.
         """
         name = _plain(name)
         if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
@@ -159,7 +167,15 @@ class LabelBook(database.Book):
             for i, text in queries.items()
         ]
         with self._writing() as connection:
-            connection.execute(_sets.delete().where(*_named(collection, name)))
+            old = _sets.delete().where(*_named(collection, name))
+            found = connection.execute(old.returning(_sets.c.query_id, _sets.c.text))
+            was = {row.query_id: row.text for row in found}
+            if before is not None and was and was != before:
+                raise ConflictError(
+                    f"The query set {name!r} was changed by somebody else meanwhile, so nothing is "
+                    "saved.",
+                    remedy="Save yours under another name, or reload the page to see theirs.",
+                )
             for start in range(0, len(rows), BATCH):
                 connection.execute(_sets.insert(), rows[start : start + BATCH])
 

@@ -175,6 +175,7 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
     assert any("there is no best fixed k" in text for text in page.html)
     plots = page.choose("view", "Plots")
     assert any("without a label were relevant" in text for text in plots.html)
+    assert any("on these same questions: precision" in text for text in plots.html)
 
 
 def test_runs_of_another_user_are_not_offered(measured: Any) -> None:

@@ -76,6 +76,25 @@ def test_questions_are_added_reworded_and_removed_and_the_set_is_renamed(page: A
     assert "ours" not in book().sets("demo")
 
 
+def test_a_set_that_another_session_changed_is_not_replaced(page: Any) -> None:
+    theirs = {**MINE, "q4": "Who bakes?"}
+    book().put_set("demo", "mine", theirs)
+    # A text that nobody has edited follows.
+    assert text(page.run()).value.splitlines() == list(theirs.values())
+    text(page).set_value("What is a lich?")
+    page.run()
+    book().put_set("demo", "mine", MINE)
+    page.press("set-save")
+    assert any("'mine' was changed by somebody else meanwhile" in said for said in page.warnings)
+    assert book().queries("demo", "mine") == MINE
+    assert text(page).value == "What is a lich?"
+    name(page).set_value("lich")
+    page.press("set-save")
+    assert any("it stays beside 'lich'" in said for said in page.warnings)
+    assert list(book().queries("demo", "lich").values()) == ["What is a lich?"]
+    assert book().queries("demo", "mine") == MINE
+
+
 def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page: Any) -> None:
     for question in ("Who bakes?", "Tell me about owlbears"):
         book().remember("demo", question)
@@ -114,6 +133,14 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert "1 question has no labels and is skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes
     assert "1 question has no relevant chunk left in the collection and is skipped" in notes
+    # The same questions again are no other set, as on the command line; others are.
+    for text_of, refused in ((b"id,text\nb1,who bakes?\n", False), (b"text\nwho?\n", True)):
+        file(page, "From a file").set_value(("one.csv", text_of, "text/csv"))
+        page.run().press("set-import")
+        file(page, "From a file").set_value(("one.csv", text_of, "text/csv"))
+        page.run().press("set-import")
+        said = "The query set 'one' exists and has other questions. Rename the file"
+        assert any(said in text for text in page.warnings) == refused
     questions = file(page, "From a file")
     questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
     page.run().press("set-import")

@@ -63,6 +63,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     page.press("map-best")
     assert any("questions change" in text for text in page.html)
     assert page.at.button(key="map-best").disabled
+    assert sum("have no label" in text for text in page.html) == 1
     assert any("tuned on these same labels" in text for text in page.html)
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
@@ -83,6 +84,8 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert page.changes != before
     assert page.at.button(key="apply-tuning").disabled
     assert len(tuned) == 1
+    # The suggestion stays, with the figures of the settings that it was compared with.
+    assert any("When suggested, saw labels" in text for text in page.html)
     # Compared with the current settings.
     page.press("suggest")
     assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.baseline import About, check_drops, dumps, of_rows, read, stale
+from ragfilter.evaluate.baseline import (
+    About,
+    Gone,
+    check_drops,
+    check_gone,
+    dumps,
+    of_rows,
+    read,
+    stale,
+)
 from ragfilter.evaluate.junit import Case, junit
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.run import Kept, QueryRow
@@ -61,6 +71,19 @@ def test_only_queries_that_both_have_are_compared() -> None:
     assert all(drop.passed for drop in drops)
     with pytest.raises(InputError, match="None of the baseline's queries"):
         check_drops(baseline, [], {"recall": 0.0})
+
+
+def test_queries_and_labelled_chunks_that_are_gone(tmp_path: Path) -> None:
+    whole = [replace(row, labels={"c1": 1, "c2": 0}) for row in rows(1.0, 1.0)]
+    file = tmp_path / "baseline.json"
+    file.write_text(dumps(of_rows(whole, ABOUT)), "utf-8")
+    baseline = read(file)
+    assert check_gone(baseline, whole).passed
+    fewer = replace(whole[1], labels={"c1": 1})
+    assert check_gone(baseline, [fewer]) == Gone(("q0",), (("q1", 1),))
+    # Early baselines do not count labels.
+    file.write_text(file.read_text("utf-8").replace('"labels": 2,', ""), "utf-8")
+    assert check_gone(read(file), [whole[0], fewer]).passed
 
 
 def test_stale() -> None:

@@ -33,12 +33,28 @@ def test_reads_questions_of_every_form(tmp_path: Path) -> None:
     qrels = tmp_path / "qrels.tsv"
     for name, text, i in (
         ("q.csv", "id,question\nq1,one\n", "q1"),
+        ("q.csv", "nr;question\n1;one\n", query_id("one")),
         ("q.txt", "one\n\n", query_id("one")),
+        ("q.jsonl", '{"text": "one"}\n', query_id("one")),
+        ("q.jsonl", '{"query": "one", "query_id": "q1"}\n', "q1"),
     ):
         (tmp_path / name).write_text(text, "utf-8")
         qrels.write_text(f"query-id\tcorpus-id\tscore\n{i}\ta\t2\n", "utf-8")
         assert rf.read_labels(tmp_path / name, qrels).queries == {i: "one"}
         assert load(str(tmp_path / name), str(qrels)).qrels == {i: {"a": 2}}
+
+
+def test_a_question_in_a_csv_file_stays_whole(tmp_path: Path) -> None:
+    path, long = tmp_path / "q.csv", "x" * 200_000
+    path.write_text(f'id,text\n1,"How,\nthen?"\n2,{long}\n', "utf-8")
+    assert query_files.read_questions(path) == {"1": "How,\nthen?", "2": long}
+    for text, message in (
+        ("id,text\n1,How, then?\n", r"q\.csv, line 2: 3 cells, but the header names 2"),
+        ('id,text\n1,"How\n2,one\n3,two\n', r"q\.csv, line \d: unexpected end of data"),
+    ):
+        path.write_text(text, "utf-8")
+        with pytest.raises(InputError, match=message):
+            query_files.read_questions(path)
 
 
 def test_reads_what_other_tools_write(tmp_path: Path) -> None:
@@ -85,7 +101,7 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
     [
         ('{"_id": "q1", "text": "one"}\n{oops', QRELS, "queries.jsonl, line 2 is not valid JSON"),
         ("[1]\n", QRELS, "queries.jsonl, line 1 is not a JSON object"),
-        ('{"text": "one"}\n', QRELS, "queries.jsonl, line 1 has no _id"),
+        ('{"_id": [], "text": "one"}\n', QRELS, "queries.jsonl, line 1: the _id is not a string"),
         ('\n{"_id": "q1", "text": " "}\n', QRELS, "queries.jsonl, line 2 has no text"),
         (QUERIES + '{"_id": "q1", "text": "x"}', QRELS, "line 3: the id 'q1' appears twice"),
         ("\n", QRELS, "queries.jsonl contains no queries"),
@@ -93,6 +109,8 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
         (QUERIES, "q1 a 1\n", "qrels.tsv, line 1 has 1 columns"),
         (QUERIES, QRELS + "q1\tz\thigh\n", "qrels.tsv, line 5: the score 'high'"),
+        (QUERIES, "q1\ta\t1.0\n", "qrels.tsv, line 1: the score '1.0' is not a whole number"),
+        (QUERIES, f"q1\ta\t{2**63}\n", "qrels.tsv, line 1: the score '9223372036854775808' is too"),
         (QUERIES, QRELS + "q1\t\t1\n", "qrels.tsv, line 5 has no id"),
         (QUERIES, QRELS + "q1\ta\t1\n", "line 5: 'a' already has the label 2"),
         (QUERIES, "q8\ta\t1\n", "None of the queries in"),

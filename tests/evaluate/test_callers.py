@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -36,6 +37,40 @@ def test_what_is_tuned_is_no_worse_than_before() -> None:
     made = rf.tune(results(), QRELS, measure="f2")
     assert (made.queries, str(made.target)) == (2, "f2")
     assert rf.Filter(made.tuned.settings).settings == made.tuned.settings
+
+
+def test_settings_tuned_on_these_labels_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    tuned = rf.Filter(rf.tune(results(), QRELS).only("otsu").tuned.settings)
+    own = {i: tuned("Who?", DOCS, FAR, metric="cosine") for i in QRELS}
+    caplog.clear()
+    rf.measure(own, {"one": {"c0": 1}})
+    assert "tuned on" not in caplog.text
+    rf.measure(own, QRELS)
+    assert "The settings were tuned on these same labels" in caplog.text
+
+
+class Knowing:
+    """A reranker that knows the last chunks to be relevant."""
+
+    name = "knowing"
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [int(text.split()[-1]) / 100 for text in texts]
+
+
+def test_reranking_is_tried_over_scores_that_the_results_have() -> None:
+    qrels = {"one": {"c29": 1}, "two": {"c29": 1, "c28": 1}}
+    with pytest.raises(rf.RagfilterError, match="scores of the first 50 hits are missing, as for"):
+        rf.tune(results(), qrels, rerank=True)
+    always = {"quality.enabled": True, "quality.mode": "always", "quality.max_top_k": 50}
+    reranking = rf.Settings().with_values({**always, "quality.reranker_top_k": 50})
+    flt = rf.Filter(reranking, reranker=Knowing())
+    scored = {i: flt("Who?", DOCS, FAR, metric="cosine") for i in qrels}
+    off = flt.settings.with_values({"quality.enabled": False})
+    scored = {i: replace(each, settings=off) for i, each in scored.items()}
+    tuned = rf.tune(scored, qrels, rerank=True).only("fixed").tuned.settings
+    assert (tuned.quality.enabled, tuned.quality.mode) == (True, "always")
+    assert not rf.tune(scored, qrels).only("fixed").tuned.settings.quality.enabled
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as resample
 
-from ragfilter.evaluate.crossval import assign_folds, bootstrap, choose, pick
+from ragfilter.evaluate.crossval import assign_folds, bootstrap, choose, folds_of, pick
 from ragfilter.evaluate.target import Target
 
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
@@ -25,6 +25,15 @@ def test_folds_are_the_same_every_time_and_not_in_the_order_of_the_file() -> Non
     folds = assign_folds(50, 5)
     assert folds.tolist() == assign_folds(50, 5).tolist()
     assert folds.tolist() != (np.arange(50) % 5).tolist()
+
+
+def test_queries_with_the_same_text_share_a_fold() -> None:
+    texts = [f"Question {n // 2}" for n in range(20)]
+    folds = folds_of([*texts[::2], *(text.upper() + " " for text in texts[1::2])], 5)
+    assert folds[:10].tolist() == folds[10:].tolist() == assign_folds(10, 5).tolist()
+    # Without such queries, and where there is no other text, queries are held out one by one.
+    assert folds_of([f"q{n}" for n in range(20)], 5).tolist() == assign_folds(20, 5).tolist()
+    assert folds_of(["Who?"] * 3, 5).tolist() == assign_folds(3, 5).tolist()
 
 
 @pytest.mark.parametrize(("queries", "folds"), [(1, 5), (0, 5), (10, 1)])

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragfilter.errors import InputError
+from ragfilter.engine.replay import replay
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import target, told
 from ragfilter.evaluate.crossval import Interval, assign_folds
 from ragfilter.evaluate.learn import Example, Provenance, calibrate, example, learn
@@ -93,6 +94,30 @@ def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
     assert made.dial["0.5"] <= made.dial["0.9"] <= 1
     told = read(made.strategies["calibrated"].settings.cutoff.calibration).held_out
     assert told == {share: round(kept, 3) for share, kept in made.dial.items()}
+
+
+def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> None:
+    small = PLAIN.with_values({"context.max_context_tokens": 50})
+    made = tune(POOLS, QRELS, small, rerank=False)
+    assert made.budget is not None
+    assert made.budget.tokens <= 50
+    # More than the likeliest few, for which F1 asks.
+    assert made.budget.recall >= made.strategies["calibrated"].means.recall
+    told_of = f"a recall of {made.budget.recall:.3f} with {made.budget.tokens:.0f} tokens"
+    assert any(told_of in note for note in told.notes(made))
+
+
+def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
+    names = list(POOLS)[:10]
+    made = tune(
+        {i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, folds=2, rerank=False
+    )
+    note = next(note for note in told.notes(made) if "the recall dial needs" in note)
+    dial = {"cutoff.target": "recall", "cutoff.recall": 0.95}
+    with pytest.raises(SettingsError) as error:
+        replay(POOLS["q0"], made.strategies["calibrated"].settings.with_values(dial))
+    assert "at least 8 more relevant chunks" in note
+    assert "at least 8 more relevant chunks" in error.value.remedy
 
 
 def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:

@@ -150,17 +150,19 @@ def test_the_dial_says_what_it_kept_on_queries_held_out() -> None:
     assert "keep 90% of the relevant hits (78% on questions held out)" in reason
 
 
-# 95% takes 19 labels, and any share above 90% is rounded up to it.
+# 95% takes 19 labels without those of any fold, and any share above 90% is rounded up to it.
 @pytest.mark.parametrize(
-    ("relevant", "recall", "missing"), [(12, 0.95, 7), (12, 0.92, 7), (10, 0.92, 9)]
+    ("relevant", "recall", "folds", "missing"),
+    [(12, 0.95, 5, 12), (12, 0.92, 5, 12), (12, 0.95, 2, 26), (23, 0.95, 5, 1), (40, 0.95, 5, 1)],
 )
 def test_a_share_without_labels_enough_is_refused_with_the_number_that_is_missing(
-    relevant: int, recall: float, missing: int
+    relevant: int, recall: float, folds: int, missing: int
 ) -> None:
-    few = calibration(relevant=relevant, keeps={"0.9": 0.2})
+    few = calibration(relevant=relevant, folds=folds, keeps={"0.9": 0.2})
     with pytest.raises(SettingsError, match="promise 95% of the relevant hits that reach") as error:
         replay(POOL, settings(few, target="recall", recall=recall))
-    assert f"Label {missing} more relevant chunks" in error.value.remedy
+    words = "chunk" if missing == 1 else "chunks"
+    assert f"Label at least {missing} more relevant {words} and" in error.value.remedy
 
 
 @pytest.mark.parametrize(("share", "labels"), [(0.5, 1), (0.9, 9), (0.95, 19), (0.98, 49)])

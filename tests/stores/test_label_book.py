@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.errors import InputError, StoreError
+from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.stores.labels import MOST_ASKED, LabelBook, conflicts, query_id, settle
 
 
@@ -97,6 +97,16 @@ def test_query_sets_are_named_replaced_and_removed(book: LabelBook) -> None:
     book.remove_set("c", "mine")
     assert book.queries("c", "mine") == {}
     assert grades(book) == {"one": {"x": 2}}
+
+
+def test_a_set_that_changed_meanwhile_is_not_replaced(book: LabelBook) -> None:
+    seen = {"1": "one"}
+    book.put_set("c", "mine", {"2": "two"}, before=seen)
+    with pytest.raises(ConflictError, match="'mine' was changed by somebody else meanwhile"):
+        book.put_set("c", "mine", seen, before=seen)
+    assert book.queries("c", "mine") == {"2": "two"}
+    book.put_set("c", "mine", seen, before={"2": "two"})
+    assert book.queries("c", "mine") == seen
 
 
 @pytest.mark.parametrize(

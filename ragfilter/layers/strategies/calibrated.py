@@ -15,10 +15,11 @@ import numpy as np
 
 from ragfilter.answer.context import cost
 from ragfilter.errors import SettingsError
-from ragfilter.layers.calibration import REMEDY, read
+from ragfilter.layers.calibration import REMEDY, Calibration, read
 from ragfilter.layers.features import Floats, features
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
 from ragfilter.model import Cut, Hit
+from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.layers.base import LayerInput
@@ -99,12 +100,12 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
     if not fit:
         wanted = next(share for share in SHARES if share >= settings.recall - EPSILON)
-        missing = labels_for(wanted) - calibration.relevant
-        more = f"Label {missing} more relevant chunks" if missing > 0 else "Label more questions"
+        missing = lacking(wanted, calibration)
         raise SettingsError(
             f"{calibration.relevant} labels of relevant chunks are too few to promise "
             f"{wanted:.0%} of the relevant hits that reach the cutoff.",
-            remedy=f"{more} and tune again, or lower cutoff.recall.",
+            remedy=f"Label at least {counted(missing, 'more relevant chunk')} and tune again, or "
+            "lower cutoff.recall.",
         )
     return fit[0], shares[fit[0]]
 
@@ -112,6 +113,13 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
 def labels_for(recall: float) -> int:
     """How many labels of relevant chunks a share of `recall` takes at least."""
     return math.ceil(1 / (1 - recall) - EPSILON) - 1
+
+
+def lacking(share: float, calibration: Calibration) -> int:
+    """How many labels of relevant chunks are missing at least for a share that the calibration
+    lacks: each fold of tuning was measured with what the others had."""
+    folds = calibration.folds
+    return max(math.ceil(labels_for(share) * folds / (folds - 1)) - calibration.relevant, 1)
 
 
 def weigh(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:

@@ -11,6 +11,7 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import stored, told
 from ragfilter.evaluate.matching import Duel, Found, duel, find
+from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.publish.measured import of_duel
 from ragfilter.stores.runs import Plan, Run
@@ -55,7 +56,9 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
     made = duel(a, measured[0].variant, b, measured[1].variant)
     runs_of = [each.run for each in measured]
     settings = (sides[0].settings, sides[1].settings)
-    for note in told.between(runs_of, made, settings):
+    bench = resources.bench
+    since = [changed_since(each.plan, bench.collection, bench.labels) for each in runs_of]
+    for note in told.between(runs_of, made, settings, since):
         say.aside(note)
     if not made.paired.queries:
         say.empty(
@@ -64,7 +67,14 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
         return
     _told(made, resources.prices, seen=any(told.seen(runs_of, settings)))
     reports.button(
-        partial(of_duel, made, (sides[0].called, sides[1].called), runs_of, resources.prices),
+        partial(
+            of_duel,
+            made,
+            (sides[0].called, sides[1].called),
+            runs_of,
+            resources.prices,
+            since=since,
+        ),
         "ragfilter-compare.html",
         key="compare-set-report",
     )

@@ -59,7 +59,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
             say.aside("No two people disagree.")
         return
     say.heading("Disagreements")
-    say.aside("The latest label counts. Click a row to open the chunk and settle the matter.")
+    say.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
     table = pd.DataFrame(
         {
             "question": [pair[0].query for pair in parted],

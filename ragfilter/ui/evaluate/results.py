@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -77,7 +76,9 @@ def draw(measured: Measured, resources: Resources) -> None:
         ):
             opening.compare(measured.run)
         reports.button(
-            partial(of_run, measured.run, measured.records, resources.prices),
+            lambda: of_run(
+                measured.run, measured.records, resources.prices, since=_since(measured, resources)
+            ),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
         )
@@ -118,9 +119,7 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
             "if settings, labels and collection are still the same."
         )
-    bench = resources.bench
-    collection = bench.collection(run.plan.collection)
-    notes += changed_since(run.plan, collection.version, collection.entries(), bench.labels)
+    notes += [told.profiles_since(run.plan), *_since(measured, resources)]
     if len(measured.records) == 1 and run.complete:
         notes.append(
             "Only one question is measured: nothing can be held out, so there is no best fixed k "
@@ -133,6 +132,12 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
         figures = (row.means[name].mean for name in ("chunks", "unlabelled", "f1", "f1_most"))
         notes.append(told.unlabelled(*figures))
     return [note for note in notes if note]
+
+
+def _since(measured: Measured, resources: Resources) -> list[str]:
+    """What has changed since the run was planned, besides the profiles."""
+    bench = resources.bench
+    return changed_since(measured.run.plan, bench.collection, bench.labels)
 
 
 def _rows(measured: Measured, prices: Prices | None) -> None:
@@ -281,10 +286,11 @@ def _plots(measured: Measured) -> None:
         )  # fmt: skip
         found = within(records, threshold)
         st.markdown(
-            f"Up to {numbers.distance(threshold)}: precision **{found['precision']:.3f}**, recall "
-            f"**{found['recall']:.3f}**, F1 **{found['f1']:.3f}** ({found['f1_most']:.3f} if all "
-            f"{found['unlabelled']:.1f} without a label were relevant), **{found['chunks']:.1f}** "
-            f"chunks of the first {DEEPEST}."
+            f"Up to {numbers.distance(threshold)}, on these same questions: precision "
+            f"**{found['precision']:.3f}**, recall **{found['recall']:.3f}**, F1 "
+            f"**{found['f1']:.3f}** ({found['f1_most']:.3f} if all {found['unlabelled']:.1f} "
+            f"without a label were relevant), **{found['chunks']:.1f}** chunks of the first "
+            f"{DEEPEST}."
         )
         if best is not None:
             say.aside(told.best_distance(best))

@@ -14,15 +14,15 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.evaluate import beir, stored
+from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.query_files import as_labels, read_questions, write
+from ragfilter.evaluate.query_files import Row, read_import, write
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
 from ragfilter.text.query_id import query_id
 from ragfilter.ui.evaluate.chosen import SET, Chosen, llm
-from ragfilter.ui.look.prose import message
+from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, uploads
 
 HEIGHT = 260
@@ -37,6 +37,7 @@ def draw(asked: Chosen) -> None:
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, asked.chunks, asked.user
     there = stored.questions(*of_set) if asked.sets[name] else {}
+    filled = _filled(turn, there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         title = st.text_input(
@@ -45,7 +46,7 @@ def draw(asked: Chosen) -> None:
             help="Changing the name renames the set. Built-in sets are saved as copies.",
         )  # fmt: skip
         text = st.text_area(
-            "Questions, one per line", "\n".join(map(one_line, there.values())),
+            "Questions, one per line", _as_text(filled),
             key=f"set-text-{turn}", persist_state="session", height=HEIGHT,
             help="Add, change or delete lines, then save. Labels are tied to exact wording: "
             "rewording hides them, restoring the wording brings them back. A line break within a "
@@ -57,7 +58,7 @@ def draw(asked: Chosen) -> None:
                 key="set-save",
                 type="primary",
                 on_click=_save,
-                args=(asked, None if own else name, turn, there),
+                args=(asked, None if own else name, turn, filled),
                 disabled=not lines(text) or not title.strip(),
                 help="Saves these questions under this name."
                 if title.strip()
@@ -74,16 +75,22 @@ def draw(asked: Chosen) -> None:
                 if asked.sets[ASKED]
                 else "No questions have been asked yet, or the history is off (More).",
             )
-            st.button(
+            with st.popover(
                 "Remove set",
-                key="set-remove",
-                on_click=_remove,
-                args=(asked,),
                 disabled=own,
-                help="Deletes the set. Labels stay with their questions."
+                help="Deletes the set."
                 if not own
                 else "This set is built in and cannot be removed.",
-            )
+            ):
+                st.button(
+                    f"Remove {literal(name)}",
+                    key="set-remove",
+                    type="primary",
+                    on_click=_remove,
+                    args=(asked,),
+                    disabled=own,
+                    help="Cannot be undone. Labels stay with their questions.",
+                )
             if there:
                 st.download_button(
                     "Export",
@@ -98,6 +105,21 @@ def draw(asked: Chosen) -> None:
                 )
     with right:
         _files(asked)
+
+
+def _filled(turn: str, there: Mapping[str, str]) -> Mapping[str, str]:
+    """The questions that the text was filled with. A text that nobody has edited follows the stored
+    set, which another session may change."""
+    key, text = f"set-filled-{turn}", f"set-text-{turn}"
+    filled: Mapping[str, str] = st.session_state.setdefault(key, there)
+    if filled != there and st.session_state.get(text) == _as_text(filled):
+        st.session_state[key], st.session_state[text] = there, _as_text(there)
+        return there
+    return filled
+
+
+def _as_text(questions: Mapping[str, str]) -> str:
+    return "\n".join(map(one_line, questions.values()))
 
 
 def one_line(text: str) -> str:
@@ -176,10 +198,17 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
     questions = lines(st.session_state[f"set-text-{turn}"])
     try:
         if title != name:
-            _check_new(title, asked, "Choose another name, or remove that set.")
-        asked.book.put_set(asked.collection, title, with_ids(questions, before))
+            _check_new(title, asked)
+        made = with_ids(questions, before)
+        asked.book.put_set(asked.collection, title, made, before=before if title == name else {})
         if name is not None and title != name:
-            asked.book.remove_set(asked.collection, name)
+            if asked.book.queries(asked.collection, name) == before:
+                asked.book.remove_set(asked.collection, name)
+            else:
+                state.notice(
+                    f"The set {name!r} was changed by somebody else meanwhile, so it stays beside "
+                    f"{title!r}."
+                )
     except RagfilterError as error:
         state.notice(str(error))
         return
@@ -187,10 +216,12 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
 
 
-def _check_new(title: str, asked: Chosen, remedy: str) -> None:
+def _check_new(title: str, asked: Chosen) -> None:
     """Raise InputError if a set of this name exists."""
     if title in stored.sets(asked.book, asked.collection):
-        raise InputError(f"There is already a set {title!r}.", remedy=remedy)
+        raise InputError(
+            f"There is already a set {title!r}.", remedy="Choose another name, or remove that set."
+        )
 
 
 def _add_asked(asked: Chosen, key: str) -> None:
@@ -216,26 +247,19 @@ def _remove(asked: Chosen) -> None:
 def _import(
     asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
 ) -> None:
-    collection = asked.collection
     try:
         found, rows, told = read_files(questions, qrels)
         there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
-        if rows and not any(chunk in there for _, chunk, _ in rows):
-            raise InputError(
-                f"None of the labelled ids, such as {rows[0][1]!r}, is in the collection "
-                f"{collection!r}.",
-                remedy="Check that the labels belong to this collection.",
-            )
         title = Path(questions.name).stem
-        _check_new(title, asked, "Rename the file, or remove the set.")
-        asked.book.put_set(collection, title, found)
-        if qrels is not None:
-            asked.book.add(collection, rows, who=qrels.name, source="llm" if by_llm else "human")
+        missing = stored.import_set(
+            asked.book, asked.collection, title, found, rows, there,
+            who=qrels.name if qrels else "", source="llm" if by_llm else "human",
+            otherwise="Rename the file, or remove the set.",
+        )  # fmt: skip
     except RagfilterError as error:
         state.notice(str(error))
         return
-    missing = len({chunk for _, chunk, _ in rows if chunk not in there})
-    lost = f" {counted(missing, 'labelled id')} not in the collection." if missing else ""
+    lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
     for each in told:
         state.notice(f"{each}.")
@@ -245,17 +269,13 @@ def _import(
 
 def read_files(
     questions: UploadedFile, qrels: UploadedFile | None
-) -> tuple[dict[str, str], list[tuple[str, str, int]], list[str]]:
+) -> tuple[dict[str, str], list[Row], list[str]]:
     """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
     and line."""
     told: list[str] = []
     with uploads.as_files(questions, qrels) as paths:
-        found = read_questions(paths[0])
-        if qrels is None:
-            return found, [], []
-        given = beir.read_qrels(paths[1], tell=told.append)
-        known = beir.known(found, given, *paths, tell=told.append)
-        return found, as_labels(found, known), [uploads.by_name(each, paths) for each in told]
+        found, rows = read_import(paths[0], paths[1] if qrels else None, tell=told.append)
+        return found, rows, [uploads.by_name(each, paths) for each in told]
 
 
 def _saved(name: str | None) -> None:

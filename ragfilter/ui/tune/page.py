@@ -105,9 +105,10 @@ def _axes(settings: Settings) -> tuple[str, str, str]:
     )  # fmt: skip
     others = [NONE, *(path for path in paths if path != first)]
     second = st.selectbox(
-        "Up", others, index=others.index(OFFSET) if OFFSET in others else 0, key="map-y",
+        "Vertical axis", others, index=others.index(OFFSET) if OFFSET in others else 0, key="map-y",
         persist_state="session", format_func=lambda path: _label(path) if path else "nothing",
-        width=200, help="The setting along the left edge; nothing draws a line instead of a map.",
+        width=200,
+        help="Setting on the vertical axis. Choose nothing for a line chart.",
     )  # fmt: skip
     measure = st.selectbox(
         "Shown", list(plots.SHOWN), key="map-measure", persist_state="session", width=130,
@@ -162,7 +163,8 @@ def _told(found: Gathered, made: Map, measure: str, here: int, best: int) -> Non
     say.facts("Map", facts)
     if made.left_out:
         say.aside(f"Of {len(made.xs) * len(made.ys)} points, {made.left_out}.")
-    for word, place in places:
+    # Of the first one only: the two notes would hardly differ.
+    for word, place in places[:1]:
         at = made.at(place)
         said = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
         if said:

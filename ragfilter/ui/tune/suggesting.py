@@ -133,7 +133,7 @@ def _draw(found: Tuning, visit: Visit) -> None:
 
 def _facts(made: Tuning) -> None:
     rows = (
-        ("As before, which saw labels" if made.seen else "As before", made.before),
+        ("When suggested, saw labels" if made.seen else "When suggested", made.before),
         (f"Best fixed k ({made.k})", made.best_fixed_k),
         ("Tuned", made.tuned.means),
         ("Oracle", made.oracle),
@@ -150,7 +150,7 @@ def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
     against = (
         ""
         if made.seen
-        else f"; against the settings before {gain_in(figure, tuned.gain_over_before.of)}"
+        else f"; against the settings when suggested {gain_in(figure, tuned.gain_over_before.of)}"
     )
     st.markdown(
         f"**{message(verdict(made))}**: {message(gain_in(figure, tuned.gain.of) + against)}. "
