@@ -59,8 +59,8 @@ def of_query(
         incomplete=result.pool.incomplete,
         said=_said(account, result, prices, embedder),
         sides=[
-            told.size(f"without the filter (first {k})", plain, prices),
-            told.size("with the filter", result.kept, prices),
+            told.size(f"without the filter (first {k})", plain, result.settings, prices),
+            told.size("with the filter", result.kept, result.settings, prices),
         ],
         priced=prices is not None,
         curve=drawing.curve(listed, k),
@@ -96,7 +96,7 @@ def of_two(
         names=[each.name for each in names],
         said=[(label, _said(story(each), each, prices, embedder))
               for label, each in zip(labels, (a, b), strict=True)],
-        sides=[told.size(label, each.kept, prices)
+        sides=[told.size(label, each.kept, each.settings, prices)
                for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
         lists=drawing.lists(made),

@@ -23,8 +23,8 @@ FOUND = (
 FELL = "Every passage is counted once, with the reason that ruled it out."
 PROMPT = (
     "Tokens are the word pieces that an LLM reads and bills by; these are estimates. Without the "
-    "filter the first {n} passages would be sent. Savings use the price set for the prompt's "
-    "tokens."
+    "filter the first {n} passages would be sent, as far as they fit. Savings use the price set "
+    "for the prompt's tokens."
 )
 STEPS = (
     "How many of the passages found are left after the steps so far. Each step drops what one part "
