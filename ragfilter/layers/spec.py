@@ -13,6 +13,9 @@ from ragfilter.settings.field import Section
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
+WEIGHED = 2
+"""How a layer that weighs hits against the question explains that one is kept."""
+
 Cost = Literal["free", "store query", "local model", "LLM call"]
 
 
@@ -80,7 +83,7 @@ class LayerSpec:
     plain: Callable[[Decision, Hit, Result], str] | None = None
     """Why it dropped a hit, in words without jargon that follow "83 of them": ``did not match well
     enough``. None names the layer."""
-    explains: int = 2
+    explains: int = WEIGHED
     """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 
     @property

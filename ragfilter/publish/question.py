@@ -18,7 +18,7 @@ from ragfilter.publish.html import Origin, command, render
 from ragfilter.publish.told import Told
 from ragfilter.report import rows, seen
 from ragfilter.report.contrast import contrast
-from ragfilter.report.story import Story, sentences, story
+from ragfilter.report.story import Story, called, sentences, story
 from ragfilter.settings.schema import Settings
 
 MOST_DROPPED = 30
@@ -116,7 +116,7 @@ def _said(
 ) -> tuple[str, ...]:
     price = (prices.prompt, prices.currency) if prices else ()
     lacks = embedder and result.kept and unmentioned(result.query, result.kept, embedder)
-    return sentences(account, *price, word="kept" if lacks else "needed")
+    return sentences(account, *price, word=called(result, doubt=bool(lacks)))
 
 
 def _command(result: Result, file: str) -> str:

@@ -12,6 +12,7 @@ from itertools import groupby
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
+from ragfilter.layers.spec import WEIGHED
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import LayerName, Result
 from ragfilter.report.rows import seen
@@ -92,6 +93,13 @@ def story(result: Result) -> Story:
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
         left_out=len(plain) - sent,
     )
+
+
+def called(result: Result, *, doubt: bool = False) -> str:
+    """What the passages are that stay: ``needed`` if a layer weighed them, and no `doubt` is left
+    that they answer the question; otherwise ``kept``."""
+    weighed = any(t.enabled and layer(t.layer).explains == WEIGHED for t in result.traces)
+    return "needed" if weighed and not doubt else "kept"
 
 
 def sentences(
