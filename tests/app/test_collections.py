@@ -8,6 +8,7 @@ import json
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from streamlit_markdown import acts
 from test_every_control_explains_itself import unexplained
 from waiting import PROCESS_S
 
-from ragfilter.indexing.order import Order
+from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.queue import Queue, Standing
 from ragfilter.models.embedder import BUNDLED
+from ragfilter.stores import manage
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -241,6 +243,33 @@ def test_a_collection_is_renamed_and_deleted_with_its_name_typed(page: Any) -> N
     page.run().press("delete")
     assert "No collection yet" in shown(page)
     assert list(bench()) == []
+
+
+def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Path) -> None:
+    """The command line and another tab change the list, too."""
+    (tmp_path / "a.txt").write_text("Trolls fear fire.")
+    carry_out(Order("ours", str(tmp_path / "a.txt")), bench())
+    assert table(page.run())["collection"] == ["ours"]
+    assert page.at.selectbox(key="manage-name").value == "ours"
+    manage.rename(bench().workspace, "ours", "yours")
+    assert table(page.run())["collection"] == ["yours"]
+
+
+def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:
+    drop(page, ("guide.md", GUIDE))
+    named(page, "mine")
+    folder = bench().workspace.path / "queue"
+    (folder / "1.json").write_text(json.dumps(asdict(Standing("running"))))
+    (folder / "1.order.json").write_text(json.dumps(Order("mine").to_json()))
+    page.press("index")
+    assert "mine is being indexed" in page.warnings[0]
+    assert [path.name for path in folder.glob("*.order.json")] == ["1.order.json"]
+    # The files are still there, for another name.
+    assert not named(page, "other").at.button(key="index").disabled
+    (tmp_path / "a.txt").write_text("Trolls fear fire.")
+    carry_out(Order("other", str(tmp_path / "a.txt")), bench())
+    page.press("index")
+    assert "There is a collection other already" in page.warnings[0]
 
 
 def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -11,7 +11,6 @@ from ragfilter.indexing.queue import Job, Queue
 from ragfilter.text.pace import in_words
 from ragfilter.ui.look import numbers, say
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import collections
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
@@ -26,19 +25,22 @@ def draw(resources: Resources) -> None:
         return
     say.heading("Indexing")
     # Refreshed automatically only while a job is active.
-    st.fragment(_all, run_every=LOOK_S if any(job.standing.open for job in jobs) else None)(queue)
+    active = _active(jobs)
+    st.fragment(_all, run_every=LOOK_S if active else None)(queue, active)
 
 
-def _all(queue: Queue) -> None:
+def _active(jobs: Sequence[Job]) -> frozenset[str]:
+    return frozenset(job.id for job in jobs if job.standing.open)
+
+
+def _all(queue: Queue, active: frozenset[str]) -> None:
+    """Draw the jobs. `active` are those that were when the page was drawn: if others are now, a
+    collection is new or has changed."""
     jobs = queue.jobs()
     for job in reversed(jobs):
         with st.container(key=f"job-{job.id}", border=True, gap="small"):
             _job(job, queue)
-    ended = {job.id for job in jobs if not job.standing.open}
-    if ended != st.session_state.get("jobs-ended", set()):
-        st.session_state["jobs-ended"] = ended
-        # There is a new collection, or one has changed.
-        collections.forget()
+    if _active(jobs) != active:
         st.rerun()
 
 
@@ -105,7 +107,6 @@ def _buttons(job: Job, queue: Queue) -> None:
                 help="Opens the collection on the Inspect page.",
             ):  # fmt: skip
                 st.session_state.collection = job.order.collection
-                collections.forget()
                 st.switch_page("pages/inspect.py")
         else:
             st.button(

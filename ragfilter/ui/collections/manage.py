@@ -139,4 +139,3 @@ def _do(change: partial[None], name: str, after: str) -> None:
     if st.session_state.collection == name:
         st.session_state.collection = after
     st.session_state["manage-name"] = after
-    collections.forget()
