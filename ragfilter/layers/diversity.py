@@ -31,6 +31,7 @@ RUN = 3
 LOOKED_AT = 50
 EPSILON = 1e-9
 SHOWN_WORDS = 3
+SIMILAR = "text similarity"
 
 _WORD = re.compile(r"\w+")
 
@@ -83,7 +84,7 @@ def _decide(
     value, other = alike.nearest(hit)
     limit = settings.max_similarity
     if other is not None and value >= limit - EPSILON:
-        reason = f"text similarity {value:.3f} ≥ {limit:.3f} to {other.chunk.name}"
+        reason = f"{SIMILAR} {value:.3f} ≥ {limit:.3f} to {other.chunk.name}"
         return Decision(hit.id, "diversity", "dropped", reason, value, limit)
     least = min((covered[word] for word in held), default=0)
     if least >= settings.per_part:
@@ -94,7 +95,7 @@ def _decide(
         return Decision(hit.id, "diversity", "dropped", reason, least, settings.per_part)
     reason = "unlike every better chunk"
     if other is not None:
-        reason = f"text similarity {numbers.apart(value, '<', limit)} to {other.chunk.name}"
+        reason = f"{SIMILAR} {numbers.apart(value, '<', limit)} to {other.chunk.name}"
     return Decision(hit.id, "diversity", "kept", reason, value, limit)
 
 
@@ -156,7 +157,8 @@ def _line(trace: LayerTrace, result: Result) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
-    if decision.limit == result.settings.section(Diversity).max_similarity:
+    # Not by their limits, which may be the same: a similarity of 1, one chunk for each part.
+    if decision.reason.startswith(SIMILAR):
         return "said the same as a better one"
     return "were already covered by better ones"
 
