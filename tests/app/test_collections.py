@@ -149,6 +149,13 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     # As the public, the default, the export leaves out hidden chunks.
     exported = page.downloads["mine.jsonl"]()
     assert [json.loads(line)["id"] for line in exported.splitlines()] == ["1"]
+    told = page.at.text_input(key="delete-mine").help
+    assert "`ragfilter labels export`" in told
+    assert "Chunks that the user chosen on Inspect may not see are left out." in told
+    # An operator sees all of them.
+    page.at.session_state["operator"] = True
+    assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 2
+    assert "left out" not in page.at.text_input(key="delete-mine").help
 
 
 def test_none_leaves_a_column_out(page: Any) -> None:
