@@ -138,13 +138,17 @@ def test_files_are_added_to_a_collection_that_exists(page: Any) -> None:
 
 
 def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
-    csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n"
+    csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n4,Lost.,secret\n"
     drop(page, ("a.csv", csv), ("b.jsonl", b"nonsense\n"))
     picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "clearance")}
     assert picked == {"text": "Body", "id": "Nr", "clearance": "clearance"}
     indexed(named(page, "mine").press("index"))
     refused = next(f.value for f in page.at.dataframe if "what to do" in f.value)
-    assert [what.split(": ")[0] for what in refused["what"]] == ["a.csv, line 3", "b.jsonl, line 1"]
+    *left_out, warning = refused["what"]
+    assert [what.split(": ")[0] for what in left_out] == ["a.csv, line 3", "b.jsonl, line 1"]
+    # What is indexed, but not as it was meant, is listed too.
+    assert warning.endswith("the clearance secret cannot be read, so the chunk is hidden.")
+    assert page.at.expander[0].label == "2 left out, 1 warning"
     assert bench().collection("mine").chunks(["3"])["3"].clearance == 4
     # As the public, the default, the export leaves out hidden chunks.
     exported = page.downloads["mine.jsonl"]()
@@ -154,7 +158,7 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     assert "Chunks that the user chosen on Inspect may not see are left out." in told
     # An operator sees all of them.
     page.at.session_state["operator"] = True
-    assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 2
+    assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 3
     assert "left out" not in page.at.text_input(key="delete-mine").help
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.indexing.order import Refusal
 from ragfilter.indexing.queue import Job, Queue
+from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
 from ragfilter.ui.look import numbers, say
 from ragfilter.ui.look.prose import literal, message
@@ -78,16 +80,23 @@ def _done(job: Job) -> None:
 
 
 def _refused(job: Job) -> None:
+    """Draw what was left out, then the warnings about what was not."""
     at = job.standing
-    if not at.left_out:
+    warnings = at.report.warnings if at.report else ()
+    counts = [
+        f"{at.left_out:,} left out" if at.left_out else "",
+        counted(len(warnings), "warning") if warnings else "",
+    ]
+    if not any(counts):
         return
-    with st.expander(f"{at.left_out:,} left out", expanded=not at.open):
+    listed = [*at.refused, *map(Refusal, warnings)]
+    with st.expander(", ".join(filter(None, counts)), expanded=not at.open):
         st.dataframe(
             {
-                "what": [each.message for each in at.refused],
-                "what to do": [each.remedy for each in at.refused],
+                "what": [each.message for each in listed],
+                "what to do": [each.remedy for each in listed],
             },
-            hide_index=True, height=TABLE_HEIGHT if len(at.refused) > 5 else "auto",
+            hide_index=True, height=TABLE_HEIGHT if len(listed) > 5 else "auto",
         )  # fmt: skip
 
 
