@@ -32,8 +32,8 @@ MAPPED = {
     "text": ("Text column", "The column that is searched and read."),
     "id": ("Id column", "Names each chunk. Rows without one are numbered."),
     "title": ("Title column", "Shown above each chunk."),
-    "clearance": ("Clearance column", "Who may see the row: a level from 0, public, up."),
-    "department": ("Department column", "Only its users see the row."),
+    "clearance": ("Clearance column", "Clearance level needed to see the row; 0 is public."),
+    "department": ("Department column", "Only users in this department see the row."),
 }
 MOST_TOLD = 5
 

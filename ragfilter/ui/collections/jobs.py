@@ -49,13 +49,13 @@ def _all(queue: Queue, active: frozenset[str]) -> None:
 def _job(job: Job, queue: Queue) -> None:
     at, name = job.standing, literal(job.order.collection)
     if at.state == "waiting":
-        st.progress(0.0, text=f"**{name}** waits")
+        st.progress(0.0, text=f"**{name}** is waiting")
     elif at.state == "running":
         left = in_words(at.seconds_left)
         how = f"{at.share:.0%} of {at.phase}" if at.total else "loading the embedding model …"
         st.progress(at.share, text=f"**{name}** {how}{left and ', '}{left}")
     elif at.state == "stopped":
-        st.markdown(f"**{name}** is stopped. What is embedded is kept.")
+        st.markdown(f"**{name}** is stopped. Chunks embedded so far are kept.")
     elif at.state == "failed":
         st.error(f"**{name}** was not indexed. {message(at.message)}  \n{message(at.remedy)}")
     else:
@@ -106,20 +106,20 @@ def _buttons(job: Job, queue: Queue) -> None:
         if at.open:
             st.button(
                 "Stop", key=f"stop-{job.id}", icon=":material/stop:", on_click=_try,
-                args=(queue.stop, job.id), help="Stops after the current batch. What is "
-                "embedded is kept.",
+                args=(queue.stop, job.id), help="Stops after the current batch. Chunks "
+                "embedded so far are kept.",
             )  # fmt: skip
             return
         if at.state == "done":
             if st.button(
-                "Ask it", key=f"ask-{job.id}", type="primary", icon=":material/search:",
+                "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:",
                 help="Opens the collection on the Inspect page.",
             ):  # fmt: skip
                 st.session_state.collection = job.order.collection
                 st.switch_page("pages/inspect.py")
         else:
             st.button(
-                "Go on", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
+                "Continue", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
                 args=(queue.go_on, job.id), help="Indexes what is still missing.",
             )  # fmt: skip
         st.button(

@@ -79,7 +79,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         else " Chunks that the user chosen on Inspect may not see are left out."
     )  # fmt: skip
     if st.button(
-        "Ask it", key="manage-ask", icon=":material/search:", disabled=not info.count,
+        "Ask a question", key="manage-ask", icon=":material/search:", disabled=not info.count,
         help="Opens the collection on the Inspect page.",
     ):  # fmt: skip
         st.session_state.collection = info.name
@@ -99,7 +99,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         st.button(
             "Rename", key="rename", disabled=not new or new == info.name, on_click=_do,
             args=(partial(manage.rename, workspace, info.name, new), info.name, new),
-            help="Links that name the collection no longer lead to it.",
+            help="Existing links to this collection will stop working.",
         )  # fmt: skip
     with st.popover("Delete", disabled=not info.ours, help="Delete it permanently."):
         typed = st.text_input(

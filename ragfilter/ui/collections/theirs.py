@@ -33,7 +33,7 @@ def opened(facts: Facts, resources: Resources) -> None:
     if opening.folder:
         st.button(
             "Close", key="theirs-close", on_click=_close, args=(name, resources),
-            help="Takes it off the list. The collection stays as it is.",
+            help="Removes it from this list. The collection itself is unchanged.",
         )  # fmt: skip
 
 
