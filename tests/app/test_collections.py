@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import json
+import os
 import time
 import zipfile
 from collections.abc import Callable
@@ -281,6 +283,24 @@ def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Pa
     carry_out(Order("other", str(tmp_path / "a.txt")), bench())
     page.press("index")
     assert "There is a collection other already" in page.warnings[0]
+
+
+def test_a_full_disk_is_told_when_indexing_is_to_begin(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop(page, ("guide.md", GUIDE))
+    named(page, "mine")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as during:
+        during.setattr(Path, "replace", full)
+        page.press("index")
+    assert "cannot be written: No space left on device" in page.warnings[0].replace("\\", "")
+    # The files are still there.
+    indexed(page.press("index"))
+    assert table(page)["collection"] == ["mine"]
 
 
 def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:
