@@ -207,11 +207,25 @@ def test_another_model_needs_a_reset(workspace: Workspace) -> None:
 def test_a_collection_of_somebody_else_is_not_touched(workspace: Workspace) -> None:
     raw = workspace.store().client.create_collection("demo", embedding_function=None)
     raw.add(ids=["theirs"], embeddings=[[1.0, 0.0, 0.0, 0.0]])
-    with pytest.raises(StoreError, match="did not index it"):
-        index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    for reset in (False, True):
+        with pytest.raises(StoreError, match="not made by ragfilter") as error:
+            index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=reset)
+        # Nothing that is offered would delete it.
+        assert (error.value.remedy, error.value.action) == ("Choose another name.", "")
+        assert set(stored(workspace)) == {"theirs"}
+
+
+def test_a_collection_that_took_the_place_of_ours_is_not_touched(workspace: Workspace) -> None:
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    client = workspace.store().client
+    client.delete_collection("demo")
+    raw = client.create_collection("demo", embedding_function=None)
+    raw.add(ids=["theirs"], embeddings=[[1.0, 0.0, 0.0, 0.0]])
+    with pytest.raises(StoreError, match="not made by ragfilter"):
+        index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    with pytest.raises(StoreError, match="not made by ragfilter"):
+        rebuild("demo", workspace=workspace)
     assert set(stored(workspace)) == {"theirs"}
-    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=True)
-    assert set(stored(workspace)) == {"c0", "c1", "c2"}
 
 
 def test_warnings_name_the_place(workspace: Workspace) -> None:

@@ -27,6 +27,8 @@ from ragfilter.model import (
     User,
 )
 from ragfilter.report.rows import deciding
+from ragfilter.report.story import sentences, story
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.text import cells, numbers
 
@@ -309,11 +311,25 @@ def test_summary_counts_and_names_what_each_layer_did() -> None:
     assert lines["cutoff"] == (5, 3, "gap 0.141 ≥ 0.100 after hit 3")
 
 
-def test_tokens_of_the_unfiltered_are_counted_without_a_budget() -> None:
+def test_the_unfiltered_prompt_has_the_same_budget() -> None:
     long = [hit(f"c{i}", 0.1 * i, text="word " * 400) for i in range(1, 5)]
-    settings = Settings().with_values({"context.max_context_tokens": 100})
-    made = report.summary(replay(pool(*long), settings))
-    assert made.tokens_unfiltered > 4 * 400
+    values = {"context.max_context_tokens": 1100, "retrieval.k": 4}
+    plain = of_profile("unfiltered").with_values(values)
+    result = replay(pool(*long), plain)
+    made = report.summary(result)
+    assert report.first(made.unfiltered, made.left_out) == "2 of the first 4"
+    # What filters nothing saves nothing.
+    assert made.tokens == made.tokens_unfiltered <= 1100
+    assert sentences(story(result), price=2.0)[-1] == (
+        f"The prompt stays at {numbers.tokens(made.tokens)}."
+    )
+    document = report.document(result)
+    assert document["context_tokens"] == document["unfiltered_tokens"] == made.tokens
+    # A first chunk that is longer than the budget is shortened to it on both sides.
+    short = report.summary(
+        replay(pool(*long), plain.with_values({"context.max_context_tokens": 99}))
+    )
+    assert (short.tokens, short.tokens_unfiltered) == (99, 99)
 
 
 def test_tokens_and_times_are_written_alike_wherever_people_read_them() -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, Pool, Result, User
-from ragfilter.report.story import Fall, Story, counted, cutting, sentences, story
+from ragfilter.report.story import Fall, Story, called, counted, cutting, sentences, story
+from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 
 ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
@@ -121,6 +122,21 @@ def test_what_the_cutoff_s_words_mean_follows_the_strategy_that_cut(
 )  # fmt: skip
 def test_every_number_has_its_words(told: Story, said: str) -> None:
     assert " ".join(sentences(told)) == said
+
+
+@pytest.mark.parametrize(
+    ("profile", "doubt", "said"),
+    [
+        ("adaptive-gap", False, "needed"),
+        ("adaptive-gap", True, "kept"),
+        ("query-must", False, "needed"),
+        # Nothing weighed them: the first k are taken as they come.
+        ("unfiltered", False, "kept"),
+    ],
+)
+def test_only_what_was_weighed_is_called_needed(profile: str, doubt: bool, said: str) -> None:
+    pool = Pool("how do trolls heal?", "demo", "l2", HITS, queries=1)
+    assert called(replay(pool, of_profile(profile)), doubt=doubt) == said
 
 
 def test_what_may_not_answer_the_question_is_not_called_needed() -> None:

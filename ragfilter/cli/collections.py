@@ -164,7 +164,8 @@ def delete(
     if yes != name:
         raise InputError(
             "A deleted collection cannot be brought back.",
-            remedy=f"Add --yes {name} to delete it; `ragfilter collections export` keeps a copy.",
+            remedy=f"Add --yes {name} to delete it. `ragfilter collections export` keeps the "
+            "chunks that its user may see, `ragfilter labels export` the labels.",
         )
     from ragfilter.stores import manage
 

@@ -212,4 +212,8 @@ def text(done: Done) -> str:
     ]
     made = f" ({', '.join(counts)})" if counts else ""
     left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
-    return f"{report.collection}: {report.total} chunks{made}{left_out}, {report.seconds:.1f} s\n"
+    warned = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
+    return (
+        f"{report.collection}: {report.total} chunks{made}{left_out}{warned}, "
+        f"{report.seconds:.1f} s\n"
+    )

@@ -14,6 +14,7 @@ from ragfilter.model import Result
 from ragfilter.report import (
     Row,
     Summary,
+    first,
     judge_stats,
     kept_first,
     remarks,
@@ -106,7 +107,8 @@ def _figures(result: Result, view: Summary, profile: str) -> str:
     return (
         f"{view.kept} kept of {view.retrieved} | {view.headline} | "
         f"about {numbers.tokens(view.tokens)}, "
-        f"{numbers.count(view.tokens_unfiltered)} unfiltered (first {view.unfiltered}) | "
+        f"{numbers.count(view.tokens_unfiltered)} unfiltered "
+        f"({first(view.unfiltered, view.left_out)}) | "
         f"{result.pool.collection}, "
         f"{result.pool.space}, profile {profile}"
     )

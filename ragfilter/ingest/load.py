@@ -21,7 +21,7 @@ from ragfilter.ingest.openapi.files import not_openapi
 from ragfilter.ingest.openapi.read import SUFFIXES, load_openapi, load_together
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.plain_text import load_text
-from ragfilter.ingest.reading import PLAIN, Reading
+from ragfilter.ingest.reading import PLAIN, Reading, nothing_in
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.ingest.unpack import ARCHIVE, passed_over, unpack
 from ragfilter.protocols import Progress
@@ -130,8 +130,7 @@ def _usable(
     except InputError as error:
         refuse(error)
     if silent:
-        nothing = f"{source}: there is nothing in it that can be indexed."
-        refuse(InputError(nothing, remedy="See whether the file is empty."))
+        refuse(nothing_in(source))
 
 
 def _folder(
@@ -144,7 +143,9 @@ def _folder(
     others = [name for name, loader in loaders.items() if loader is None]
     if len(others) == len(files):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
-    descriptions, unclear = load_together(maybe, progress=progress, refuse=reading.refuse)
+    descriptions, unclear = load_together(
+        maybe, progress=progress, refuse=reading.refuse, skip=reading.skip
+    )
     if reading.skip is None:
         others += unclear
     else:

@@ -66,4 +66,12 @@ class Reading:
         self.skip(error)
 
 
+def nothing_in(source: str) -> InputError:
+    """What is told of a file without records."""
+    return InputError(
+        f"{source}: there is nothing in it that can be indexed.",
+        remedy="See whether the file is empty.",
+    )
+
+
 PLAIN = Reading()

@@ -224,7 +224,7 @@ SPEC: LayerSpec = LayerSpec(
     section=Clearance,
     candidates=no_more,
     line=_line,
-    off=lambda settings: "off; everyone sees all",
+    off=lambda settings: "off; everyone sees everything",
     plain=lambda decision, hit, result: "were not for this user",
     explains=0,
 )

@@ -38,6 +38,8 @@ STEP = 2
 EPSILON = 1e-9
 NOISE = 2 / 3
 """Below this share of a threshold, what is best is no match that was missed by little."""
+TUNED_SHARE = 0.8
+"""Source: docs/tuning.md. Most unrelated questions are above it, and hardly any labelled one."""
 UNSCORED = "the store gives no scores"
 MESSAGE = "Nothing in this collection matches the query well enough. Rephrase the question."
 
@@ -71,7 +73,7 @@ class Quality(Section):
         label="Good by",
     )
     background_share: float = setting(
-        0.8, "Maximum distance of a good candidate, as a share of the background distance.",
+        TUNED_SHARE, "Maximum distance of a good candidate, as a share of the background distance.",
         unit="share", ge=0, le=1, step=0.01, label="Background share",
     )  # fmt: skip
     score_threshold: float = setting(
@@ -359,8 +361,8 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
         now = result.settings.quality.background_share
         nearest = min(d.value / d.limit for d in compared if d.value is not None and d.limit)
         share = math.ceil(100 * now * nearest) / 100
-        if share > (now + 1) / 2:
-            far = f"The best chunk is at {share:.3f} of the background distance, far above the "
+        if share > TUNED_SHARE:
+            far = f"The best chunk is at {share:.3f} of the background distance, above the "
             far += f"background share of {now:.3f}"
             return f"{far}. Rephrase the question: a higher share would let in noise.", {}
         return f"Raise the background share to {numbers.distance(share)}", {SHARE: share}

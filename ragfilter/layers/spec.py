@@ -13,6 +13,9 @@ from ragfilter.settings.field import Section
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
+WEIGHED = 2
+"""How a layer that weighs hits against the question explains that one is kept."""
+
 Cost = Literal["free", "store query", "local model", "LLM call"]
 
 
@@ -87,7 +90,7 @@ class LayerSpec:
     """The path of a setting that keeps hits which others would drop."""
     line_height: int = 1
     """How many rows of the sidebar its line may take."""
-    explains: int = 2
+    explains: int = WEIGHED
     """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 
     @property

@@ -18,7 +18,7 @@ from ragfilter.publish.html import Origin, command, render
 from ragfilter.publish.told import Told
 from ragfilter.report import rows, seen
 from ragfilter.report.contrast import contrast
-from ragfilter.report.story import Story, sentences, story
+from ragfilter.report.story import Story, called, sentences, story
 from ragfilter.settings.schema import Settings
 
 MOST_DROPPED = 30
@@ -59,8 +59,8 @@ def of_query(
         incomplete=result.pool.incomplete,
         said=_said(account, result, prices, embedder),
         sides=[
-            told.size(f"without the filter (first {k})", plain, prices),
-            told.size("with the filter", result.kept, prices),
+            told.size(f"without the filter (first {k})", plain, result.settings, prices),
+            told.size("with the filter", result.kept, result.settings, prices),
         ],
         priced=prices is not None,
         curve=drawing.curve(listed, k),
@@ -96,7 +96,7 @@ def of_two(
         names=[each.name for each in names],
         said=[(label, _said(story(each), each, prices, embedder))
               for label, each in zip(labels, (a, b), strict=True)],
-        sides=[told.size(label, each.kept, prices)
+        sides=[told.size(label, each.kept, each.settings, prices)
                for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
         lists=drawing.lists(made),
@@ -116,7 +116,7 @@ def _said(
 ) -> tuple[str, ...]:
     price = (prices.prompt, prices.currency) if prices else ()
     lacks = embedder and result.kept and unmentioned(result.query, result.kept, embedder)
-    return sentences(account, *price, word="kept" if lacks else "needed")
+    return sentences(account, *price, word=called(result, doubt=bool(lacks)))
 
 
 def _command(result: Result, file: str) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.model import Hit
-from ragfilter.report import tokens
+from ragfilter.report import in_prompt
+from ragfilter.settings.schema import Settings
 
 QUOTED = "quoted from the passages, without an LLM"
 
@@ -36,11 +37,11 @@ class Told:
     doubt: str = ""
 
 
-def size(name: str, hits: Sequence[Hit], prices: Prices | None) -> Size:
-    """A side's size in a prompt."""
-    total = tokens(hits)
+def size(name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None) -> Size:
+    """A side's size in a prompt, which has the settings' budget."""
+    sent, total = in_prompt(hits, settings)
     cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
-    return Size(name, len(hits), total, cost, currency)
+    return Size(name, sent, total, cost, currency)
 
 
 def told(name: str, answer: Answer, context: Context) -> Told:

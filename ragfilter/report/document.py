@@ -12,7 +12,7 @@ from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds, 
 from ragfilter.report.judged import judge_document
 from ragfilter.report.rows import Row, rows, seen, visible
 from ragfilter.report.rows import references as refs_of
-from ragfilter.report.summary import max_security_level, tokens
+from ragfilter.report.summary import in_prompt, max_security_level
 
 
 def document(
@@ -48,9 +48,9 @@ def document(
         "widening": _widening_document(result),
         "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
         "judge": judge_document(result, as_operator=as_operator),
-        "context_tokens": tokens(result.kept),
+        "context_tokens": in_prompt(result.kept, result.settings)[1],
         "unfiltered": [hit.id for hit in plain],
-        "unfiltered_tokens": tokens(plain),
+        "unfiltered_tokens": in_prompt(plain, result.settings)[1],
         "retrieved": len(listed),
         "hidden": len(listed) - len(visible(result)) if as_operator else None,
         "entities": _entity_names(result),

@@ -12,10 +12,11 @@ from itertools import groupby
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
+from ragfilter.layers.spec import WEIGHED
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import LayerName, Result
 from ragfilter.report.rows import seen
-from ragfilter.report.summary import tokens
+from ragfilter.report.summary import in_prompt
 from ragfilter.text import numbers
 
 
@@ -53,8 +54,8 @@ class LayerFalls:
 @dataclass(frozen=True, slots=True)
 class Story:
     """Passages found, kept and dropped, and the prompt's estimated tokens with the filter and
-    without it, which would send the first `unfiltered` passages. `brought` is how many of the kept
-    were not found but referred to."""
+    without it, which would send the first `unfiltered` passages, except `left_out` that do not fit.
+    `brought` is how many of the kept were not found but referred to."""
 
     found: int
     kept: int
@@ -66,6 +67,7 @@ class Story:
     message: str = ""
     """Why nothing is kept, if the result says so. That the collection is incomplete is shown next
     to every story, whatever is kept."""
+    left_out: int = 0
 
     @property
     def steps(self) -> tuple[LayerFalls, ...]:
@@ -79,16 +81,25 @@ def story(result: Result) -> Story:
     result = seen(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
     plain = unfiltered(result.pool, result.settings, result.user)
+    sent, tokens_unfiltered = in_prompt(plain, result.settings)
     return Story(
         found=sum(hit.rank > 0 for hit in result.hits),
         kept=len(result.kept),
         brought=brought,
         falls=_falls(result),
         unfiltered=len(plain),
-        tokens_unfiltered=tokens(plain),
-        tokens=tokens(result.kept),
+        tokens_unfiltered=tokens_unfiltered,
+        tokens=in_prompt(result.kept, result.settings)[1],
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
+        left_out=len(plain) - sent,
     )
+
+
+def called(result: Result, *, doubt: bool = False) -> str:
+    """What the passages are that stay: ``needed`` if a layer weighed them, and no `doubt` is left
+    that they answer the question; otherwise ``kept``."""
+    weighed = any(t.enabled and layer(t.layer).explains == WEIGHED for t in result.traces)
+    return "needed" if weighed and not doubt else "kept"
 
 
 def sentences(
@@ -145,8 +156,12 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     if after == before:
         return f"The prompt stays at {numbers.tokens(after)}."
     word = "shrinks" if after < before else "grows"
-    first = f"(the first {numbers.counted(story.unfiltered, 'passage').removeprefix('1 ')})"
-    said = f"The prompt {word} from {numbers.count(before)} {first} to {numbers.tokens(after)}"
+    sent = f"{numbers.count(story.unfiltered - story.left_out)} of " if story.left_out else ""
+    first = f"first {numbers.counted(story.unfiltered, 'passage').removeprefix('1 ')}"
+    said = (
+        f"The prompt {word} from {numbers.count(before)} ({sent}the {first}) to "
+        f"{numbers.tokens(after)}"
+    )
     if after > before:
         return f"{said}."
     saved = ""

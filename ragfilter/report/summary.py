@@ -15,6 +15,7 @@ from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, Result
 from ragfilter.report.rows import seen
+from ragfilter.settings.schema import Settings
 
 NO_BUDGET = 10**9
 
@@ -36,8 +37,8 @@ class Summary:
     """The result at a glance.
 
     `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
-    search (`unfiltered` chunks), without a budget. `strategies` is how many hits each cutoff
-    strategy would keep; empty if the cutoff is off.
+    search (`unfiltered` chunks, of which `left_out` do not fit); both within the context budget.
+    `strategies` is how many hits each cutoff strategy would keep; empty if the cutoff is off.
     """
 
     kept: int
@@ -46,6 +47,7 @@ class Summary:
     tokens: int
     tokens_unfiltered: int
     unfiltered: int
+    left_out: int
     layers: tuple[LayerSummary, ...]
     strategies: tuple[tuple[str, int], ...] = ()
 
@@ -54,13 +56,15 @@ def summary(result: Result, *, as_operator: bool = False) -> Summary:
     """How many chunks stay and why, how many tokens that saves, and what each layer did."""
     result = seen(result, as_operator=as_operator)
     plain = unfiltered(result.pool, result.settings, result.user)
+    sent, tokens_unfiltered = in_prompt(plain, result.settings)
     return Summary(
         kept=len(result.kept),
         retrieved=sum(hit.rank > 0 for hit in result.hits),
         headline=headline(result),
-        tokens=tokens(result.kept),
-        tokens_unfiltered=tokens(plain),
+        tokens=in_prompt(result.kept, result.settings)[1],
+        tokens_unfiltered=tokens_unfiltered,
         unfiltered=len(plain),
+        left_out=len(plain) - sent,
         layers=tuple(
             LayerSummary(t.layer, t.enabled, t.n_in, t.n_out, t.ms, layer_line(t, result))
             for t in result.traces
@@ -104,6 +108,18 @@ def _strategies(result: Result) -> tuple[tuple[str, int], ...]:
 def tokens(hits: Sequence[Hit]) -> int:
     """Estimated tokens of the hits in a prompt, without a budget."""
     return int(fits(hits, NO_BUDGET)[1])
+
+
+def in_prompt(hits: Sequence[Hit], settings: Settings) -> tuple[int, int]:
+    """How many of the hits fit into the prompt, and their estimated tokens."""
+    fitting, taken = fits(hits, settings.context.max_context_tokens)
+    return sum(fitting), taken
+
+
+def first(unfiltered: int, left_out: int) -> str:
+    """``first 15``, or ``9 of the first 15`` if the others do not fit into the prompt."""
+    sent = f"{unfiltered - left_out} of the " if left_out else ""
+    return f"{sent}first {unfiltered}"
 
 
 def layer_line(trace: LayerTrace, result: Result) -> str:

@@ -49,4 +49,11 @@ def save(workspace: Path, name: str, toml: str) -> None:
 
 def delete(workspace: Path, name: str) -> None:
     """Forget saved settings; where there are none, nothing happens. Raises InputError."""
-    path(workspace, name).unlink(missing_ok=True)
+    file = path(workspace, name)
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be deleted: {error.strerror}.",
+            remedy="Make the workspace folder writable.",
+        ) from None

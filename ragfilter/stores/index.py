@@ -82,6 +82,7 @@ def index(
     path = workspace.copy_path(name)
     with only_one(workspace, name):
         store = workspace.store()
+        store.check_ours(name)
         old = None if reset else copies.read_summary(path)
         if not reset:
             _check_target(store, name, old, embedder)
@@ -137,12 +138,14 @@ def rebuild(
 ) -> IndexReport:
     """Rewrite the collection `name` from our own copy, without the model.
 
-    Raises StoreError if there is no copy, or it is damaged.
+    Raises StoreError if there is no copy, or it is damaged, or the collection is somebody else's.
     """
     started = perf_counter()
     check_name(name)
     path = workspace.copy_path(name)
     with only_one(workspace, name):
+        store = workspace.store()
+        store.check_ours(name)
         summary = copies.read_summary(path)
         if summary is None:
             raise StoreError(
@@ -151,7 +154,6 @@ def rebuild(
             )
         rows = {row.chunk.id: row for row in copies.read_copy(path)}
         steps = _Steps(progress, len(rows))
-        store = workspace.store()
         _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, steps, anew=True)
     seconds = perf_counter() - started
     return IndexReport(collection=name, total=len(rows), written=len(rows), seconds=seconds)

@@ -65,11 +65,11 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if _name(host) not in self.hosts:
             return PlainTextResponse(
-                "The app is not served under this name. RAGFILTER_ALLOWED_HOSTS can allow it.\n",
+                "Host name not allowed. Add it to RAGFILTER_ALLOWED_HOSTS.\n",
                 status_code=400,
             )
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
-            return PlainTextResponse("A page of another site may not ask this app.\n", 403)
+            return PlainTextResponse("Cross-site requests are not allowed.\n", 403)
         return None
 
 

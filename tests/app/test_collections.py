@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import json
+import os
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,10 @@ from streamlit_markdown import acts
 from test_every_control_explains_itself import unexplained
 from waiting import PROCESS_S
 
-from ragfilter.indexing.order import Order
+from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.queue import Queue, Standing
 from ragfilter.models.embedder import BUNDLED
+from ragfilter.stores import manage
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -136,17 +140,28 @@ def test_files_are_added_to_a_collection_that_exists(page: Any) -> None:
 
 
 def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
-    csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n"
+    csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n4,Lost.,secret\n"
     drop(page, ("a.csv", csv), ("b.jsonl", b"nonsense\n"))
     picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "clearance")}
     assert picked == {"text": "Body", "id": "Nr", "clearance": "clearance"}
     indexed(named(page, "mine").press("index"))
     refused = next(f.value for f in page.at.dataframe if "what to do" in f.value)
-    assert [what.split(": ")[0] for what in refused["what"]] == ["a.csv, line 3", "b.jsonl, line 1"]
+    *left_out, warning = refused["what"]
+    assert [what.split(": ")[0] for what in left_out] == ["a.csv, line 3", "b.jsonl, line 1"]
+    # What is indexed, but not as it was meant, is listed too.
+    assert warning.endswith("the clearance secret cannot be read, so the chunk is hidden.")
+    assert page.at.expander[0].label == "2 left out, 1 warning"
     assert bench().collection("mine").chunks(["3"])["3"].clearance == 4
     # As the public, the default, the export leaves out hidden chunks.
     exported = page.downloads["mine.jsonl"]()
     assert [json.loads(line)["id"] for line in exported.splitlines()] == ["1"]
+    told = page.at.text_input(key="delete-mine").help
+    assert "`ragfilter labels export`" in told
+    assert "Chunks that the user chosen on Inspect may not see are left out." in told
+    # An operator sees all of them.
+    page.at.session_state["operator"] = True
+    assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 3
+    assert "left out" not in page.at.text_input(key="delete-mine").help
 
 
 def test_none_leaves_a_column_out(page: Any) -> None:
@@ -241,6 +256,51 @@ def test_a_collection_is_renamed_and_deleted_with_its_name_typed(page: Any) -> N
     page.run().press("delete")
     assert "No collection yet" in shown(page)
     assert list(bench()) == []
+
+
+def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Path) -> None:
+    """The command line and another tab change the list, too."""
+    (tmp_path / "a.txt").write_text("Trolls fear fire.")
+    carry_out(Order("ours", str(tmp_path / "a.txt")), bench())
+    assert table(page.run())["collection"] == ["ours"]
+    assert page.at.selectbox(key="manage-name").value == "ours"
+    manage.rename(bench().workspace, "ours", "yours")
+    assert table(page.run())["collection"] == ["yours"]
+
+
+def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:
+    drop(page, ("guide.md", GUIDE))
+    named(page, "mine")
+    folder = bench().workspace.path / "queue"
+    (folder / "1.json").write_text(json.dumps(asdict(Standing("running"))))
+    (folder / "1.order.json").write_text(json.dumps(Order("mine").to_json()))
+    page.press("index")
+    assert "mine is being indexed" in page.warnings[0]
+    assert [path.name for path in folder.glob("*.order.json")] == ["1.order.json"]
+    # The files are still there, for another name.
+    assert not named(page, "other").at.button(key="index").disabled
+    (tmp_path / "a.txt").write_text("Trolls fear fire.")
+    carry_out(Order("other", str(tmp_path / "a.txt")), bench())
+    page.press("index")
+    assert "There is a collection other already" in page.warnings[0]
+
+
+def test_a_full_disk_is_told_when_indexing_is_to_begin(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop(page, ("guide.md", GUIDE))
+    named(page, "mine")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as during:
+        during.setattr(Path, "replace", full)
+        page.press("index")
+    assert "cannot be written: No space left on device" in page.warnings[0].replace("\\", "")
+    # The files are still there.
+    indexed(page.press("index"))
+    assert table(page)["collection"] == ["mine"]
 
 
 def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:

@@ -94,6 +94,10 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     assert other.at.session_state["profile"] == "full"
     other.press("delete-saved")
     assert other.at.button(key="load-saved").disabled
+    other.press("restore-saved")
+    assert config.load(file=saved.find(demo_page_workspace, "strict"), environ={}) == kept
+    other.press("delete-saved")
+    assert other.at.button(key="load-saved").disabled
     # Settings deleted in the meantime are reported, and nothing is lost.
     page.press("load-saved")
     assert "No settings are saved under" in page.errors[0]

@@ -45,7 +45,7 @@ def test_a_folder_of_markdown_is_indexed_from_the_page_and_asked(
     expect(button).to_be_enabled()
     button.click()
     expect(tab.page.get_by_text("holds 4 chunks")).to_be_visible()
-    tab.page.get_by_role("button", name="Ask it").first.click()
+    tab.page.get_by_role("button", name="Ask a question").first.click()
     # The question asked before is still there.
     expect(tab.keyed("question", "input")).to_have_value("Tell me about owlbears")
     tab.keyed("question", "input").fill("How does one kill a troll for good?")
@@ -70,7 +70,7 @@ def test_indexing_is_stopped_and_goes_on(open_tab: Callable[..., Any], tmp_path:
     tab.click("index")
     # The key of a job's button ends in the job's id. During a redraw, there may be two.
     tab.page.locator("[class*='st-key-stop-'] button").first.click()
-    expect(tab.page.get_by_text("is stopped. What is embedded is kept.")).to_be_visible()
+    expect(tab.page.get_by_text("is stopped. Chunks embedded so far are kept.")).to_be_visible()
     tab.page.locator("[class*='st-key-go-on-'] button").first.click()
     expect(tab.page.get_by_text("holds 3,000 chunks")).to_be_visible()
 
@@ -114,7 +114,7 @@ def walk(tab: Any, folder: Path) -> None:
     expect(tab.keyed("index", "button")).to_be_enabled()
     tab.click("index")
     expect(page.get_by_text("holds 9 chunks")).to_be_visible()
-    page.get_by_role("button", name="Ask it").first.click()
+    page.get_by_role("button", name="Ask a question").first.click()
     # The tour, once.
     tour = page.get_by_role("dialog")
     expect(tour).to_contain_text("Five stops")

@@ -234,6 +234,21 @@ def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenT
     expect(first.cell(1, "outcome")).to_have_text("✕ dropped")
 
 
+def test_a_tab_changes_only_its_own_drafts(open_tab: OpenTab) -> None:
+    tab = open_tab(LINK).expect_kept(15).rest()
+    open_row(tab, 1, r"Armor Class 7\s*$")
+    # What another tab of this browser stores in the meantime.
+    theirs = """["demo", "another", "{", null]"""
+    tab.page.evaluate(f"localStorage['ragfilter-drafts'] = JSON.stringify([{theirs}])")
+    stored = "JSON.parse(localStorage['ragfilter-drafts'])"
+    tab.write_rule(SHUT)
+    tab.page.wait_for_function(f"() => {stored}[1]?.[2] === '{SHUT}'")
+    tab.page.keyboard.press("Tab")
+    tab.rest().click("rule-discard")
+    tab.page.wait_for_function(f"() => {stored}.length === 1")
+    assert tab.page.evaluate(stored) == [["demo", "another", "{", None]]
+
+
 def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(open_tab: OpenTab) -> None:
     first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
     for tab in (first, second):

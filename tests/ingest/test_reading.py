@@ -245,7 +245,7 @@ def test_a_zip_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_files_that_hold_nothing_are_left_out_and_named(tmp_path: Path) -> None:
     files = {
         "a.json": b'{"hello": 1}', "b.txt": b" \n", "c.csv": b"id,text\n", "d.txt": b"Hush.",
-        "e.md": b"ok\n\xff",
+        "e.md": b"ok\n\xff", "f.json": b'{"openapi": "3.0.0", "paths": {}}',
     }  # fmt: skip
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -258,6 +258,7 @@ def test_files_that_hold_nothing_are_left_out_and_named(tmp_path: Path) -> None:
         "b.txt: there is nothing in it that can be indexed.",
         "c.csv: there is nothing in it that can be indexed.",
         "e.md, line 2: not UTF-8 at byte 1.",
+        "f.json: there is nothing in it that can be indexed.",
     ]
 
 

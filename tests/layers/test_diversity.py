@@ -12,6 +12,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.diversity import LOOKED_AT, apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, User
+from ragfilter.report.story import story
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -100,6 +101,17 @@ def test_parts_that_are_covered_take_no_more() -> None:
     assert ids(step) == ["c1", "c2", "c4", "c5", "c6"]
     reason = "“troll”: in 2 better chunks; 2 are enough"
     assert reasons(step)[2] == ("dropped", reason, 2, 2)
+
+
+def test_limits_that_are_equal_do_not_mix_up_the_reasons() -> None:
+    hits = row("troll heals", "troll heals", "troll burns", "ogre", "giant", "owl")
+    values = {"diversity.max_similarity": 1.0, "diversity.per_part": 1, "cutoff.enabled": False}
+    on = Settings().with_values({"diversity.enabled": True, **values})
+    told = story(replay(Pool("troll?", "c", "l2", hits), on))
+    assert [(fall.words, fall.ids) for fall in told.falls] == [
+        ("said the same as a better one", ("c2",)),
+        ("were already covered by better ones", ("c3",)),
+    ]
 
 
 def test_what_is_pinned_stays() -> None:

@@ -277,17 +277,21 @@ def test_what_stands_clear_says_by_how_much() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nearest", "label", "values"),
+    ("share", "nearest", "label", "values"),
     [
-        (0.84, "Raise the background share to 0.840", {"quality.background_share": 0.84}),
-        (0.95, "The best chunk is at 0.950 of the background distance, far above the background "
+        (0.6, 0.74, "Raise the background share to 0.740", {"quality.background_share": 0.74}),
+        # Most unrelated questions lie above the share that was tuned, few that were labelled.
+        (0.8, 0.84, "The best chunk is at 0.840 of the background distance, above the background "
                "share of 0.800. Rephrase the question: a higher share would let in noise.", {}),
     ],
 )  # fmt: skip
 def test_noise_is_not_offered_where_nothing_is_kept(
-    nearest: float, label: str, values: dict[str, float]
+    share: float, nearest: float, label: str, values: dict[str, float]
 ) -> None:
-    on = {"quality.enabled": True, "quality.good_by": "background", "quality.reranker": "none"}
+    on = {
+        "quality.enabled": True, "quality.good_by": "background", "quality.reranker": "none",
+        "quality.background_share": share,
+    }  # fmt: skip
     hits = tuple(Hit(Chunk(f"c{i}"), nearest if i == 1 else 1.0, i) for i in range(1, 51))
     result = replay(Pool("q", "c", "l2", hits), Settings().with_values(on))
     assert not result.kept
@@ -296,20 +300,23 @@ def test_noise_is_not_offered_where_nothing_is_kept(
 
 
 @pytest.mark.parametrize(
-    ("good_by", "label"),
+    ("good_by", "distance", "label"),
     [
-        ("background", "Raise the background share to 0.850"),
-        ("similarity", "Lower the similarity threshold from 0.600 to 0.570"),
+        ("background", 0.75, "Raise the background share to 0.750"),
+        ("similarity", 0.85, "Lower the similarity threshold from 0.600 to 0.570"),
     ],
 )
-def test_what_was_not_checked_is_not_what_to_relax_to(good_by: str, label: str) -> None:
+def test_what_was_not_checked_is_not_what_to_relax_to(
+    good_by: str, distance: float, label: str
+) -> None:
     on = {
         "quality.enabled": True, "quality.good_by": good_by, "quality.reranker": "none",
-        "quality.score_threshold": 0.6, "quality.max_top_k": 16, "words.enabled": True,
+        "quality.score_threshold": 0.6, "quality.background_share": 0.7,
+        "quality.max_top_k": 16, "words.enabled": True,
     }  # fmt: skip
     # The sixteen that share the query's word come before the nearest one, which is never checked.
-    near = Hit(Chunk("near", "about nothing"), 0.78, 1)
-    words = (Hit(Chunk(f"w{i}", "about owlbears"), 0.85, i) for i in range(2, 18))
+    near = Hit(Chunk("near", "about nothing"), distance - 0.1, 1)
+    words = (Hit(Chunk(f"w{i}", "about owlbears"), distance, i) for i in range(2, 18))
     far = (Hit(Chunk(f"far{i}", f"text {i}"), 1.0, i) for i in range(18, 51))
     result = replay(Pool("owlbears?", "c", "l2", (near, *words, *far)), Settings().with_values(on))
     assert not result.kept

@@ -103,6 +103,19 @@ def test_a_real_server_does_all_that_the_folder_does(
     assert url in error.value.message
 
 
+def test_what_another_program_put_on_the_server_is_not_replaced(
+    tmp_path: Path, connect: Callable[[str], ChromaStore]
+) -> None:
+    with chroma_run(tmp_path / "server") as (url, _):
+        store = connect(url)
+        theirs = store.client.create_collection("notes", embedding_function=None)
+        theirs.add(ids=["a"], embeddings=[[1.0, 0.0]])
+        # Also when it appeared while the source was being embedded.
+        with pytest.raises(StoreError, match="not made by ragfilter"):
+            store.renew("notes", embedder="fake")
+        assert theirs.count() == 1
+
+
 def test_two_processes_share_a_workspace_through_a_server(tmp_path: Path) -> None:
     with chroma_run(tmp_path / "server") as (url, _):
         program = (

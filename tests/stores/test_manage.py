@@ -179,7 +179,9 @@ def test_the_command_line_does_it_all(
     assert len((tmp_path / "o").read_text().splitlines()) == 4
     assert main(["collections", "rename", "mine", "yours", *where]) == 0
     assert main(["collections", "delete", "yours", *where]) == 2
-    assert "--yes yours" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "--yes yours" in told
+    assert "`ragfilter labels export`" in told
     assert main(["collections", "delete", "yours", "--yes", "yours", *where]) == 0
     assert main(["collections", *where]) == 0
     assert "No collection yet" in capsys.readouterr().err

@@ -28,6 +28,7 @@ from ragfilter.ingest.openapi.refs import (
 )
 from ragfilter.ingest.openapi.text import parameters_of, security_of, title_and_text
 from ragfilter.ingest.openapi.types import as_dict, as_list
+from ragfilter.ingest.reading import nothing_in
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.protocols import Progress
 
@@ -60,10 +61,11 @@ def load_together(
     *,
     progress: Progress | None = None,
     refuse: Callable[[InputError], None] | None = None,
+    skip: Callable[[InputError], None] | None = None,
 ) -> tuple[Iterator[Record], tuple[str, ...]]:
     """The records of several files (source to path) that may refer to each other, and the sources
-    that are no API descriptions. `refuse` is told of a file that is broken, and may raise it.
-    Raises InputError like `load_openapi`.
+    that are no API descriptions. `refuse` is told of a file that is broken, and may raise it;
+    `skip` of one that holds nothing. Raises InputError like `load_openapi`.
     """
     trees: dict[str, dict[str, Any]] = {}
     broken: set[str] = set()
@@ -78,16 +80,17 @@ def load_together(
             continue
         if tree is not None:
             trees[source] = tree
-    return records(trees), tuple(s for s in paths if s not in trees and s not in broken)
+    return records(trees, skip), tuple(s for s in paths if s not in trees and s not in broken)
 
 
-def records(trees: Trees) -> Iterator[Record]:
+def records(trees: Trees, skip: Callable[[InputError], None] | None = None) -> Iterator[Record]:
     """The records of parsed descriptions (source to tree); the last record of each description
-    carries the warnings about it."""
+    carries the warnings about it. `skip` is told of those without a record."""
     problems: dict[str, list[str]] = {source: [] for source in trees}
     found = parts(trees, problems)
     part = next(found, None)
     told: dict[str, list[str]] = {}
+    silent = dict.fromkeys(trees)
     while part is not None:
         after = next(found, None)
         record = to_record(part.raw, place=part.place, source=part.source)
@@ -95,8 +98,12 @@ def records(trees: Trees) -> Iterator[Record]:
         if after is None or after.source != part.source:
             warnings = [*problems[part.source], *told.pop(part.source)]
             record = record._replace(warnings=record.warnings + _summary(part.source, warnings))
+        silent.pop(part.source, None)
         yield record
         part = after
+    if skip is not None:
+        for source in silent:
+            skip(nothing_in(source))
 
 
 def parts(trees: Trees, problems: Mapping[str, list[str]]) -> Iterator[Part]:

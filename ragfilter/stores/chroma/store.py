@@ -33,6 +33,7 @@ from ragfilter.stores.chroma.collection import (
     CollectionInfo,
     Row,
     new_token,
+    version_of,
 )
 from ragfilter.text.urls import shown
 
@@ -101,6 +102,12 @@ class ChromaStore:
                 found.append(self.collection(name).info())
         return tuple(found)
 
+    def versions(self) -> frozenset[tuple[str, str]]:
+        """Every collection's name and version, with one question to the store."""
+        with guard(self.where):
+            every = self.client.list_collections()
+        return frozenset((raw.name, version_of(raw)) for raw in every)
+
     def collection(self, name: str, *, embedder: str = "") -> ChromaCollection:
         """The collection called `name`.
 
@@ -138,8 +145,21 @@ class ChromaStore:
             )
         return ChromaCollection(self, name)
 
+    def check_ours(self, name: str) -> None:
+        """Raise StoreError if there is a collection `name` that ragfilter did not make."""
+        with suppress(CollectionMissing):
+            if not self.collection(name).ours:
+                raise StoreError(
+                    f"Collection {name!r} was not made by ragfilter and stays as it is.",
+                    remedy="Choose another name.",
+                )
+
     def renew(self, name: str, *, embedder: str) -> ChromaCollection:
-        """Replace the collection `name` with an empty one, which is withheld if the old one was."""
+        """Replace the collection `name` with an empty one, which is withheld if the old one was.
+
+        Raises StoreError if ragfilter did not make it: on a server it may have appeared since.
+        """
+        self.check_ours(name)
         withheld = False
         with suppress(CollectionMissing):
             withheld = self.collection(name).withheld

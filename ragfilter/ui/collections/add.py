@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, StoreError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue
 from ragfilter.ingest.reading import COLUMNS, SHORTEST, Reading
@@ -17,6 +17,7 @@ from ragfilter.ui.collections import draft as drafts
 from ragfilter.ui.collections.draft import Draft
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -31,8 +32,8 @@ MAPPED = {
     "text": ("Text column", "The column that is searched and read."),
     "id": ("Id column", "Names each chunk. Rows without one are numbered."),
     "title": ("Title column", "Shown above each chunk."),
-    "clearance": ("Clearance column", "Who may see the row: a level from 0, public, up."),
-    "department": ("Department column", "Only its users see the row."),
+    "clearance": ("Clearance column", "Clearance level needed to see the row; 0 is public."),
+    "department": ("Department column", "Only users in this department see the row."),
 }
 MOST_TOLD = 5
 
@@ -174,7 +175,7 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
         "Name", key="upload-name", placeholder="handbook",
         help="3 to 512 letters, digits, dots, hyphens or underscores.",
     ).strip()  # fmt: skip
-    problem = "" if target or not name else _problem(name, visit)
+    problem = "" if target or not name else _problem(name, visit.resources)
     if problem:
         st.error(message(problem))
     embedder = visit.resources.bench.embedder.name
@@ -182,7 +183,7 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
         st.button(
             "Index", key="index", type="primary", icon=":material/play_arrow:",
             disabled=not name or bool(problem), on_click=_order,
-            args=(visit.resources, draft, reading, name),
+            args=(visit.resources, draft, reading, name, not target),
             help=f"Embeds the chunks with {literal(embedder)}. You can leave this page in the "
             "meantime."
             if name else "Name the collection first.",
@@ -202,9 +203,13 @@ def _discard_button() -> None:
     )  # fmt: skip
 
 
-def _problem(name: str, visit: Visit) -> str:
-    if name in visit.collections:
+def _problem(name: str, resources: Resources) -> str:
+    """Why a new collection cannot be called `name`; empty if it can. Raises StoreError."""
+    if name in {info.name for info in resources.bench.collections()}:
         return f"There is a collection {name} already. Choose it above to add to it."
+    jobs = Queue(resources.bench.workspace.path).jobs()
+    if any(job.standing.open and job.order.collection == name for job in jobs):
+        return f"{name} is being indexed. Wait until that is done, or use another name."
     try:
         check_name(name)
     except InputError as error:
@@ -212,15 +217,22 @@ def _problem(name: str, visit: Visit) -> str:
     return ""
 
 
-def _order(resources: Resources, draft: Draft, reading: Reading, name: str) -> None:
+def _order(resources: Resources, draft: Draft, reading: Reading, name: str, new: bool) -> None:
     """Queue the indexing job, which takes ownership of the files."""
-    Queue(resources.bench.workspace.path).put(
-        Order(
-            name, str(draft.folder), lenient=True, temporary=True,
-            embedder=resources.bench.embedder.name, size=reading.size, overlap=reading.overlap,
-            headings=reading.headings, columns=dict(reading.columns),
-        )
+    order = Order(
+        name, str(draft.folder), lenient=True, temporary=True,
+        embedder=resources.bench.embedder.name, size=reading.size, overlap=reading.overlap,
+        headings=reading.headings, columns=dict(reading.columns),
     )  # fmt: skip
+    try:
+        # Another tab may have used the name since it was typed.
+        if new and (problem := _problem(name, resources)):
+            state.notice(problem)
+            return
+        Queue(resources.bench.workspace.path).put(order)
+    except StoreError as error:
+        state.notice(str(error))
+        return
     drafts.let_go()
     st.session_state["upload-name"] = ""
 

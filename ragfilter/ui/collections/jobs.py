@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.indexing.order import Refusal
 from ragfilter.indexing.queue import Job, Queue
 from ragfilter.text import numbers
+from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import collections
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
@@ -27,32 +28,35 @@ def draw(resources: Resources) -> None:
         return
     say.heading("Indexing")
     # Refreshed automatically only while a job is active.
-    st.fragment(_all, run_every=LOOK_S if any(job.standing.open for job in jobs) else None)(queue)
+    active = _active(jobs)
+    st.fragment(_all, run_every=LOOK_S if active else None)(queue, active)
 
 
-def _all(queue: Queue) -> None:
+def _active(jobs: Sequence[Job]) -> frozenset[str]:
+    return frozenset(job.id for job in jobs if job.standing.open)
+
+
+def _all(queue: Queue, active: frozenset[str]) -> None:
+    """Draw the jobs. `active` are those that were when the page was drawn: if others are now, a
+    collection is new or has changed."""
     jobs = queue.jobs()
     for job in reversed(jobs):
         with st.container(key=f"job-{job.id}", border=True, gap="small"):
             _job(job, queue)
-    ended = {job.id for job in jobs if not job.standing.open}
-    if ended != st.session_state.get("jobs-ended", set()):
-        st.session_state["jobs-ended"] = ended
-        # There is a new collection, or one has changed.
-        collections.forget()
+    if _active(jobs) != active:
         st.rerun()
 
 
 def _job(job: Job, queue: Queue) -> None:
     at, name = job.standing, literal(job.order.collection)
     if at.state == "waiting":
-        st.progress(0.0, text=f"**{name}** waits")
+        st.progress(0.0, text=f"**{name}** is waiting")
     elif at.state == "running":
         left = in_words(at.seconds_left)
         how = f"{at.share:.0%} of {at.phase}" if at.total else "loading the embedding model …"
         st.progress(at.share, text=f"**{name}** {how}{left and ', '}{left}")
     elif at.state == "stopped":
-        st.markdown(f"**{name}** is stopped. What is embedded is kept.")
+        st.markdown(f"**{name}** is stopped. Chunks embedded so far are kept.")
     elif at.state == "failed":
         st.error(f"**{name}** was not indexed. {message(at.message)}  \n{message(at.remedy)}")
     else:
@@ -77,16 +81,23 @@ def _done(job: Job) -> None:
 
 
 def _refused(job: Job) -> None:
+    """Draw what was left out, then the warnings about what was not."""
     at = job.standing
-    if not at.left_out:
+    warnings = at.report.warnings if at.report else ()
+    counts = [
+        f"{at.left_out:,} left out" if at.left_out else "",
+        counted(len(warnings), "warning") if warnings else "",
+    ]
+    if not any(counts):
         return
-    with st.expander(f"{at.left_out:,} left out", expanded=not at.open):
+    listed = [*at.refused, *map(Refusal, warnings)]
+    with st.expander(", ".join(filter(None, counts)), expanded=not at.open):
         st.dataframe(
             {
-                "what": [each.message for each in at.refused],
-                "what to do": [each.remedy for each in at.refused],
+                "what": [each.message for each in listed],
+                "what to do": [each.remedy for each in listed],
             },
-            hide_index=True, height=TABLE_HEIGHT if len(at.refused) > 5 else "auto",
+            hide_index=True, height=TABLE_HEIGHT if len(listed) > 5 else "auto",
         )  # fmt: skip
 
 
@@ -96,21 +107,20 @@ def _buttons(job: Job, queue: Queue) -> None:
         if at.open:
             st.button(
                 "Stop", key=f"stop-{job.id}", icon=":material/stop:", on_click=_try,
-                args=(queue.stop, job.id), help="Stops after the current batch. What is "
-                "embedded is kept.",
+                args=(queue.stop, job.id), help="Stops after the current batch. Chunks "
+                "embedded so far are kept.",
             )  # fmt: skip
             return
         if at.state == "done":
             if st.button(
-                "Ask it", key=f"ask-{job.id}", type="primary", icon=":material/search:",
+                "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:",
                 help="Opens the collection on the Inspect page.",
             ):  # fmt: skip
                 st.session_state.collection = job.order.collection
-                collections.forget()
                 st.switch_page("pages/inspect.py")
         else:
             st.button(
-                "Go on", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
+                "Continue", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
                 args=(queue.go_on, job.id), help="Indexes what is still missing.",
             )  # fmt: skip
         st.button(

@@ -74,8 +74,12 @@ def _table(every: tuple[Facts, ...]) -> None:
 def _actions(facts: Facts, resources: Resources, user: User) -> None:
     info = facts.info
     workspace = resources.bench.workspace
+    left_out = (
+        "" if user.unrestricted
+        else " Chunks that the user chosen on Inspect may not see are left out."
+    )  # fmt: skip
     if st.button(
-        "Ask it", key="manage-ask", icon=":material/search:", disabled=not info.count,
+        "Ask a question", key="manage-ask", icon=":material/search:", disabled=not info.count,
         help="Opens the collection on the Inspect page.",
     ):  # fmt: skip
         st.session_state.collection = info.name
@@ -84,22 +88,24 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
         "application/jsonl", key="export", on_click="ignore", icon=":material/download:",
         disabled=not (info.count and info.complete),
-        help="JSONL that can be re-indexed, including rule edits. Contains only what the user "
-        "chosen on Inspect may see.",
+        help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
     )  # fmt: skip
     with st.popover("Rename", disabled=not info.ours, help="Give it another name."):
         new = st.text_input(
-            "New name", key=f"rename-{info.name}", help="Rule edits and labels move with it."
+            "New name",
+            key=f"rename-{info.name}",
+            help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
         ).strip()
         st.button(
             "Rename", key="rename", disabled=not new or new == info.name, on_click=_do,
             args=(partial(manage.rename, workspace, info.name, new), info.name, new),
-            help="Links that name the collection no longer lead to it.",
+            help="Existing links to this collection will stop working.",
         )  # fmt: skip
     with st.popover("Delete", disabled=not info.ours, help="Delete it permanently."):
         typed = st.text_input(
             f"Type {literal(info.name)} to delete it", key=f"delete-{info.name}",
-            help="This deletes its chunks, rule edits and labels. Export it first to keep them.",
+            help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
+            f"first, and the labels with `ragfilter labels export`.{left_out}",
         ).strip()  # fmt: skip
         st.button(
             "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,
@@ -139,4 +145,3 @@ def _do(change: partial[None], name: str, after: str) -> None:
     if st.session_state.collection == name:
         st.session_state.collection = after
     st.session_state["manage-name"] = after
-    collections.forget()

@@ -10,7 +10,7 @@ from ragfilter.stores import foreign
 from ragfilter.stores.foreign import Finding, Opening
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.main import problems
-from ragfilter.ui.session import collections, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 MODEL = (
@@ -33,7 +33,7 @@ def opened(facts: Facts, resources: Resources) -> None:
     if opening.folder:
         st.button(
             "Close", key="theirs-close", on_click=_close, args=(name, resources),
-            help="Takes it off the list. The collection stays as it is.",
+            help="Removes it from this list. The collection itself is unchanged.",
         )  # fmt: skip
 
 
@@ -94,7 +94,6 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         st.session_state["theirs-found"] = (name, found)
         st.session_state.collection = name
         st.session_state.pop("manage-name", None)
-        collections.forget()
         st.rerun()
 
 
@@ -111,4 +110,3 @@ def _close(name: str, resources: Resources) -> None:
     except RagfilterError as error:
         state.notice(str(error))
     st.session_state.pop("manage-name", None)
-    collections.forget()

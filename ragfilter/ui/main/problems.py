@@ -61,7 +61,8 @@ def failed(result: Result) -> None:
     if quality.enabled and failed:
         then = " Then ask the question again." if failed.lasting else ""
         st.warning(
-            f"**The reranker {prose.literal(quality.reranker)} failed; quality goes by distance.** "
+            f"**The reranker {prose.literal(quality.reranker)} failed; the "
+            "quality layer uses distances instead.** "
             f"{prose.message(failed.error)}{then}"
         )
     judged = judge_stats(result)

@@ -8,7 +8,7 @@ from ragfilter.answer.extractive import unmentioned
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
-from ragfilter.report import LayerSummary, Summary, foreign_thresholds
+from ragfilter.report import LayerSummary, Summary, first, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.ui.look import html, theme
@@ -162,14 +162,15 @@ def _step(name: str, sign: str, colour: str, n: int, most: int, time: str, help:
 
 
 def _context(summary: Summary) -> str:
+    unfiltered = first(summary.unfiltered, summary.left_out)
     about = (
-        f"Estimated tokens in the kept chunks. The first {summary.unfiltered} of an unfiltered "
-        f"search have {numbers.tokens(summary.tokens_unfiltered)}."
+        f"Estimated tokens in the kept chunks. The prompt of an unfiltered search "
+        f"({unfiltered}) has {numbers.tokens(summary.tokens_unfiltered)}."
     )
     return (
         f'<div class="rf-fact" title="{about}">'
         f"<span>Context, was {numbers.count(summary.tokens_unfiltered)} "
-        f"(first {summary.unfiltered})</span><b>{numbers.tokens(summary.tokens)}</b></div>"
+        f"({unfiltered})</span><b>{numbers.tokens(summary.tokens)}</b></div>"
     )
 
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import streamlit as st
 
-from ragfilter.report.story import Story, cutting, sentences, story
+from ragfilter.report.story import Story, called, cutting, sentences, story
 from ragfilter.ui.look import hint, html, prose
 from ragfilter.ui.main import ask, empty, problems, summary
 from ragfilter.ui.panels import answer, people
@@ -23,8 +23,8 @@ FOUND = (
 FELL = "Every passage is counted once, with the reason that ruled it out."
 PROMPT = (
     "Tokens are the word pieces that an LLM reads and bills by; these are estimates. Without the "
-    "filter the first {n} passages would be sent. Savings use the price set for the prompt's "
-    "tokens."
+    "filter the first {n} passages would be sent, as far as they fit. Savings use the price set "
+    "for the prompt's tokens."
 )
 STEPS = (
     "How many of the passages found are left after the steps so far. Each step drops what one part "
@@ -52,7 +52,7 @@ def draw(here: Visit) -> None:
     problems.incomplete(view.result.pool.incomplete)
     told = story(view.mine)
     missing = summary.unnamed(view)
-    word = "kept" if missing else "needed"
+    word = called(view.mine, doubt=bool(missing))
     _head(view, told, missing, word)
     if told.found:
         after = _scene(told, word)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
+from ragfilter.errors import StoreError
 from ragfilter.text import numbers
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -17,22 +18,24 @@ SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
 
 
 def known(resources: Resources) -> dict[str, CollectionInfo]:
-    """The collections by name, as of the start of the session or the last `forget`."""
-    found = st.session_state.get("collections")
-    if found is None:
-        found = {info.name: info for info in resources.bench.collections()}
-        st.session_state["collections"] = found
+    """The collections by name. They are read again once one of them has changed, whoever changed
+    it. While the store cannot be reached, they are those it had last."""
+    held = st.session_state.get("collections")
+    try:
+        mark = resources.bench.stores.mark()
+        if held is None or held[0] != mark:
+            held = mark, {info.name: info for info in resources.bench.collections()}
+            st.session_state["collections"] = held
+    except StoreError:
+        if held is None:
+            raise
+    found = held[1]
     chosen = st.session_state.collection
     if chosen not in found:
         if chosen:
             state.ignore(f"There is no collection {chosen!r}.")
         st.session_state.collection = "demo" if "demo" in found else next(iter(found), "")
     return cast("dict[str, CollectionInfo]", found)
-
-
-def forget() -> None:
-    """Read the collections again on the next run, because one was changed."""
-    st.session_state.pop("collections", None)
 
 
 def label(info: CollectionInfo) -> str:

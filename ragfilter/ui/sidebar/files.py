@@ -17,6 +17,8 @@ from ragfilter.ui.look import prose
 from ragfilter.ui.session import state
 
 MOST_MB = 1
+DELETED = "settings-deleted"
+"""The name and TOML of the settings that were deleted last."""
 
 
 def save(settings: Settings, workspace: Path) -> None:
@@ -88,10 +90,19 @@ def load(workspace: Path) -> None:
                 "Delete",
                 key="delete-saved",
                 disabled=not name,
-                on_click=saved.delete,
+                on_click=_delete,
                 args=(workspace, name),
                 help="Delete the settings saved under this name. The current settings stay.",
             )
+            deleted, toml = st.session_state.get(DELETED, ("", ""))
+            if deleted and deleted not in there:
+                st.button(
+                    f"Restore {prose.literal(deleted)}",
+                    key="restore-saved",
+                    on_click=_restore,
+                    args=(workspace, deleted, toml),
+                    help="Save the settings deleted last again.",
+                )
         st.file_uploader(
             "Settings file",
             type="toml",
@@ -126,6 +137,27 @@ def _save(settings: Settings, workspace: Path) -> None:
     else:
         st.session_state["settings-saved"] = name
         _tell("saved", done=f"Saved as {name}.")
+
+
+def _delete(workspace: Path, name: str) -> None:
+    try:
+        toml = saved.find(workspace, name).read_text(encoding="utf-8")
+        saved.delete(workspace, name)
+    except (RagfilterError, OSError, UnicodeError) as error:
+        _tell("loaded", error=str(error))
+    else:
+        st.session_state[DELETED] = name, toml
+        _tell("loaded", done=f"Deleted {name}.")
+
+
+def _restore(workspace: Path, name: str, toml: str) -> None:
+    try:
+        saved.save(workspace, name, toml)
+    except RagfilterError as error:
+        _tell("loaded", error=str(error))
+    else:
+        st.session_state["settings-saved"] = name
+        _tell("loaded", done=f"Restored {name}.")
 
 
 def _take(workspace: Path, name: str) -> None:
