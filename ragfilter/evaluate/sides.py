@@ -20,6 +20,7 @@ from itertools import combinations
 from statistics import fmean
 from time import perf_counter
 
+from ragfilter.answer.context import fits
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
@@ -32,7 +33,7 @@ from ragfilter.judge import call
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import PUBLIC, User
 from ragfilter.protocols import ChatModel
-from ragfilter.report import judge_stats, tokens
+from ragfilter.report import judge_stats
 from ragfilter.settings.schema import Settings
 
 NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."
@@ -207,7 +208,7 @@ def _measure(
         unlabelled=None if labels is None else kept.unlabelled,
         irrelevant=None if labels is None else kept.irrelevant,
         irrelevant_before=None if labels is None else before.irrelevant,
-        context_tokens=tokens(hits),
+        context_tokens=fits(hits, side.settings.context.max_context_tokens)[1],
         ms=ms,
         llm_tokens=stats.prompt_tokens + stats.completion_tokens if stats else 0,
         llm_ms=stats.ms if stats else 0.0,
