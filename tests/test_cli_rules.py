@@ -864,6 +864,7 @@ def test_an_undo_is_tried_first_and_leaves_out_what_was_changed_since(
     run("bulk", "--where", "id=troll", "--set-rule", '{"contain":"troll"}')
     run("undo", "--edit", "1", code=2)
     assert "The rules of troll were changed since." in run.err
+    assert run.err.endswith("leave them out. Add --rest for that.\n")
     tried = ("undo", "--edit", "1", "--rest", "--dry-run")
     assert run(*tried) == ("the rule of cleric-7 would be none\nthe rule of boat would be none\n")
     assert run.json(*tried)["changes"] == {"cleric-7": None, "boat": None}

@@ -18,6 +18,7 @@ COMMANDS: Mapping[Action, str] = {
     "baseline": "Use `ragfilter gate --update-baseline`.",
     "tune": "Use `ragfilter tune --out FILE`.",
     "label": "Use `ragfilter labels import`.",
+    "rest": "Add --rest for that.",
     "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",
 }
 

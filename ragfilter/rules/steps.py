@@ -16,7 +16,7 @@ import threading
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.errors import Action, ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.edits import STALE_S, recover, settle_batch
 from ragfilter.rules.journal import Journal
@@ -125,9 +125,10 @@ def _change(
 ) -> tuple[Edit, ...]:
     begun: tuple[Edit, ...] = ()
     outcome = NOTHING_SAVED
+    action: Action = "" if kind == "edit" else "rest"
     try:
         recover(store, journal, min_age_s=STALE_S)
-        _must_be(store, entries)
+        _must_be(store, entries, action)
         entries = [entry for entry in entries if entry.before != entry.after]
         if not entries:
             return ()
@@ -138,7 +139,7 @@ def _change(
         with _renewed(journal, batch):
             try:
                 # Check again, now that nobody else can write.
-                _must_be(store, entries)
+                _must_be(store, entries, action)
             except ConflictError:
                 journal.roll_back_all(batch)
                 raise
@@ -188,7 +189,7 @@ def _renewed(journal: Journal, batch: str) -> Iterator[None]:
         thread.join()
 
 
-def _must_be(store: RuleStore, entries: Iterable[Entry]) -> None:
+def _must_be(store: RuleStore, entries: Iterable[Entry], action: Action) -> None:
     wanted = {entry.chunk_id: entry.before for entry in entries}
     present = {i: rule or None for i, rule in store.rules(list(wanted)).items()}
     gone = [i for i in wanted if i not in present]
@@ -197,15 +198,17 @@ def _must_be(store: RuleStore, entries: Iterable[Entry]) -> None:
         raise ConflictError(
             f"{_named(gone)} no longer in the collection. Nothing was written.",
             remedy="Leave them out.",
+            action=action,
         )
     if changed:
-        raise _changed_since(changed)
+        raise _changed_since(changed, action)
 
 
-def _changed_since(ids: Sequence[str]) -> ConflictError:
+def _changed_since(ids: Sequence[str], action: Action) -> ConflictError:
     return ConflictError(
         f"The rules of {_named(ids, verb='')} were changed since. Nothing was written.",
         remedy="Look at them as they are now, and undo the later change first or leave them out.",
+        action=action,
     )
 
 
@@ -269,5 +272,5 @@ def _unchanged(
             return same
     changed = [entry.chunk_id for entry in entries if entry.chunk_id in later]
     if changed:
-        raise _changed_since(changed)
+        raise _changed_since(changed, "rest")
     return entries
