@@ -6,6 +6,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ from ragfilter.model import (
     Verdict,
 )
 from ragfilter.protocols import Where
+from ragfilter.publish import question
+from ragfilter.publish.html import Origin
 from ragfilter.report.forecast import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.profiles import PROFILES
@@ -157,6 +160,11 @@ def judges_prompts(result: Result) -> str:
     return repr([judge_prompt(waiting), judge_prompt(result)])
 
 
+def html_report(result: Result) -> str:
+    origin = Origin("demo", "v1", "model", "l2", result.user, datetime(2026, 1, 1, tzinfo=UTC))
+    return question.of_query(result, "full", origin)
+
+
 SINKS: dict[str, Callable[[Result], str]] = {
     **EXPORTS,
     "hits": seen_hits,
@@ -167,6 +175,7 @@ SINKS: dict[str, Callable[[Result], str]] = {
     "judge's prompt": judges_prompts,
     "expansions": expansions,
     "library": handed,
+    "report": html_report,
 }
 CASES = 4000 // len(SINKS) + 1
 
