@@ -9,7 +9,7 @@ from ragfilter.ui.session import state, visit
 
 frame.dress()
 html.heading("Collections", level=1)
-here = visit.begin()
+here = visit.begin(anew=True)
 problems.notices(state.notices())
 page.draw(here)
 state.mark_sent()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 
 from ragfilter.errors import InputError, StoreError
@@ -45,12 +45,6 @@ class Stores:
         # Checked each time, because another session may allow or forbid it.
         store.writable = lambda name: self.opening(name).writable
         return store
-
-    def mark(self) -> Hashable:
-        """Changes whenever a collection of the workspace does, or another one is opened or closed.
-        Cheaper than `infos`."""
-        openings = foreign.openings(self._workspace.path)
-        return self._workspace.store().versions(), tuple(openings.items())
 
     def infos(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name. One whose folder is gone is logged and left out."""

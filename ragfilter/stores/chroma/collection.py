@@ -111,7 +111,7 @@ class ChromaCollection:
     @property
     def version(self) -> str:
         raw = self.raw()
-        token = version_of(raw)
+        token = f"{raw.id}:{_metadata(raw, VERSION)}"
         # Others may write to a foreign collection at any time; at least additions and removals
         # show.
         return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
@@ -457,11 +457,6 @@ def _space(raw: RawCollection) -> Space:
 
 def _metadata(raw: RawCollection, key: str) -> str:
     return str((raw.metadata or {}).get(key, ""))
-
-
-def version_of(raw: RawCollection) -> str:
-    """What our own writes change, without asking the store."""
-    return f"{raw.id}:{_metadata(raw, VERSION)}"
 
 
 def _is_ours(raw: RawCollection) -> bool:

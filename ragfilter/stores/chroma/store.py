@@ -33,7 +33,6 @@ from ragfilter.stores.chroma.collection import (
     CollectionInfo,
     Row,
     new_token,
-    version_of,
 )
 from ragfilter.text.urls import shown
 
@@ -101,12 +100,6 @@ class ChromaStore:
             with suppress(CollectionMissing):
                 found.append(self.collection(name).info())
         return tuple(found)
-
-    def versions(self) -> frozenset[tuple[str, str]]:
-        """Every collection's name and version, with one question to the store."""
-        with guard(self.where):
-            every = self.client.list_collections()
-        return frozenset((raw.name, version_of(raw)) for raw in every)
 
     def collection(self, name: str, *, embedder: str = "") -> ChromaCollection:
         """The collection called `name`.

@@ -12,7 +12,7 @@ from ragfilter.model import LayerTrace, Result
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
-from ragfilter.ui.session import build, state
+from ragfilter.ui.session import build, collections, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import examples
@@ -54,6 +54,7 @@ def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> 
     else:
         built = _no_question(visit, start)
     if built:
+        collections.forget()
         st.rerun()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import streamlit as st
 
 from ragfilter.errors import StoreError
+from ragfilter.indexing.queue import Queue
 from ragfilter.text import numbers
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -17,18 +18,19 @@ if TYPE_CHECKING:
 SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
 
 
-def known(resources: Resources) -> dict[str, CollectionInfo]:
-    """The collections by name. They are read again once one of them has changed, whoever changed
-    it. While the store cannot be reached, they are those it had last."""
+def known(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
+    """The collections by name, as of the start of the session, the last `forget`, or the last job
+    that moved in the queue; with `anew`, as the store has them now. While it cannot be reached,
+    they are those it had last."""
+    queue = _queue_mark(resources)
     held = st.session_state.get("collections")
-    try:
-        mark = resources.bench.stores.mark()
-        if held is None or held[0] != mark:
-            held = mark, {info.name: info for info in resources.bench.collections()}
-            st.session_state["collections"] = held
-    except StoreError:
-        if held is None:
-            raise
+    if held is None or anew or held[0] != queue:
+        try:
+            held = queue, {info.name: info for info in resources.bench.collections()}
+        except StoreError:
+            if held is None:
+                raise
+        st.session_state["collections"] = held
     found = held[1]
     chosen = st.session_state.collection
     if chosen not in found:
@@ -36,6 +38,16 @@ def known(resources: Resources) -> dict[str, CollectionInfo]:
             state.ignore(f"There is no collection {chosen!r}.")
         st.session_state.collection = "demo" if "demo" in found else next(iter(found), "")
     return cast("dict[str, CollectionInfo]", found)
+
+
+def forget() -> None:
+    """Read the collections again on the next run, because one was changed."""
+    st.session_state.pop("collections", None)
+
+
+def _queue_mark(resources: Resources) -> int:
+    """Changes whenever a job is added, moves on or ends. Asks no store."""
+    return Queue(resources.bench.workspace.path).folder.stat().st_mtime_ns
 
 
 def label(info: CollectionInfo) -> str:

@@ -88,14 +88,15 @@ class View:
         return rows(self.mine) if self.operator else self.rows
 
 
-def begin() -> Visit:
-    """Open the workspace. If that fails, show the error and stop the run."""
+def begin(*, anew: bool = False) -> Visit:
+    """Open the workspace; with `anew`, list its collections again. If that fails, show the error
+    and stop the run."""
     try:
         with st.spinner("Opening the workspace …"):
             # First, because the link may name a judge prompt of the workspace.
             resources = open_resources()
             state.begin()
-            known = collections.known(resources)
+            known = collections.known(resources, anew=anew)
         return Visit(state.settings(), known, resources)
     except RagfilterError as error:
         problems.show(error)
