@@ -359,7 +359,11 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
     compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
     if any(d.setting == SHARE for d in compared):
         now = result.settings.quality.background_share
-        nearest = min(d.value / d.limit for d in compared if d.value is not None and d.limit)
+        shares = [d.value / d.limit for d in compared if d.value is not None and d.limit]
+        # Of a background share of 0 nothing can be said.
+        nearest = min(shares, default=math.inf)
+        if math.isinf(nearest):
+            return None
         share = math.ceil(100 * now * nearest) / 100
         if share > TUNED_SHARE:
             far = f"The best chunk is at {share:.3f} of the background distance, above the "

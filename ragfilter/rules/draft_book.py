@@ -98,12 +98,20 @@ class DraftBook(database.Book):
     def used(self, collection: str, among: Container[str]) -> Usage:
         """What all drafts for these chunks have used so far, including those that failed, were
         interrupted or have been removed."""
-        every = sa.select(_calls).where(_calls.c.collection == collection)
-        mine = [row for row in self._read(every) if row.chunk_id in among]
+        sums = sa.select(
+            _calls.c.chunk_id,
+            sa.func.sum(_calls.c.prompt_tokens),
+            sa.func.sum(_calls.c.completion_tokens),
+            sa.func.max(sa.cast(_calls.c.estimated, sa.Integer)),
+        )
+        found = self._read(
+            sums.where(_calls.c.collection == collection).group_by(_calls.c.chunk_id)
+        )
+        mine = [used for chunk_id, *used in found if chunk_id in among]
         return Usage(
-            sum(row.prompt_tokens for row in mine),
-            sum(row.completion_tokens for row in mine),
-            estimated=any(row.estimated for row in mine),
+            sum(prompt for prompt, _, _ in mine),
+            sum(completion for _, completion, _ in mine),
+            estimated=any(estimated for _, _, estimated in mine),
         )
 
     def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:

@@ -20,9 +20,9 @@ from ragfilter.text.normalise import in_word, normalise
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""
 MOST_WORDS = 200
+"""Near matches are only looked for in this many words of a question."""
 MOST_COMPARED = 20_000
 """Words times terms; with more, only the first terms of a group are compared."""
-"""Near matches are only looked for in this many words of a question."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it: a question mark is not a differing letter."""
 Span = tuple[int, int]

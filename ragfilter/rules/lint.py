@@ -9,7 +9,7 @@ spread      warning   alternatives are in separate groups, see `ragfilter.rules.
 loose       warning   as a substring, a term is also found within longer words or numbers
 no_edges    warning   a term in a script without spaces is hardly ever found in word mode
 empty       warning   the rule requires nothing
-list        warning   a term is a list, or ends in a comma, which no query will contain
+list        warning   a term is a list of three or more, or ends in a comma or a full stop
 bare        warning   a number is alone, and nothing says what it counts
 everywhere  warning   a term is in nearly every question
 shared      warning   several chunks whose titles differ in a number or name have the rule
@@ -60,8 +60,11 @@ SEVERITY: Mapping[Kind, Severity] = {
 }
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 SHORT = 3
-_BETWEEN = re.compile(r"[,;](?!\d)|(?<=\d)\.$")
-"""Ends a term of a list, or a sentence after a number. "10,000" is one number."""
+_BETWEEN = re.compile(r"[,;](?:\s+|$)|[\u3001\uff0c\u060c\u061b\uff1b]\s*|(?<=\d)\.$")
+"""Separates the terms of a list, or ends a sentence after a number. "10,000" is one number."""
+LIST = 3
+"""Pieces that make a list. Two may be one name, such as "New York, NY"."""
+MOST_PIECES = 50
 _UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 
 
@@ -197,14 +200,17 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
 def _lists(rule: Rule) -> Iterator[Finding]:
     """Terms that were pasted as a list."""
     for place, term in terms(rule):
-        pieces = tuple(piece.strip() for piece in _BETWEEN.split(term) if piece.strip())
-        if not pieces or pieces == (term.strip(),):
+        pieces = tuple(dict.fromkeys(p.strip() for p in _BETWEEN.split(term) if p.strip()))
+        trails = len(pieces) == 1 and pieces[0] != term.strip()
+        if not trails and len(pieces) < LIST:
             continue
-        listed = ", ".join(f"“{shorten(piece)}”" for piece in pieces)
-        problem = f"A query must contain “{shorten(term)}” with its punctuation. Write {listed}."
+        listed = ", ".join(f"“{shorten(piece)}”" for piece in pieces[:LIST])
+        more = f" and {len(pieces) - LIST} more" if len(pieces) > LIST else ""
+        problem = f"“{shorten(term)}” is only found with its punctuation. Write {listed}{more}."
         # Of required terms only the author knows whether all of them must occur.
-        clear = len(pieces) == 1 or place.startswith(("contain_one_of", "contain_none_of"))
-        proposal = replaced(rule, place, pieces) if clear else None
+        clear = trails or place.startswith(("contain_one_of", "contain_none_of"))
+        fits = len(pieces) <= MOST_PIECES
+        proposal = replaced(rule, place, pieces) if clear and fits else None
         yield Finding("", "list", place, problem, proposal, sure=False)
 
 

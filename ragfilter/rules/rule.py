@@ -193,8 +193,11 @@ def replaced(rule: Rule, place: str, terms: tuple[str, ...]) -> str:
     one), or without the group there."""
 
     def rest(part: str, listed: tuple[str, ...]) -> tuple[str, ...]:
-        new = (terms if f"{part}[{i}]" == place else (term,) for i, term in enumerate(listed))
-        return tuple(chain.from_iterable(new))
+        at = [f"{part}[{i}]" == place for i in range(len(listed))]
+        if not any(at):
+            return listed
+        new = (terms if here else (term,) for here, term in zip(at, listed, strict=True))
+        return tuple(dict.fromkeys(chain.from_iterable(new)))
 
     groups = [rest(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
     single = next(iter(terms), None) if place == "contain" else rule.contain

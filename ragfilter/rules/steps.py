@@ -64,7 +64,7 @@ def undo_step(
 ) -> tuple[Edit, ...]:
     """Undo an edit and all edits made together with it, anywhere in the history. With `among`, only
     edits of these chunks, as if the others did not exist. With `rest`, without the chunks that have
-    changed since or are gone, unless these are all.
+    changed since or are gone.
 
     Raises InputError if there is no such edit or none of it is in effect, ConflictError naming the
     chunks that have changed since, and StoreError. Nothing is changed then.
@@ -196,8 +196,9 @@ def _must_be(store: RuleStore, entries: Iterable[Entry], action: Action) -> None
     changed = [i for i in wanted if i in present and present[i] != wanted[i]]
     if gone:
         raise ConflictError(
-            f"{_named(gone)} no longer in the collection. Nothing was written.",
-            remedy="Leave them out.",
+            f"{_named(gone, verb=' is' if len(gone) == 1 else ' are')} no longer in the "
+            "collection. Nothing was written.",
+            remedy="Leave it out." if len(gone) == 1 else "Leave them out.",
             action=action,
         )
     if changed:
@@ -212,7 +213,7 @@ def _changed_since(ids: Sequence[str], action: Action) -> ConflictError:
     )
 
 
-def _named(ids: Sequence[str], *, verb: str = " are") -> str:
+def _named(ids: Sequence[str], *, verb: str) -> str:
     more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
     return f"{', '.join(ids[:SHOWN])}{more}{verb}"
 
@@ -268,9 +269,14 @@ def _unchanged(
             and entry.chunk_id in present
             and (present[entry.chunk_id] or None) == entry.before
         )
-        if same:
-            return same
+        if not same:
+            raise ConflictError(
+                "All rules of this change were changed since. Nothing was written.",
+                remedy="Undo the later changes first.",
+            )
+        return same
     changed = [entry.chunk_id for entry in entries if entry.chunk_id in later]
     if changed:
         raise _changed_since(changed, "rest")
+    _must_be(store, entries, "rest")
     return entries

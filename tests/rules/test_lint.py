@@ -194,12 +194,14 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
             ],
         ),
         (
-            {"contain_none_of": ["dog, cat"]},
-            [("list", "contain_none_of[0]", '{"contain_none_of":["dog","cat"]}')],
+            {"contain_none_of": ["dog、cat、owl", "cat"]},
+            [("list", "contain_none_of[0]", '{"contain_none_of":["dog","cat","owl"]}')],
         ),
         ({"contain": "cleric,"}, [("list", "contain", '{"contain":"cleric"}')]),
-        ({"contain": "cleric, druid"}, [("list", "contain", None)]),
-        ({"contain_one_of": [["10,000 gold pieces", "a.c. 6", "vs."]]}, []),
+        ({"contain": "cleric, druid, monk"}, [("list", "contain", None)]),
+        # Names and numbers that hold a comma or end in a full stop.
+        ({"contain_one_of": [["10,000 gold pieces", "a.c. 6", "vs.", "August 5, 2020"]]}, []),
+        ({"contain_one_of": [["Smith, John", "New York, NY", "N,N-dimethylformamide"]]}, []),
         # Substrings that match too much.
         (
             {"contain_one_of": [["cleric"], ["armor class 1"]], "match": "substring"},

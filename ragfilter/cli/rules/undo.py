@@ -102,6 +102,8 @@ def _change(
     chunk, edit, again = what.chunk, what.edit, what.again
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
+    if chunk is not None and what.rest:
+        raise InputError("--rest is for changes of several rules.", remedy="Leave out the chunk.")
     made: Sequence[Edit] = ()
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
@@ -117,6 +119,11 @@ def _change(
             }
         elif last is not None:
             after = {last.chunk_id: last.after if again else last.before}
+        else:
+            raise InputError(
+                f"There is nothing to {'redo' if again else 'undo'}.",
+                remedy="See the history: `ragfilter rules history`.",
+            )
         effect = asking.measure(after, bench, place, filtering)
         wanted = not what.dry_run and asking.agrees(effect)
         if wanted and edit is not None:

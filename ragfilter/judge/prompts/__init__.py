@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -45,6 +46,7 @@ ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
 FIELDS: tuple[Line, ...] = get_args(Line)
 LEAST_TOKENS = 20
 
+_NAME = re.compile("[a-z0-9][a-z0-9_-]*")
 _taking = Lock()
 _own: Path | None = None
 _holders = 0
@@ -60,7 +62,7 @@ def _name_actions(text: str) -> str:
 class Variant(toml_files.Table):
     """One way to ask. `most_tokens` is None if a chunk may use its share of the budget."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
+    name: str
     version: str = Field(pattern=r"^[\w.]+$")
     about: str
     instructions: str
@@ -167,6 +169,11 @@ def read_folder(folder: Path) -> dict[str, Variant]:
 
 def read(path: Path) -> Variant:
     """Read the variant in one file. Raises InputError naming the file and its error."""
-    tree = toml_files.read(path) | {"name": path.stem}
+    tree = toml_files.read(path)
     remedy = "Use default.toml, which comes with ragfilter, as an example."
-    return toml_files.check(tree, _File, str(path), remedy=remedy)
+    if not _NAME.fullmatch(path.stem):
+        named = "its name may contain only small letters, digits, '-' and '_'"
+        raise InputError(f"{path}: {named}.", remedy="Rename the file.")
+    if "name" in tree:
+        raise InputError(f"{path}: there is no key 'name'.", remedy="The file's name is its name.")
+    return toml_files.check(tree | {"name": path.stem}, _File, str(path), remedy=remedy)

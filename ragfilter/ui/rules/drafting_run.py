@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
@@ -81,8 +82,14 @@ def try_template(
     """Drafts for these chunks by a template that may not be saved yet; None without an LLM."""
     user = sender()
     seen = [chunk for chunk in chunks if user.sees(chunk)]
-    count_tokens = partial(resources.bench.drafts.count, collection)
+    count_tokens = partial(_count, resources, collection)
     return _begin(seen, len(seen), (template,), resources, count_tokens, count_tokens)
+
+
+def _count(resources: Resources, collection: str, draft: Draft) -> None:
+    """Count the tokens of a draft that is not stored. A full disk must not lose the draft."""
+    with suppress(StoreError):
+        resources.bench.drafts.count(collection, draft)
 
 
 def _start(collection: str, user: User, resources: Resources, among: Container[str] | None) -> None:
@@ -96,7 +103,7 @@ def _start(collection: str, user: User, resources: Resources, among: Container[s
         waiting = [i for i in queued if i in known and user.sees(known[i])]
         chunks = _seen(collection, waiting, user, resources)
         templates, keep = resources.bench.templates(), partial(book.keep, collection)
-        count_tokens = partial(book.count, collection)
+        count_tokens = partial(_count, resources, collection)
         begun = _begin(chunks, len(waiting), templates, resources, keep, count_tokens)
         if begun is not None:
             resources.drafting.put(collection, (user, begun))

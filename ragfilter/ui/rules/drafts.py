@@ -49,9 +49,10 @@ def draw(work: Desk) -> None:
     made = [
         d for d in work.resources.bench.drafts.drafts(work.collection) if d.chunk_id in work.chunks
     ]
-    used = work.resources.bench.drafts.used(work.collection, work.chunks)
-    if used.prompt_tokens and under_way is None:
-        say.aside(f"Used in this collection so far: {tokens(used, work.resources.prices)}.")
+    if under_way is None:
+        used = work.resources.bench.drafts.used(work.collection, work.chunks)
+        if used.prompt_tokens:
+            say.aside(f"Used in this collection so far: {tokens(used, work.resources.prices)}.")
     if made:
         _review(work, made, busy=under_way is not None)
 

@@ -217,7 +217,8 @@ def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = 
             return
         made = act(store, journal, edit_id=edit_id, who=author(), among=among, rest=rest)
     except ConflictError as error:
-        st.session_state[CONFLICT] = edit_id, again
+        if error.action == "rest" and not rest:
+            st.session_state[CONFLICT] = edit_id, again
         outcome.put(f"Not done: {error}", good=False)
     except RagfilterError as error:
         outcome.put(f"Not done: {error}", good=False)

@@ -75,9 +75,10 @@ def accept(
     # A rule that was edited after it was proposed is one of them.
     replaces = others > 0 and st.checkbox(
         f"Replace {counted(others, 'other rule')}",
-        key=REPLACE,
-        help="Chunks with another rule than the proposed one, such as one you edited, otherwise "
-        "keep it.",
+        # Of these offers alone: a box with the same key stays ticked.
+        key=f"{REPLACE}-{whose}",
+        help="Otherwise, chunks whose rule differs from the proposed one, such as one you edited, "
+        "keep theirs.",
     )
     new = [
         each
