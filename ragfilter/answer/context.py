@@ -13,9 +13,10 @@ Source: docs/design.md#context. The decisions:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ragfilter.model import Chunk, Hit
@@ -66,16 +67,19 @@ def pack(hits: Sequence[Hit], settings: Settings) -> Context:
 
 def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
     """Whether each hit fits, and the estimated tokens of all that do. Builds no text."""
-    fitting: list[bool] = []
-    used = 0
-    for place, hit in enumerate(hits):
-        takes = cost(hit.chunk)
-        if place == 0:
-            takes = min(takes, max_tokens)
-        fit = used + takes <= max_tokens
-        fitting.append(fit)
-        used += takes if fit else 0
-    return fitting, used
+    used = fill([cost(hit.chunk) for hit in hits], max_tokens)
+    return [now > before for before, now in pairwise((0, *used))], used[-1] if used else 0
+
+
+def fill(costs: Iterable[int], max_tokens: int) -> list[int]:
+    """The tokens used after each chunk in turn, where one that no longer fits is left out, and the
+    first is shortened to fit."""
+    used, filled = 0, []
+    for place, takes in enumerate(costs):
+        takes = takes if place else min(takes, max_tokens)
+        used += takes if used + takes <= max_tokens else 0
+        filled.append(used)
+    return filled
 
 
 def defuse(text: str) -> str:

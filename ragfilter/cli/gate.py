@@ -271,10 +271,12 @@ def _gone_lines(gone: Gone, names: Mapping[str, str]) -> Iterator[str]:
     if gone.passed:
         yield "ok      all queries and labelled chunks of the baseline are there"
         return
+    fewer_labels = sum(fewer for _, fewer in gone.labels)
+    what = [f"{counted(len(gone.queries), 'query')} not measured"] if gone.queries else []
+    what += [f"{counted(fewer_labels, 'labelled chunk')} gone"] if fewer_labels else []
     yield (
-        f"BROKEN  {counted(len(gone.queries), 'query')} of the baseline not measured, "
-        f"{counted(sum(fewer for _, fewer in gone.labels), 'labelled chunk')} of others gone; if "
-        "that is intended, renew it with --update-baseline"
+        f"BROKEN  {', '.join(what)} since the baseline; if that is intended, renew it with "
+        "--update-baseline"
     )
     lost = [f"not measured  {names.get(i, i)}" for i in gone.queries]
     lost += [f"{counted(fewer, 'label')} fewer  {names[i]}" for i, fewer in gone.labels]

@@ -152,7 +152,7 @@ def read(path: Path) -> Baseline:
         tree: Any = json.loads(path.read_text(encoding="utf-8"))
         queries = {
             str(i): {name: _finite(figures[name]) for name in DROPPING}
-            | ({LABELS: int(figures[LABELS])} if LABELS in figures else {})
+            | ({LABELS: int(_finite(figures[LABELS]))} if LABELS in figures else {})
             for i, figures in tree.pop("queries").items()
         }
         return Baseline(About(**{name: str(value) for name, value in tree.items()}), queries)

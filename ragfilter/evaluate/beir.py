@@ -163,8 +163,8 @@ def _fields(record: object, where: str) -> tuple[str, str]:
         raise InputError(f"{where}: the text is not a string.", remedy="Write it in quotes.")
     if not text or not text.strip():
         raise InputError(f"{where} has no text.", remedy="Give every query a text.")
-    if query_id is None:
-        return id_of(text), text
+    if query_id is None or query_id == "":
+        return id_of(text.strip()), text.strip()
     if isinstance(query_id, int) and not isinstance(query_id, bool):
         query_id = str(query_id)
     if not isinstance(query_id, str) or not query_id.strip():

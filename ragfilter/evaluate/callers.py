@@ -83,8 +83,9 @@ def tune(
             raise InputError(
                 f"Rerank scores of the first {DEPTH} hits are missing, as for the query "
                 f"{lacking[0]!r}.",
-                remedy="Make the results with a reranker, quality.mode = always, and "
-                f"quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass rerank=False.",
+                remedy="Make the results with a reranker, quality.enabled = true, quality.mode = "
+                f"always, and quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass "
+                "rerank=False.",
             )
     aim = target.read(measure)
     provenance = Provenance(labels_version(_labels(results, qrels)), date.today().isoformat())

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.answer.context import fits
+from ragfilter.answer.context import cost, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.sweep import ALL, FIGURES
 from ragfilter.layers.cutoff import Cutoff, cut_of
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import PUBLIC, Pool, User
-from ragfilter.report.summary import NO_BUDGET
 from ragfilter.settings.schema import Settings
 
 Counts = NDArray[np.intp]
@@ -111,11 +110,12 @@ def _ranking(
     result = replay(pool, base, user)
     trace, detail = result.trace("cutoff"), cut_of(result)
     ids, values = (detail.ids, detail.values) if detail else ((), ())
-    stays = {hit.id: fits([hit], NO_BUDGET)[1] for hit in result.kept}
+    stays = {hit.id: cost(hit.chunk) for hit in result.kept}
     relevant = sum(grade > 0 for grade in labels.values())
     kept = np.cumsum([0, *(i in stays for i in ids)]).astype(np.float64)
     found = np.cumsum([0, *(i in stays and labels.get(i, 0) > 0 for i in ids)]).astype(np.float64)
-    tokens = np.cumsum([0, *(stays.get(i, 0) for i in ids)]).astype(np.float64)
+    budget = base.context.max_context_tokens
+    tokens = np.array([0, *fill([stays.get(i, 0) for i in ids], budget)], dtype=np.float64)
     bare = np.cumsum([0, *(i in stays and i not in labels for i in ids)]).astype(np.float64)
     both = kept + relevant + bare
     most = np.divide(2 * (found + bare), both, out=np.ones_like(kept), where=both > 0)

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import accumulate
 from math import log2
 from typing import Any
 
+from ragfilter.answer.context import cost, fill
 from ragfilter.engine.replay import ReplayMemo, replay, unfiltered
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Hit, Pool, Result, User
-from ragfilter.report import tokens
 from ragfilter.settings.schema import Settings
 
 UNLABELLED = -1
@@ -83,11 +82,12 @@ def record(
     replayed: dict[int, tuple[Result, Kept]] = {}
     kept: dict[str, Kept] = {}
     memo: ReplayMemo = {}
-    costs = {hit.id: tokens([hit]) for hit in ranking}
+    costs = {hit.id: cost(hit.chunk) for hit in ranking}
     for variant in variants:
+        budget = variant.settings.context.max_context_tokens
         if variant.plain:
             kept[variant.name] = _count(
-                unfiltered(pool, variant.settings, user), labels, 0.0, costs
+                unfiltered(pool, variant.settings, user), labels, 0.0, costs, budget
             )
             continue
         if id(variant.settings) not in replayed:
@@ -97,7 +97,8 @@ def record(
                 if variant.settings is in_force:
                     raise
                 continue
-            counted = _count(result.kept, labels, sum(trace.ms for trace in result.traces), costs)
+            ms = sum(trace.ms for trace in result.traces)
+            counted = _count(result.kept, labels, ms, costs, budget)
             replayed[id(variant.settings)] = result, counted
         kept[variant.name] = replayed[id(variant.settings)][1]
     own = replayed[id(in_force)][0]
@@ -108,7 +109,7 @@ def record(
         relevant=len(relevant),
         ideal=gain(sorted(labels.values(), reverse=True)),
         lost=len(relevant & dropped),
-        curve=_curve(ranking, labels, costs),
+        curve=_curve(ranking, labels, costs, in_force.context.max_context_tokens),
         kept=kept,
         waiting=any(result.fell_back for result, _ in replayed.values()),
     )
@@ -139,26 +140,28 @@ def read(document: Mapping[str, Any]) -> QueryRecord:
 
 
 def _count(
-    hits: Sequence[Hit], labels: Mapping[str, int], ms: float, costs: dict[str, int]
+    hits: Sequence[Hit], labels: Mapping[str, int], ms: float, costs: dict[str, int], budget: int
 ) -> Kept:
-    """`costs` caches the tokens of chunks counted before."""
+    """`costs` caches the tokens of chunks counted before; `budget` is the prompt's."""
     for hit in hits:
         if hit.id not in costs:
-            costs[hit.id] = tokens([hit])
+            costs[hit.id] = cost(hit.chunk)
     grades = [labels.get(hit.id, UNLABELLED) for hit in hits]
     return Kept(
         chunks=len(hits),
         relevant=sum(grade > 0 for grade in grades),
         unlabelled=grades.count(UNLABELLED),
         dcg=gain(grades),
-        tokens=sum(costs[hit.id] for hit in hits),
+        tokens=max(fill([costs[hit.id] for hit in hits], budget), default=0),
         ms=ms,
     )
 
 
-def _curve(ranking: Sequence[Hit], labels: Mapping[str, int], costs: Mapping[str, int]) -> Curve:
+def _curve(
+    ranking: Sequence[Hit], labels: Mapping[str, int], costs: Mapping[str, int], budget: int
+) -> Curve:
     return Curve(
         distances=tuple(hit.distance for hit in ranking),
         grades=tuple(labels.get(hit.id, UNLABELLED) for hit in ranking),
-        tokens=tuple(accumulate(costs[hit.id] for hit in ranking)),
+        tokens=tuple(fill([costs[hit.id] for hit in ranking], budget)),
     )

@@ -128,13 +128,13 @@ def import_set(
     which only `replace` replaces (`otherwise` says what to do instead), and StoreError.
     """
     unknown = missing((row[1] for row in rows), ids, collection=collection, remedy=incomplete)
-    there = _there(book, collection, name)
+    before, there = book.queries(collection, name), _there(book, collection, name)
     as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
     if there and there != as_stored and not replace:
         raise InputError(
             f"The query set {name!r} exists and has other questions.", remedy=otherwise
         )
-    book.put_set(collection, name, asked)
+    book.put_set(collection, name, asked, before=None if replace else before)
     book.add(collection, rows, who=who, source=source)
     return sorted(unknown)
 

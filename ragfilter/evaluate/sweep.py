@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels
@@ -27,7 +28,6 @@ from ragfilter.layers.cutoff import Cutoff, cut_hits
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pending, Pool, Result, User
 from ragfilter.protocols import Progress
-from ragfilter.report import tokens
 from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
@@ -76,7 +76,8 @@ def sweep(
                 lacking.add(place)
             ids = tuple(hit.id for hit in hits)
             if ids not in known:
-                known[ids] = _outcome(hits, labels)
+                budget = settings[place].context.max_context_tokens
+                known[ids] = _outcome(hits, labels, budget)
             row.append(known[ids])
         table.append(row)
         if progress is not None:
@@ -94,14 +95,15 @@ def prefixes(
         labels = qrels[query_id]
         ranking = unfiltered(pool, deep, user)
         deepest = max(len(ranking), 1)
-        row = [_outcome(ranking[:k], labels) for k in range(1, deepest + 1)]
+        budget = settings.context.max_context_tokens
+        row = [_outcome(ranking[:k], labels, budget) for k in range(1, deepest + 1)]
         table.append(row + row[-1:] * (DEEPEST - deepest))
     return _tables(table)
 
 
 def nothing(qrels: Iterable[Mapping[str, int]]) -> dict[str, Table]:
     """Every figure if no chunk is kept, given the labels of each query: one column."""
-    return _tables([[_outcome((), labels)] for labels in qrels])
+    return _tables([[_outcome((), labels, 0)] for labels in qrels])
 
 
 def plan(settings: Sequence[Settings]) -> Plan:
@@ -152,14 +154,14 @@ def check_reranked(pools: Iterable[Pool]) -> None:
         )
 
 
-def _outcome(hits: Sequence[Hit], labels: Mapping[str, int]) -> Outcome:
+def _outcome(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Outcome:
     ids = [hit.id for hit in hits]
     scores = precision_recall_f1(ids, relevant_of(labels))
     unlabelled = len(unlabelled_of(ids, labels))
     most = f1_at_most(ids, labels) if unlabelled else scores.f1
     return Outcome(
         scores.precision, scores.recall, scores.f1, _f2(scores),
-        len(ids), tokens(hits), unlabelled, most,
+        len(ids), fits(hits, budget)[1], unlabelled, most,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from ragfilter.ingest.files import read_text
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 
-REMEDY = "Begin the file with a header such as id,title,text; quote cells that hold the separator."
+REMEDY = "Begin the file with a header that names the columns; quote cells that hold the separator."
 MISSING = "Name a column that the file has, or index the file apart from the others."
 NEEDED = {"text", "id", "clearance", "department"}
 """The fields whose column no file may lack. Without the last two, what is secret elsewhere would be

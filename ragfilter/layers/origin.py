@@ -83,6 +83,9 @@ class TunedOn(Origin):
 
     strategy: str
     values: Mapping[str, int | float] = {}
+    figures_only: bool = False
+    """Whether labels chose only the figures, as by a click on the map, of a strategy that was set
+    by hand."""
 
     @property
     def summary(self) -> str:
@@ -107,7 +110,8 @@ class TunedOn(Origin):
         cutoff, quality = settings.cutoff, settings.quality
         reranker = reranker_key(quality) if always_reranks(quality) else ""
         now = cutoff.strategy if cutoff.enabled else "", reranker
-        return bool(self.strategy) and now == (self.strategy, self.reranker)
+        chosen = bool(self.strategy) and not self.figures_only
+        return chosen and now == (self.strategy, self.reranker)
 
     def still(self, settings: Settings) -> dict[str, int | float]:
         """The figures that still are what was chosen."""

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.maps import axes, make
+from ragfilter.evaluate.records import record
 from ragfilter.evaluate.run import score
 from ragfilter.evaluate.sweep import DEEPEST, kept, plan, prefixes, sweep
+from ragfilter.evaluate.variants import UNFILTERED, variants
 from ragfilter.filter import Filter
 from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -87,6 +89,21 @@ def test_prefixes_go_on_where_the_ranking_ends() -> None:
     assert made["kept"].shape == (1, DEEPEST)
     assert made["kept"][0, :5].tolist() == [1, 2, 3, 3, 3]
     assert made["recall"][0, :3].tolist() == [0, 1, 1]
+
+
+def test_tokens_are_those_that_fit_the_prompt() -> None:
+    """As in a prompt: what does not fit is left out, and the next chunk is tried."""
+    # A block's frame is 24 tokens, and four characters are one.
+    hits = tuple(
+        Hit(Chunk(f"c{n}", "x" * 4 * size), 0.1 * n, n)
+        for n, size in enumerate((76, 176, 26, 26), start=1)
+    )
+    settings = Settings().with_values({"context.max_context_tokens": 160})
+    made = prefixes({"q": Pool("q", "c", "l2", hits)}, {"q": {"c1": 1}}, settings)
+    assert list(made["tokens"][0, :4]) == [100, 100, 150, 150]
+    kept = record("q", Pool("q", "c", "l2", hits), {"c1": 1}, variants(settings))
+    assert kept.kept[UNFILTERED].tokens == 150
+    assert kept.curve.tokens == (100, 100, 150, 150)
 
 
 def test_a_map_over_k_is_what_the_first_k_give() -> None:

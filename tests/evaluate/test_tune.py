@@ -14,6 +14,7 @@ from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
 from ragfilter.layers.calibration import read
+from ragfilter.layers.cutoff import seen_labels
 from ragfilter.layers.features import SCORED
 from ragfilter.layers.origin import read_tuned
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -130,10 +131,22 @@ def test_settings_that_nothing_beats_stay_as_they_are() -> None:
 def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     """Their figures are in-sample, so they must not become those of the tuned settings."""
     best = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
-    clicked = recorded(best, POOLS["q0"], len(POOLS), Provenance(), ["cutoff.gap_threshold"])
+    clicked = recorded(
+        best, POOLS["q0"], len(POOLS), Provenance(), ["cutoff.gap_threshold"], figures_only=True
+    )
     made = tune(POOLS, QRELS, clicked, rerank=False)
     assert (made.seen, made.before.f1) == (True, 1)
     assert made.tuned.settings not in (best, clicked)
+
+
+def test_a_figure_from_the_map_is_forgotten_once_it_is_moved_away() -> None:
+    """Nobody's labels chose the strategy; tuning does."""
+    for figures_only in (True, False):
+        given = POOLS["q0"], len(POOLS), Provenance("v1"), ["cutoff.gap_threshold"]
+        made = recorded(PLAIN, *given, figures_only=figures_only)
+        assert seen_labels(made) is not None
+        moved = made.with_values({"cutoff.gap_threshold": 0.77})
+        assert (seen_labels(moved) is None) is figures_only
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def load(workspace: Path) -> None:
                     key="restore-saved",
                     on_click=_restore,
                     args=(workspace, deleted, toml),
-                    help="Save the settings deleted last again.",
+                    help="Saves the last deleted settings again.",
                 )
         st.file_uploader(
             "Settings file",
@@ -141,9 +141,9 @@ def _save(settings: Settings, workspace: Path) -> None:
 
 def _delete(workspace: Path, name: str) -> None:
     try:
-        toml = saved.find(workspace, name).read_text(encoding="utf-8")
+        toml = saved.find(workspace, name).read_text(encoding="utf-8", errors="replace")
         saved.delete(workspace, name)
-    except (RagfilterError, OSError, UnicodeError) as error:
+    except (RagfilterError, OSError) as error:
         _tell("loaded", error=str(error))
     else:
         st.session_state[DELETED] = name, toml

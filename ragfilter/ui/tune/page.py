@@ -99,16 +99,16 @@ def _axes(settings: Settings) -> tuple[str, str, str]:
     """Draw which settings the map covers and which measure it shows."""
     paths = axes(settings)
     first = st.selectbox(
-        "Across", paths, index=paths.index(usual(paths)), key="map-x",
+        "Horizontal axis", paths, index=paths.index(usual(paths)), key="map-x",
         persist_state="session", format_func=_label, width=200,
-        help="The setting along the map's lower edge.",
+        help="Setting on the horizontal axis.",
     )  # fmt: skip
     others = [NONE, *(path for path in paths if path != first)]
     second = st.selectbox(
         "Vertical axis", others, index=others.index(OFFSET) if OFFSET in others else 0, key="map-y",
         persist_state="session", format_func=lambda path: _label(path) if path else "nothing",
         width=200,
-        help="Setting on the vertical axis. Choose nothing for a line chart.",
+        help="Setting on the vertical axis. Choose “nothing” for a line chart.",
     )  # fmt: skip
     measure = st.selectbox(
         "Shown", list(plots.SHOWN), key="map-measure", persist_state="session", width=130,
@@ -202,8 +202,10 @@ def _set(found: Gathered, made: Map, place: int) -> None:
     after = before.with_values(values)
     # What other labels or an earlier click chose, and still is in force, stays on record.
     known = read_tuned(before.cutoff.tuned_on) if before.cutoff.tuned_on else None
+    figures_only = True
     if known is not None and not known.differences(some, before.quality):
         values = known.still(after) | values
-    there = recorded(after, some, len(found.pools), provenance, values)
+        figures_only = not known.chose(after)
+    there = recorded(after, some, len(found.pools), provenance, values, figures_only=figures_only)
     state.change({**made.values(place), RECORD: there.get(RECORD)})
     changed.remember(before, state.settings())

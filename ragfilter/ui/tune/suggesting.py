@@ -133,7 +133,7 @@ def _draw(found: Tuning, visit: Visit) -> None:
 
 def _facts(made: Tuning) -> None:
     rows = (
-        ("When suggested, saw labels" if made.seen else "When suggested", made.before),
+        ("When suggested (tuned on labels)" if made.seen else "When suggested", made.before),
         (f"Best fixed k ({made.k})", made.best_fixed_k),
         ("Tuned", made.tuned.means),
         ("Oracle", made.oracle),
