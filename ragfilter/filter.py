@@ -18,8 +18,8 @@ from ragfilter.extras import check_installed
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import detect
-from ragfilter.layers.cutoff import check_distances
-from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers.cut import check_distances
+from ragfilter.layers.cut import cut as cut_values
 from ragfilter.layers.quality import always_reranks
 from ragfilter.model import PUBLIC, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Reranker

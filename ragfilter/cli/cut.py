@@ -13,8 +13,9 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import GapThreshold, Json, setting
 from ragfilter.errors import InputError
-from ragfilter.layers.cutoff import Cutoff, check_distances
-from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers.cut import check_distances
+from ragfilter.layers.cut import cut as cut_values
+from ragfilter.layers.cutoff import Cutoff
 from ragfilter.model import Cut
 
 LARGEST = 1e9

@@ -24,7 +24,8 @@ from ragfilter.extras import extra
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.cutoff import cut, cut_of
+from ragfilter.layers.cut import cut
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.features import FEATURES, SCORED, Floats, features
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import SHARES, labels_for

@@ -24,7 +24,8 @@ from ragfilter.evaluate.metrics import (
     relevant_of,
     unlabelled_of,
 )
-from ragfilter.layers.cutoff import Cutoff, cut_hits
+from ragfilter.layers.cut import cut_hits
+from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pending, Pool, Result, User
 from ragfilter.protocols import Progress

@@ -35,7 +35,7 @@ from ragfilter.evaluate.records import Kept, QueryRecord
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
-from ragfilter.layers.cutoff import origin
+from ragfilter.layers.in_force import origin
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices

@@ -11,7 +11,7 @@ from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.tune import FEW
 from ragfilter.evaluate.variants import profiles_version
 from ragfilter.layers.calibration import Calibration, read
-from ragfilter.layers.cutoff import seen_labels
+from ragfilter.layers.in_force import seen_labels
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed

@@ -26,7 +26,7 @@ from ragfilter.evaluate.learning import Lessons, learn_by_fold
 from ragfilter.evaluate.sweep import FIGURES, check_reranked, nothing, prefixes, sweep
 from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
 from ragfilter.layers.calibration import read
-from ragfilter.layers.cutoff import seen_labels
+from ragfilter.layers.in_force import seen_labels
 from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.registry import strategy

@@ -5,15 +5,14 @@ Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from ragfilter.errors import SettingsError
 from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput, in_order
 from ragfilter.layers.calibration import read
-from ragfilter.layers.origin import Origin, read_tuned
+from ragfilter.layers.cut import cut_hits
+from ragfilter.layers.origin import read_tuned
 from ragfilter.layers.quality import UNSCORED, Quality
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
@@ -106,31 +105,6 @@ SCALED = frozenset(
 """The figures that mean something for one model and space only."""
 
 
-def origin(settings: Settings) -> Origin | None:
-    """Where the settings in force are from, where labels justified them."""
-    cutoff = settings.cutoff
-    tuned = read_tuned(cutoff.tuned_on) if cutoff.tuned_on else None
-    if tuned is not None and tuned.is_in_force(settings):
-        return tuned
-    calibrated = cutoff.enabled and cutoff.strategy == "calibrated"
-    return read(cutoff.calibration) if calibrated and cutoff.calibration else None
-
-
-def seen_labels(settings: Settings) -> Origin | None:
-    """The labels that may have chosen what is in force: the strategy, or a single figure. Moving
-    the figures of the chosen strategy, or all but one, does not make the labels unseen."""
-    cutoff, found = settings.cutoff, origin(settings)
-    if found is not None or not cutoff.tuned_on:
-        return found
-    tuned = read_tuned(cutoff.tuned_on)
-    if tuned.chose(settings):
-        return tuned
-    idle = {f"cutoff.{name}" for name in Cutoff.model_fields}
-    if cutoff.enabled:
-        idle -= {f"cutoff.{name}" for name in strategy(cutoff.strategy).reads}
-    return tuned if tuned.still(settings).keys() - idle else None
-
-
 def _check_scale(inputs: LayerInput) -> None:
     """Raises SettingsError for distances that were tuned on another scale. What somebody set
     themselves is theirs."""
@@ -147,77 +121,6 @@ def _check_scale(inputs: LayerInput) -> None:
         tuned.check_fits(names, inputs.pool, inputs.settings.quality)
 
 
-def cut(
-    values: Sequence[float],
-    settings: Cutoff,
-    *,
-    pinned: int = 0,
-    background: float | None = None,
-) -> Cut:
-    """How many of `values` are kept, and why.
-
-    `values` (lower is better) are in the current order. The first `pinned` of them are pins and are
-    always kept. Only the first max_results are examined. At least min_results are kept, or all if
-    there are fewer; max_results wins over min_results. `background` is the value of chunks that
-    have nothing to do with the query, by default the mean of the farther half of `values`. Raises
-    ValueError for a value that is not a finite number, or a negative `pinned`.
-    """
-    for place, value in enumerate(values, start=1):
-        if not math.isfinite(value):
-            raise ValueError(f"value {place} is {value}; only finite numbers can be cut")
-    if pinned < 0:
-        raise ValueError(f"pinned is {pinned}; it must be at least 0")
-    if not values:
-        return Cut(settings.strategy, 0, "nothing to cut")
-    n = len(values)
-    pins = min(pinned, n)
-    looked = values[: max(settings.max_results, pins)]
-    background = far_end(values) if background is None else background
-    wish = strategy(settings.strategy).cut(looked, settings, pins, background)
-    return _constrain(wish, settings, n=n, looked=len(looked), pins=pins)
-
-
-def check_distances(settings: Cutoff) -> None:
-    """Raises SettingsError for a strategy that needs more than distances."""
-    if strategy(settings.strategy).weigh is not None:
-        raise SettingsError(
-            f"{settings.strategy} needs the hits' texts, not only their distances.",
-            remedy="Use it to filter hits, or choose another strategy.",
-        )
-
-
-def cut_hits(
-    values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None
-) -> Cut:
-    """`cut` for the hits of a pool. If their `background` is not known, a strategy that needs one
-    cuts by gap.
-    """
-    if background is None and strategy(settings.strategy).reads_pool:
-        settings = settings.model_copy(update={"strategy": "gap"})
-    return cut(values, settings, pinned=pinned, background=background)
-
-
-def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -> Cut:
-    """Apply min_results, k and the pins to what the strategy wants, and say so in the reason."""
-    fewest = min(settings.min_results, looked)
-    kept = max(wish.kept, fewest, pins)
-    note = raised = ""
-    k, least = settings.max_results, f"at least {settings.min_results}"
-    k_wins = looked == k < min(n, settings.min_results)
-    if kept > wish.kept:
-        raised = f"k {k} wins over {least}" if k_wins else least
-        raised = f"{pins} pinned" if pins > fewest else raised
-        note = f"; raised from {wish.kept} to {kept} ({raised})"
-    elif kept == looked < n and wish.strategy != "fixed":
-        note = f"; k {k} leaves out the other {n - looked}"
-        note += f" and wins over {least}" if k_wins else ""
-    if not note:
-        return wish
-    reason = wish.reason + note
-    wished = wish.kept if raised else None
-    return replace(wish, kept=kept, reason=reason, raised=raised, wished=wished)
-
-
 def cut_of(result: Result) -> CutoffDetail | None:
     """The details of the cutoff, None if it is off or had nothing to cut."""
     detail = result.trace("cutoff").detail
@@ -231,22 +134,6 @@ def acting(result: Result) -> Settings:
     if detail is None:
         return result.settings
     return result.settings.with_values({"cutoff.strategy": detail.cut.strategy})
-
-
-def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
-    """What every strategy makes of the same values, with the settings in force. One that lacks a
-    background, or has values of its own, is left out."""
-    names = [s.name for s in STRATEGIES if s.weigh is None or s.name == detail.cut.strategy]
-    every = (
-        cut_hits(
-            detail.values,
-            settings.model_copy(update={"strategy": name}),
-            pinned=pinned,
-            background=detail.background,
-        )
-        for name in names
-    )
-    return tuple(made for name, made in zip(names, every, strict=True) if made.strategy == name)
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:

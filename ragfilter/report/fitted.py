@@ -7,7 +7,7 @@ Values that users set themselves are not reported.
 from __future__ import annotations
 
 from ragfilter.layers.calibration import Calibration
-from ragfilter.layers.cutoff import origin
+from ragfilter.layers.in_force import origin
 from ragfilter.layers.registry import LAYERS
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Settings, field

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 
-from ragfilter.layers.cutoff import Cutoff, cut_hits
+from ragfilter.layers.cut import cut_hits
+from ragfilter.layers.cutoff import Cutoff
 from ragfilter.model import CutoffDetail, Result
 
 Steps = tuple[tuple[float, int], ...]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.clearance import level_needed
-from ragfilter.layers.cutoff import PLACE, side_by_side
+from ragfilter.layers.cut import side_by_side
+from ragfilter.layers.cutoff import PLACE
 from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, Result
 from ragfilter.report.rows import seen

@@ -132,7 +132,7 @@ def test_files_and_families_are_taken_with_their_doubts(
         page.at.selectbox(key="suggest-family").select_index(place)
         page.run()
         for box in page.at.checkbox:
-            if box.key == "suggest-replace":
+            if box.label.startswith("Replace "):
                 box.check()
                 page.run()
     doubts = page.at.checkbox(key="suggest-doubts")

@@ -14,8 +14,8 @@ from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
 from ragfilter.layers.calibration import read
-from ragfilter.layers.cutoff import seen_labels
 from ragfilter.layers.features import SCORED
+from ragfilter.layers.in_force import seen_labels
 from ragfilter.layers.origin import read_tuned
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool

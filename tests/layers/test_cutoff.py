@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ragfilter.layers import base, cutoff
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.cutoff import Cutoff, apply, cut, side_by_side
+from ragfilter.layers.cut import cut, side_by_side
+from ragfilter.layers.cutoff import Cutoff, apply
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
 from ragfilter.rules.match import rule_book

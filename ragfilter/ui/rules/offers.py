@@ -76,7 +76,7 @@ def accept(
     replaces = others > 0 and st.checkbox(
         f"Replace {counted(others, 'other rule')}",
         # Of these offers alone: a box with the same key stays ticked.
-        key=f"{REPLACE}-{whose}",
+        key=f"{REPLACE}-{offers[0].chunk.id}",
         help="Otherwise, chunks whose rule differs from the proposed one, such as one you edited, "
         "keep theirs.",
     )
