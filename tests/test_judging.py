@@ -210,14 +210,14 @@ def test_the_version_of_a_prompt_changes_with_every_word() -> None:
     one = judge_prompts.variant("default")
     versions = {
         version(one),
-        version(replace(one, instructions=one.instructions + " ")),
-        version(replace(one, fields=("title",))),
-        version(replace(one, most_tokens=90)),
-        version(replace(one, version="2")),
-        version(replace(one, name="other")),
+        version(one.model_copy(update={"instructions": one.instructions + " "})),
+        version(one.model_copy(update={"fields": ("title",)})),
+        version(one.model_copy(update={"most_tokens": 90})),
+        version(one.model_copy(update={"version": "2"})),
+        version(one.model_copy(update={"name": "other"})),
     }
     assert len(versions) == 6
-    assert version(one) == version(replace(one, about="said otherwise"))
+    assert version(one) == version(one.model_copy(update={"about": "said otherwise"}))
 
 
 @pytest.mark.parametrize(
