@@ -4,8 +4,8 @@ from __future__ import annotations
 
 TERMS = {
     "chunk": "A passage of the corpus: the unit that is stored, found, kept or dropped.",
-    "clearance": "The level that a user needs to see a chunk. 0 is public. Also the layer that "
-    "hides what a user may not see.",
+    "clearance": "The level that a user needs to see a chunk. 0 is public. The clearance "
+    "layer hides what a user may not see.",
     "cliff": "The gap at which a cutoff cuts.",
     "comparison": 'A query about two or more things, such as "X vs Y". Each thing is a *side*.',
     "context": "The chunks that fit into the prompt, numbered for citation.",
