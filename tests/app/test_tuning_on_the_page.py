@@ -85,7 +85,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert page.at.button(key="apply-tuning").disabled
     assert len(tuned) == 1
     # The suggestion stays, with the figures of the settings that it was compared with.
-    assert any("When suggested, saw labels" in text for text in page.html)
+    assert any("When suggested (tuned on labels)" in text for text in page.html)
     # Compared with the current settings.
     page.press("suggest")
     assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]
