@@ -195,7 +195,10 @@ def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
         ),
         (
             {"contain_none_of": ["dog、cat、owl", "cat"]},
-            [("list", "contain_none_of[0]", '{"contain_none_of":["dog","cat","owl"]}')],
+            [
+                ("list", "contain_none_of[0]", '{"contain_none_of":["dog","cat","owl"]}'),
+                ("covered", "contain_none_of[0]", '{"contain_none_of":["cat"]}'),
+            ],
         ),
         ({"contain": "cleric,"}, [("list", "contain", '{"contain":"cleric"}')]),
         ({"contain": "cleric, druid, monk"}, [("list", "contain", None)]),

@@ -190,7 +190,7 @@ def test_a_conflict_names_the_chunks_and_writes_nothing(
 
 
 def test_a_chunk_that_is_gone_is_a_conflict(store: Store, journal: Journal) -> None:
-    with pytest.raises(ConflictError, match="w are no longer in the collection"):
+    with pytest.raises(ConflictError, match="w is no longer in the collection"):
         steps.save_all(store, journal, rules={"x": C, "w": C}, expected={"x": A}, who="ann")
     assert store.stored == BEFORE
 
