@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,11 +16,12 @@ from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.errors import InputError
 from ragfilter.evaluate import baseline as baselines
 from ragfilter.evaluate import gate as gating
+from ragfilter.evaluate import limits as limiting
 from ragfilter.evaluate import told
 from ragfilter.evaluate.baseline import DROPPING, Drop, Gone
-from ragfilter.evaluate.gate import Check
 from ragfilter.evaluate.junit import Case
 from ragfilter.evaluate.junit import junit as as_junit
+from ragfilter.evaluate.limits import Check
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import evaluate
 from ragfilter.files import write_text
@@ -83,13 +84,13 @@ def gate(
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.
 
-    Also fails if queries or labelled chunks of the baseline are gone, unless --only or --except
+    Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
     chooses among the queries. Exits with 1 if any check fails.
     """
     loaded = filtering.load()
     settings, user = loaded.settings, filtering.user
-    limits = [gating.read_limit(given, least=True, option="--min") for given in least or ()]
-    limits += [gating.read_limit(given, least=False, option="--max") for given in most or ()]
+    limits = [limiting.read_limit(given, least=True, option="--min") for given in least or ()]
+    limits += [limiting.read_limit(given, least=False, option="--max") for given in most or ()]
     allowed = {**baselines.DEFAULT_DROPS, **dict(map(_read_drop, max_drop or ()))}
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
@@ -116,36 +117,18 @@ def gate(
             progress=parts.progress("queries"),
         )  # fmt: skip
         incomplete = backends.incomplete
-    checks = gating.check(made, limits)
-    drops: Sequence[Drop] = ()
-    gone: Gone | None = None
-    notes: list[str] = []
-    if before is not None:
-        notes = [
-            f"the baseline is of {words}; renew it with --update-baseline"
-            for words in baselines.stale(before, about)
-        ]
-        found = baselines.check_gone(before, made.rows)
-        if not (labelled.only or labelled.leave_out):
-            gone = found
-        elif found.queries:
-            notes.append(
-                f"{len(found.queries)} of {len(before.queries)} queries in the baseline were not "
-                f"measured, such as {found.queries[0]!r}"
-            )
-        new = [row.id for row in made.rows if row.id not in before.queries]
-        if new:
-            notes.append(
-                f"not compared, since the baseline lacks them: {len(new)} of {len(made.rows)} "
-                f"queries, such as {new[0]!r}"
-            )
-        for note in notes:
-            log.warning("%s", note)
-        drops = baselines.check_drops(before, made.rows, allowed)
-    every: tuple[Check | Drop | Gone, ...] = (*checks, *drops, *([] if gone is None else [gone]))
+    reached = limiting.of_rows(made.rows)
+    gate = gating.decide(
+        reached, limits,
+        before=None if before is None else (before, about),
+        allowed=allowed,
+        partly=bool(labelled.only or labelled.leave_out),
+    )  # fmt: skip
+    for note in gate.notes:
+        log.warning("%s", note)
     names = {i: query_name(i, text, QUERY_WIDTH) for i, text in labels.queries.items()}
     if junit is not None:
-        cases = [_case(one, names) for one in every]
+        cases = [_case(one, names) for one in gate.every]
         suite = as_junit(f"ragfilter gate {place.collection}", cases)
         write_text(junit, suite, remedy=OTHER_FILE)
     n, mean = len(made.rows), made.filtered
@@ -160,31 +143,30 @@ def gate(
             "waiting": waiting,
             "unknown_labels": unknown,
             "with_llm": labelled.llm,
-            "notes": learned + notes,
+            "notes": [*learned, *gate.notes],
         }
-        parts.emit(parts.dumps(head | document(checks, drops, gone)))
+        parts.emit(parts.dumps(head | gating.document(gate)))
     else:
         lines = [
             f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
             f"{counted(n, 'labelled query')}",
-            *(line for one in every for line in _lines(one, names)),
+            *(line for one in gate.every for line in _lines(one, names)),
             told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
             told.fell_back(waiting),
         ]
         parts.emit("".join(f"{line}\n" for line in lines if line))
-    passed = all(one.passed for one in every)
-    if update and baseline is not None and not passed:
+    if update and baseline is not None and not gate.passed:
         parts.tell(f"Not written: {baseline}, because a limit is broken.")
     elif update and baseline is not None:
-        kept = baselines.dumps(baselines.of_rows(made.rows, about))
+        kept = baselines.dumps(baselines.of_reached(reached, about))
         write_text(baseline, kept, remedy=OTHER_FILE)
         parts.tell(f"Written to {baseline}: the figures of {counted(n, 'query')}.")
-    return 0 if passed else BROKEN
+    return 0 if gate.passed else BROKEN
 
 
 def _read_drop(given: str) -> tuple[str, float]:
     """Parse ``recall=0.02``. Raises InputError."""
-    limit = gating.read_limit(given, least=False, option="--max-drop")
+    limit = limiting.read_limit(given, least=False, option="--max-drop")
     if limit.figure not in DROPPING:
         raise InputError(
             f"--max-drop {given}: {limit.figure} cannot be compared with a baseline.",
@@ -193,50 +175,12 @@ def _read_drop(given: str) -> tuple[str, float]:
     return limit.figure, limit.value
 
 
-def document(checks: Sequence[Check], drops: Sequence[Drop], gone: Gone | None) -> dict[str, Any]:
-    """The document of `gate --json`, without the collection."""
-    return {
-        "passed": all(one.passed for one in checks)
-        and all(one.passed for one in drops)
-        and (gone is None or gone.passed),
-        "gone": gone
-        and {
-            "queries": list(gone.queries),
-            "labels": [{"id": i, "fewer": fewer} for i, fewer in gone.labels],
-        },
-        "drops": [
-            {
-                "figure": one.figure,
-                "allowed": one.allowed,
-                "before": one.before,
-                "value": one.now,
-                "p_value": one.p_value,
-                "passed": one.passed,
-                "severe": [{"id": i, "change": change} for i, change in one.severe],
-                "lost": [{"id": i, "change": change} for i, change in one.worst],
-            }
-            for one in drops
-        ],
-        "checks": [
-            {
-                "figure": one.limit.figure,
-                "at": "least" if one.limit.least else "most",
-                "limit": one.limit.value,
-                "value": one.mean,
-                "passed": one.passed,
-                "beyond": [{"id": i, "value": value} for i, value in one.worst],
-            }
-            for one in checks
-        ],
-    }
-
-
 def _case(one: Check | Drop | Gone, names: Mapping[str, str]) -> Case:
     why = "" if one.passed else "".join(f"{line}\n" for line in _lines(one, names))
     if isinstance(one, Drop):
         return Case(f"{one.figure} against the baseline", why)
     if isinstance(one, Gone):
-        return Case("queries and labelled chunks of the baseline", why)
+        return Case("queries and relevant chunks of the baseline", why)
     at = "at least" if one.limit.least else "at most"
     return Case(f"{one.limit.figure} {at} {one.limit.value:g}", why)
 
@@ -269,17 +213,17 @@ def _lines(one: Check | Drop | Gone, names: Mapping[str, str]) -> Iterator[str]:
 
 def _gone_lines(gone: Gone, names: Mapping[str, str]) -> Iterator[str]:
     if gone.passed:
-        yield "ok      all queries and labelled chunks of the baseline are there"
+        yield "ok      all queries and relevant chunks of the baseline are there"
         return
-    fewer_labels = sum(fewer for _, fewer in gone.labels)
+    fewer_relevant = sum(fewer for _, fewer in gone.relevant)
     what = [f"{counted(len(gone.queries), 'query')} not measured"] if gone.queries else []
-    what += [f"{counted(fewer_labels, 'labelled chunk')} gone"] if fewer_labels else []
+    what += [f"{counted(fewer_relevant, 'relevant chunk')} gone"] if fewer_relevant else []
     yield (
         f"BROKEN  {', '.join(what)} since the baseline; if that is intended, renew it with "
         "--update-baseline"
     )
     lost = [f"not measured  {names.get(i, i)}" for i in gone.queries]
-    lost += [f"{counted(fewer, 'label')} fewer  {names[i]}" for i, fewer in gone.labels]
+    lost += [f"{fewer} relevant fewer  {names[i]}" for i, fewer in gone.relevant]
     yield from (f"        {line}" for line in lost[:SHOWN])
     if len(lost) > SHOWN:
         yield f"        … and {len(lost) - SHOWN} more; --json lists them"

@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.gate import EPSILON, FIGURES, SHARES
+from ragfilter.evaluate.limits import EPSILON, SHARES, Reached
 from ragfilter.evaluate.paired import permutation_p
-from ragfilter.evaluate.run import QueryRow
 
 DROPPING = SHARES
 """The figures that must not drop."""
-LABELS = "labels"
-"""How many labelled chunks of a query were found; early baselines lack it."""
+RELEVANT = "relevant"
+"""How many relevant chunks of a query were there to be found; early baselines lack it."""
 SIGNIFICANT = 0.05
 SEVERE = 0.5
 DIGITS = 6
@@ -46,7 +45,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The figures that every query reached, and its number of labels, by query id."""
+    """The figures that every query reached, and its number of relevant chunks, by query id."""
 
     about: About
     queries: Mapping[str, Mapping[str, float]]
@@ -81,32 +80,32 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Of the baseline's queries, those that were not measured, and for others how many labelled
+    """Of the baseline's queries, those that were not measured, and for others how many relevant
     chunks fewer they have now."""
 
     queries: tuple[str, ...]
-    labels: tuple[tuple[str, int], ...]
+    relevant: tuple[tuple[str, int], ...]
 
     @property
     def passed(self) -> bool:
-        return not self.queries and not self.labels
+        return not self.queries and not self.relevant
 
 
-def of_rows(rows: Sequence[QueryRow], about: About) -> Baseline:
+def of_reached(reached: Sequence[Reached], about: About) -> Baseline:
     """What these queries reach."""
     queries = {
-        row.id: {name: round(FIGURES[name](row), DIGITS) for name in DROPPING}
-        | {LABELS: len(row.labels)}
-        for row in rows
+        one.id: {name: round(one.figure(name), DIGITS) for name in DROPPING}
+        | {RELEVANT: one.relevant}
+        for one in reached
     }
     return Baseline(about, queries)
 
 
-def check_gone(baseline: Baseline, rows: Sequence[QueryRow]) -> Gone:
+def check_gone(baseline: Baseline, reached: Sequence[Reached]) -> Gone:
     """Find what the baseline measured and these queries, which are all there are, lack."""
-    now = {row.id: len(row.labels) for row in rows}
+    now = {one.id: one.relevant for one in reached}
     fewer = {
-        i: int(figures.get(LABELS, 0)) - now[i]
+        i: int(figures.get(RELEVANT, 0)) - now[i]
         for i, figures in baseline.queries.items()
         if i in now
     }
@@ -117,11 +116,11 @@ def check_gone(baseline: Baseline, rows: Sequence[QueryRow]) -> Gone:
 
 
 def check_drops(
-    baseline: Baseline, rows: Sequence[QueryRow], allowed: Mapping[str, float]
+    baseline: Baseline, reached: Sequence[Reached], allowed: Mapping[str, float]
 ) -> tuple[Drop, ...]:
     """Compare every figure of `allowed` with the baseline. Raises InputError if no query is in
     both."""
-    both = [row for row in rows if row.id in baseline.queries]
+    both = [one for one in reached if one.id in baseline.queries]
     if not both:
         raise _refused("None of the baseline's queries is among the labelled queries.")
     return tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
@@ -152,7 +151,7 @@ def read(path: Path) -> Baseline:
         tree: Any = json.loads(path.read_text(encoding="utf-8"))
         queries = {
             str(i): {name: _finite(figures[name]) for name in DROPPING}
-            | ({LABELS: int(_finite(figures[LABELS]))} if LABELS in figures else {})
+            | ({RELEVANT: int(_finite(figures[RELEVANT]))} if RELEVANT in figures else {})
             for i, figures in tree.pop("queries").items()
         }
         return Baseline(About(**{name: str(value) for name, value in tree.items()}), queries)
@@ -175,10 +174,10 @@ def _refused(why: str) -> InputError:
     return InputError(why, remedy="Create a new one.", action="baseline")
 
 
-def _drop(name: str, allowed: float, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:
-    before = np.array([baseline.queries[row.id][name] for row in rows])
-    now = np.array([round(FIGURES[name](row), DIGITS) for row in rows])
-    changes = [(row.id, float(change)) for row, change in zip(rows, now - before, strict=True)]
+def _drop(name: str, allowed: float, baseline: Baseline, reached: Sequence[Reached]) -> Drop:
+    before = np.array([baseline.queries[one.id][name] for one in reached])
+    now = np.array([round(one.figure(name), DIGITS) for one in reached])
+    changes = [(one.id, float(change)) for one, change in zip(reached, now - before, strict=True)]
     lost = sorted((each for each in changes if each[1] < -EPSILON), key=lambda each: each[1])
     return Drop(
         figure=name,

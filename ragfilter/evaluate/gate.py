@@ -1,86 +1,107 @@
-"""The limits that an evaluation must meet, and the queries that break them. Pure."""
+"""The gate: whether a filter meets its limits and still reaches its baseline. Pure.
+
+The command line and the page decide through this module. Source: docs/design.md#evaluate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ragfilter.errors import InputError
-from ragfilter.evaluate.run import Evaluation, QueryRow
-
-FIGURES: Mapping[str, Callable[[QueryRow], float]] = {
-    "precision": lambda row: row.filtered.scores.precision,
-    "recall": lambda row: row.filtered.scores.recall,
-    "f1": lambda row: row.filtered.scores.f1,
-    "kept": lambda row: float(row.filtered.kept),
-    "lost": lambda row: float(len(row.lost)),
-}
-"""The figures that can be limited: means of per-query values over the labelled queries."""
-SHARES = ("precision", "recall", "f1")
-EPSILON = 1e-9
+from ragfilter.evaluate import baseline as baselines
+from ragfilter.evaluate import limits as limiting
+from ragfilter.evaluate.baseline import DEFAULT_DROPS, About, Baseline, Drop, Gone
+from ragfilter.evaluate.limits import Check, Limit, Reached
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """A figure, and the value that its mean must reach (`least`) or must not exceed."""
+class Gate:
+    """Every check with its outcome. `gone` is None without a baseline, or if only some of the
+    queries were measured. `notes` say how the baseline differs from what was measured."""
 
-    figure: str
-    value: float
-    least: bool
+    checks: tuple[Check, ...] = ()
+    drops: tuple[Drop, ...] = ()
+    gone: Gone | None = None
+    notes: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A limit with the actual mean. `worst` are the queries that break the limit themselves, worst
-    first."""
-
-    limit: Limit
-    mean: float
-    worst: tuple[tuple[str, float], ...]
+    @property
+    def every(self) -> tuple[Check | Drop | Gone, ...]:
+        return (*self.checks, *self.drops, *([] if self.gone is None else [self.gone]))
 
     @property
     def passed(self) -> bool:
-        limit = self.limit
-        if limit.least:
-            return self.mean >= limit.value - EPSILON
-        return self.mean <= limit.value + EPSILON
+        return all(one.passed for one in self.every)
 
 
-def read_limit(text: str, *, least: bool, option: str) -> Limit:
-    """Parse ``f1=0.6``, given with `option`, as a limit. Raises InputError."""
-    figure, sign, number = text.partition("=")
-    figure = figure.strip()
-    if not sign or figure not in FIGURES:
-        raise InputError(
-            f"{option} {text} is not a known figure.",
-            remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(FIGURES)}.",
-        )
-    try:
-        value = float(number)
-    except ValueError:
-        value = float("nan")
-    most = 1.0 if figure in SHARES else float("inf")
-    if not 0 <= value <= most or value == float("inf"):
-        allowed = "from 0 to 1" if figure in SHARES else "of at least 0"
-        raise InputError(
-            f"{option} {text}: {number!r} is not a number {allowed}.",
-            remedy=f"Write {option} {figure}=NUMBER.",
-        )
-    return Limit(figure, value, least)
-
-
-def check(evaluation: Evaluation, limits: Sequence[Limit]) -> tuple[Check, ...]:
-    """Compare every limit with the actual figures."""
-    return tuple(_check(evaluation.rows, limit) for limit in limits)
-
-
-def _check(rows: Sequence[QueryRow], limit: Limit) -> Check:
-    read = FIGURES[limit.figure]
-    values = {row.id: read(row) for row in rows}
-    beyond = [
-        (query_id, value)
-        for query_id, value in values.items()
-        if (value < limit.value - EPSILON if limit.least else value > limit.value + EPSILON)
+def decide(
+    reached: Sequence[Reached],
+    limits: Sequence[Limit] = (),
+    *,
+    before: tuple[Baseline, About] | None = None,
+    allowed: Mapping[str, float] = DEFAULT_DROPS,
+    partly: bool = False,
+) -> Gate:
+    """Check what was reached against the limits, and against a baseline `before`, which comes with
+    what was measured now. `allowed` is how much the mean of a figure may drop; `partly` says that
+    only some of the queries were measured. Raises InputError if the baseline has none of the
+    queries."""
+    checks = limiting.check(reached, limits)
+    if before is None:
+        return Gate(checks)
+    baseline, about = before
+    notes = [
+        f"The baseline is of {words}. Renew it if that is intended."
+        for words in baselines.stale(baseline, about)
     ]
-    worst = tuple(sorted(beyond, key=lambda pair: pair[1], reverse=not limit.least))
-    return Check(limit, sum(values.values()) / len(values), worst)
+    gone = baselines.check_gone(baseline, reached)
+    if partly and gone.queries:
+        notes.append(
+            f"{len(gone.queries)} of {len(baseline.queries)} queries in the baseline were not "
+            f"measured, such as {gone.queries[0]!r}."
+        )
+    new = [one.id for one in reached if one.id not in baseline.queries]
+    if new:
+        notes.append(
+            f"Not compared, because the baseline lacks them: {len(new)} of {len(reached)} "
+            f"queries, such as {new[0]!r}."
+        )
+    drops = baselines.check_drops(baseline, reached, allowed)
+    return Gate(checks, drops, None if partly else gone, tuple(notes))
+
+
+def document(gate: Gate) -> dict[str, Any]:
+    """The outcome as plain values: the document of `ragfilter gate --json`, without its head."""
+    gone = gate.gone
+    return {
+        "passed": gate.passed,
+        "gone": gone
+        and {
+            "queries": list(gone.queries),
+            "relevant": [{"id": i, "fewer": fewer} for i, fewer in gone.relevant],
+        },
+        "drops": [
+            {
+                "figure": one.figure,
+                "allowed": one.allowed,
+                "before": one.before,
+                "value": one.now,
+                "p_value": one.p_value,
+                "passed": one.passed,
+                "severe": [{"id": i, "change": change} for i, change in one.severe],
+                "lost": [{"id": i, "change": change} for i, change in one.worst],
+            }
+            for one in gate.drops
+        ],
+        "checks": [
+            {
+                "figure": one.limit.figure,
+                "at": "least" if one.limit.least else "most",
+                "limit": one.limit.value,
+                "value": one.mean,
+                "passed": one.passed,
+                "beyond": [{"id": i, "value": value} for i, value in one.worst],
+            }
+            for one in gate.checks
+        ],
+    }

@@ -128,6 +128,45 @@ def test_the_report_of_a_run_is_offered(
     assert f"{f1:.3f}" in made
 
 
+def test_a_gate_compares_a_run_with_the_baseline_of_another(
+    page: Any, downloads: dict[str, Callable[[], str]]
+) -> None:
+    page.at.selectbox(key="query-set-box").set_value("few")
+    page.slide("cutoff.max_results", 10).press("evaluate").choose("view", "Gate")
+    assert any("There is nothing to check yet." in text for text in page.html)
+    assert unexplained_here(page) == []
+    baseline = downloads["baseline.json"]()
+    assert '"collection": "demo"' in baseline
+
+    page.at.file_uploader(key="gate-baseline").set_value(
+        ("baseline.json", baseline.encode(), "text/plain")
+    )
+    page.run()
+    assert [box.value for box in page.at.success] == ["The gate passes: 3 checks met."]
+    # One chunk alone loses relevant ones in most of these questions.
+    page.slide("cutoff.max_results", 1).press("evaluate")
+    page.at.number_input(key="gate-min-recall").set_value(0.9)
+    page.run()
+    assert page.at.error[0].value.startswith("The gate fails: ")
+    assert any("✕ Mean recall" in text and "minimum 0.9" in text for text in page.html)
+    table = page.at.dataframe[0]
+    assert set(table.value["check"]) >= {"recall dropped", "recall below minimum"}
+    question = table.value["question"].iloc[0]
+    page.at.session_state[table.key] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    page.run()
+    assert page.changes == {"cutoff.max_results": 1}
+    assert page.at.text_input(key="question").value == question
+
+
+def test_what_is_no_baseline_is_refused_on_the_page(measured: Any) -> None:
+    measured.choose("view", "Gate")
+    measured.at.file_uploader(key="gate-baseline").set_value(("other.json", b"[1]", "text/plain"))
+    measured.run()
+    assert [box.value for box in measured.at.error] == [
+        "other.json is not a baseline file. Create a new one."
+    ]
+
+
 def test_a_run_leads_to_compare(measured: Any) -> None:
     measured.press("evaluate-compare")
     number = measured.at.session_state["run"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,23 +16,18 @@ from ragfilter.evaluate.baseline import (
     check_drops,
     check_gone,
     dumps,
-    of_rows,
+    of_reached,
     read,
     stale,
 )
 from ragfilter.evaluate.junit import Case, junit
-from ragfilter.evaluate.metrics import Scores
-from ragfilter.evaluate.run import Kept, QueryRow
+from ragfilter.evaluate.limits import Reached
 
 ABOUT = About("c", "7", "a", "m", "l2")
 
 
-def rows(*recalls: float) -> list[QueryRow]:
-    side = Kept((), 0, Scores(0.0, 0.0, 0.0), 0, 0.0)
-    return [
-        QueryRow(f"q{i}", "", {}, side, Kept((), 0, Scores(0.5, recall, 0.5), 0, 0.5), (), (), "ok")
-        for i, recall in enumerate(recalls)
-    ]  # fmt: skip
+def rows(*recalls: float) -> list[Reached]:
+    return [Reached(f"q{i}", "", 0.5, recall, 0.5, 0, 0, 2) for i, recall in enumerate(recalls)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +43,7 @@ def rows(*recalls: float) -> list[QueryRow]:
     ],
 )
 def test_what_breaks_a_gate(now: tuple[float, ...], broad: bool, severe: int) -> None:
-    baseline = of_rows(rows(*(1.0,) * 8), ABOUT)
+    baseline = of_reached(rows(*(1.0,) * 8), ABOUT)
     drop = check_drops(baseline, rows(*now), {"recall": 0.02})[0]
     assert (drop.broad, len(drop.severe)) == (broad, severe)
     assert drop.passed == (not broad and not severe)
@@ -56,7 +52,7 @@ def test_what_breaks_a_gate(now: tuple[float, ...], broad: bool, severe: int) ->
 
 @pytest.mark.parametrize("allowed", [{"recall": 1.0}, {"f1": 1.0, "recall": 1.0}])
 def test_a_severe_loss_breaks_whichever_means_may_drop(allowed: dict[str, float]) -> None:
-    baseline = of_rows(rows(*(1.0,) * 8), ABOUT)
+    baseline = of_reached(rows(*(1.0,) * 8), ABOUT)
     # All drop a little, which only a limit on the mean of recall would detect.
     drops = check_drops(baseline, rows(*(0.9,) * 8), allowed)
     assert [drop.figure for drop in drops] == [*allowed]
@@ -66,28 +62,28 @@ def test_a_severe_loss_breaks_whichever_means_may_drop(allowed: dict[str, float]
 
 
 def test_only_queries_that_both_have_are_compared() -> None:
-    baseline = of_rows(rows(1.0, 1.0), ABOUT)
+    baseline = of_reached(rows(1.0, 1.0), ABOUT)
     drops = check_drops(baseline, rows(1.0, 1.0, 0.0), {"recall": 0.0})
     assert all(drop.passed for drop in drops)
     with pytest.raises(InputError, match="None of the baseline's queries"):
         check_drops(baseline, [], {"recall": 0.0})
 
 
-def test_queries_and_labelled_chunks_that_are_gone(tmp_path: Path) -> None:
-    whole = [replace(row, labels={"c1": 1, "c2": 0}) for row in rows(1.0, 1.0)]
+def test_queries_and_relevant_chunks_that_are_gone(tmp_path: Path) -> None:
+    whole = rows(1.0, 1.0)
     file = tmp_path / "baseline.json"
-    file.write_text(dumps(of_rows(whole, ABOUT)), "utf-8")
+    file.write_text(dumps(of_reached(whole, ABOUT)), "utf-8")
     baseline = read(file)
     assert check_gone(baseline, whole).passed
-    fewer = replace(whole[1], labels={"c1": 1})
+    fewer = replace(whole[1], relevant=1)
     assert check_gone(baseline, [fewer]) == Gone(("q0",), (("q1", 1),))
-    # Early baselines do not count labels.
-    file.write_text(file.read_text("utf-8").replace('"labels": 2,', ""), "utf-8")
+    # Early baselines do not count relevant chunks.
+    file.write_text(re.sub(r',\s*"relevant": 2', "", file.read_text("utf-8")), "utf-8")
     assert check_gone(read(file), [whole[0], fewer]).passed
 
 
 def test_stale() -> None:
-    baseline = of_rows(rows(1.0), ABOUT)
+    baseline = of_reached(rows(1.0), ABOUT)
     assert stale(baseline, ABOUT) == ()
     assert stale(baseline, About("c", "8", "a", "m", "l2")) == (
         "another version of the collection",
@@ -97,9 +93,9 @@ def test_stale() -> None:
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
 def test_a_figure_that_is_not_finite_is_refused(tmp_path: Path, figure: str) -> None:
     file = tmp_path / "baseline.json"
-    text = dumps(of_rows(rows(0.25), ABOUT))
+    text = dumps(of_reached(rows(0.25), ABOUT))
     file.write_text(text, "utf-8")
-    assert read(file) == of_rows(rows(0.25), ABOUT)
+    assert read(file) == of_reached(rows(0.25), ABOUT)
     file.write_text(text.replace("0.25", figure), "utf-8")
     with pytest.raises(InputError, match="is not a baseline file") as raised:
         read(file)

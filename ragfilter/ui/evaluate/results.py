@@ -18,7 +18,7 @@ from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import opening, plots
+from ragfilter.ui.evaluate import gating, opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
 from ragfilter.ui.look import choice, hint, prose, say
 from ragfilter.ui.look.prose import literal, message
@@ -27,7 +27,7 @@ from ragfilter.ui.main import grid
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.resources import Resources
 
-VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
+VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS, GATE = "Rows", "Layers", "Questions", "Plots", "Gate"
 LABELS = {
     "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
     "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
@@ -63,7 +63,7 @@ def draw(measured: Measured, resources: Resources) -> None:
             "View", VIEWS,
             "Rows: settings side by side. Layers: what each layer contributes. Questions: the "
             "individual results; click one to open it in Inspect. Plots: precision against "
-            "recall, and distances.",
+            "recall, and distances. Gate: limits, and a baseline that must not be missed.",
             key="view", default=ROWS,
         )  # fmt: skip
         if st.button(
@@ -89,6 +89,8 @@ def draw(measured: Measured, resources: Resources) -> None:
             _questions(measured)
         case "Plots":
             _plots(measured)
+        case "Gate":
+            gating.draw(measured, resources)
         case _:
             _rows(measured, resources.prices)
 

@@ -6,8 +6,11 @@ import pytest
 from test_run import CLIFF, FLAT, K4, QRELS
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.gate import Check, Limit, check, read_limit
+from ragfilter.evaluate.limits import Check, Limit, check, of_records, of_rows, read_limit
+from ragfilter.evaluate.records import record
 from ragfilter.evaluate.run import score
+from ragfilter.evaluate.variants import variants
+from ragfilter.model import PUBLIC
 
 MADE = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
 # Filtered: precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
@@ -27,10 +30,17 @@ MADE = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
 def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(
     limit: Limit, passed: bool, mean: float, worst: list[str]
 ) -> None:
-    (made,) = check(MADE, [limit])
+    (made,) = check(of_rows(MADE.rows), [limit])
     assert isinstance(made, Check)
     assert (made.passed, made.mean) == (passed, pytest.approx(mean))
     assert [query_id for query_id, _ in made.worst] == worst
+
+
+def test_a_run_reaches_the_same_as_an_evaluation() -> None:
+    made = [
+        record(pool.query, pool, QRELS[pool.query], variants(K4), PUBLIC) for pool in (CLIFF, FLAT)
+    ]
+    assert of_records(made) == of_rows(MADE.rows)
 
 
 def test_limits_are_read() -> None:
