@@ -160,9 +160,11 @@ class Workbench:
             return self._stores[0]
 
     def embedder_of(self, name: str) -> NamedEmbedder:
-        """The embedding model for a collection: the one it was opened with, or the workspace's.
-        Raises StoreError."""
-        return self.embedder_called(self.stores.opening(name).embedder)
+        """The embedding model for a collection: the one it was opened or made with. A model that
+        the environment names is that of all collections but foreign ones. Raises StoreError."""
+        if self.deployment.embedding_model:
+            return self.embedder_called(self.stores.opening(name).embedder)
+        return self.embedder_called(self.stores.embedder(name))
 
     def embedder_for(self, collection: ChromaCollection) -> NamedEmbedder:
         """The embedding model with which a collection is queried. Raises StoreError if nothing says

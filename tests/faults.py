@@ -251,3 +251,20 @@ TOLD: Mapping[str, tuple[str, str]] = {
     "refuses": ("refused the connection", "Check that it runs"),
 }
 """What a user must be told of each fault, and what to do about it."""
+
+
+def url(serve: Serve, behave: Behave) -> str:
+    return f"http://127.0.0.1:{serve(behave).server_port}/v1"
+
+
+def embeddings(*vectors: list[Any] | None) -> Behave:
+    """Answers with these vectors; by default with the length and the first letter of each text."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        made = list(vectors) or [[len(text), ord(text[0]), 1] for text in body["input"]]
+        data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(made)]
+        answer = {"object": "list", "model": body["model"], "data": data[::-1],
+                  "usage": {"prompt_tokens": 1, "total_tokens": 1}}  # fmt: skip
+        handler.reply(200, json.dumps(answer))
+
+    return behave

@@ -76,8 +76,8 @@ def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
     failed = until(queue, bad, lambda standing: not standing.open)
     assert (failed.state, "does not exist" in failed.message) == ("failed", True)
     refused = until(queue, other, lambda standing: not standing.open)
-    assert "not with another-model" in refused.message
-    assert refused.remedy.startswith("Index with all-MiniLM-L6-v2")
+    assert "another-model is not installed" in refused.message
+    assert "choose all-MiniLM-L6-v2" in refused.remedy
 
 
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:

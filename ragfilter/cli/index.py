@@ -144,7 +144,6 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
 
     from ragfilter.indexing.queue import Queue
     from ragfilter.ingest.load import DEMOS
-    from ragfilter.models.embedder import BUNDLED
     from ragfilter.workbench import read_deployment
 
     deployment = read_deployment(data_dir=data_dir)
@@ -155,8 +154,7 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
     if source and source not in DEMOS:
         # The app may have another working directory.
         source = str(Path(source).expanduser().resolve())
-    embedder = deployment.embedding_model or BUNDLED
-    job = queue.put(replace(order, source=source, embedder=embedder))
+    job = queue.put(replace(order, source=source, embedder=deployment.embedding_model))
     ahead = [
         each.order.collection for each in queue.jobs() if each.standing.open and each.id < job.id
     ]

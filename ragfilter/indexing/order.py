@@ -26,9 +26,9 @@ PHASES = {
 class Order:
     """One indexing. Without `source` the collection is restored from its own copy.
 
-    `lenient`: records that cannot be used are left out and listed. `embedder` is the model that
-    whoever gave the order counts on; empty takes the workspace's. `temporary`: the source is
-    removed with the order.
+    `lenient`: records that cannot be used are left out and listed. `embedder` is the embedding
+    model; empty takes that of the collection, or for a new one the workspace's. `temporary`: the
+    source is removed with the order.
     """
 
     collection: str
@@ -83,12 +83,11 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
 
     Raises InputError, StoreError, ModelError.
     """
-    name, embedder = order.collection, bench.embedder
-    if order.embedder and order.embedder != embedder.name:
+    name, pinned = order.collection, bench.deployment.embedding_model
+    if order.embedder and pinned and order.embedder != pinned:
         raise InputError(
-            f"This workspace is open with the embedding model {embedder.name}, not with "
-            f"{order.embedder}.",
-            remedy=f"Index with {embedder.name}, or close what has the workspace open.",
+            f"This workspace is open with the embedding model {pinned}, not with {order.embedder}.",
+            remedy=f"Index with {pinned}, or close what has the workspace open.",
         )
     if bench.stores.opening(name).folder:
         raise InputError(
@@ -101,6 +100,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     from ragfilter.rules.edits import edited_rules
     from ragfilter.stores.index import index, rebuild
 
+    embedder = bench.embedder_called(order.embedder) if order.embedder else bench.embedder_of(name)
     rules = edited_rules(bench.journal, name)
     if not order.source:
         report = rebuild(

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from ragfilter.errors import InputError, StoreError
+from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.stores import foreign
 from ragfilter.stores.chroma.store import ChromaStore, CollectionInfo
@@ -34,6 +34,15 @@ class Stores:
     def hint(self, name: str) -> str:
         """The embedding model that the collection `name` itself names; empty if it names none."""
         return foreign.hint(self.of(name), name)
+
+    def embedder(self, name: str) -> str:
+        """The embedding model with which the collection `name` was opened or made; empty if nothing
+        says so, or if there is no such collection."""
+        opening = self.opening(name)
+        try:
+            return opening.embedder or self.at(opening.folder).collection(name).embedder
+        except CollectionMissing:
+            return ""
 
     def of(self, name: str) -> ChromaStore:
         """The store that holds the collection `name`."""

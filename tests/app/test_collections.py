@@ -16,6 +16,7 @@ from typing import Any
 
 import chromadb
 import pytest
+from faults import Serve, embeddings, url
 from hostile import HOSTILE
 from streamlit.testing.v1 import AppTest
 from streamlit_markdown import acts
@@ -83,9 +84,7 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
     page.at.toggle(key="cut-headings").set_value(False)
     page.run()
     assert page.at.text[0].value.startswith("# Trolls\n\nTrolls fear fire.\n\n# Owls")
-    model = bench().embedder.name
-    assert f"Embedding model: {model}. For another one" in shown(page)
-    assert "RAGFILTER_EMBEDDING_MODEL" in shown(page)
+    assert page.at.text_input(key="upload-model").value == BUNDLED
     page.at.toggle(key="cut-headings").set_value(True)
     named(page, "no good")
     assert page.at.button(key="index").disabled
@@ -101,6 +100,31 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
     assert bench().collection("handbook").chunks(["guide.md#owls"])["guide.md#owls"].title == "Owls"
     uploads = bench().workspace.path / "uploads"
     assert list(uploads.iterdir()) == []
+
+
+def test_a_new_collection_has_the_embedding_model_that_is_chosen(
+    open_page: Callable[..., Any], serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url(serve, embeddings()))
+    page = open_page(workspace=tmp_path)
+    page.at.switch_page("pages/collections.py")
+    drop(page.run(), ("guide.md", GUIDE))
+    page.at.text_input(key="upload-model").set_value("no/such-model")
+    named(page, "guide").press("index")
+    assert "no/such-model" in " ".join(page.warnings)
+    assert page.at.button(key="index")
+
+    page.at.text_input(key="upload-model").set_value("openai:tiny")
+    indexed(named(page, "guide").press("index"))
+    assert table(page)["embedding model"] == ["openai:tiny"]
+    # Everything asks it with its own model, and adds to it with that.
+    assert bench().backends("guide").embedder.name == "openai:tiny"
+    drop(page, ("bats.md", b"# Bats\n\nThey hang.\n"))
+    page.at.selectbox(key="upload-target").set_value("guide")
+    page.run()
+    assert "Embedding model: openai:tiny." in shown(page)
+    indexed(page.press("index"))
+    assert bench().collection("guide").count() == 3
 
 
 def test_size_and_overlap_change_the_chunks_that_are_shown_and_indexed(page: Any) -> None:

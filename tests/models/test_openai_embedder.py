@@ -3,36 +3,18 @@ incorrectly."""
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from faults import FAULTS, KEY, Behave, Handler, Serve, deadline
+from faults import FAULTS, KEY, Behave, Serve, deadline, embeddings, url
 from waiting import PATIENT_S
 
 from ragfilter.cli import main
 from ragfilter.errors import ModelError
 from ragfilter.models.openai_embedder import OpenAIEmbedder
-
-
-def url(serve: Serve, behave: Behave) -> str:
-    return f"http://127.0.0.1:{serve(behave).server_port}/v1"
-
-
-def embeddings(*vectors: list[Any] | None) -> Behave:
-    """Answers with these vectors; by default with the length and the first letter of each text."""
-
-    def behave(handler: Handler, body: dict[str, Any]) -> None:
-        made = list(vectors) or [[len(text), ord(text[0]), 1] for text in body["input"]]
-        data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(made)]
-        answer = {"object": "list", "model": body["model"], "data": data[::-1],
-                  "usage": {"prompt_tokens": 1, "total_tokens": 1}}  # fmt: skip
-        handler.reply(200, json.dumps(answer))
-
-    return behave
 
 
 def test_texts_come_back_as_unit_vectors_in_their_order(serve: Serve) -> None:
@@ -97,6 +79,10 @@ def test_a_workspace_is_indexed_and_asked_with_it(
     (tmp_path / "a.txt").write_text("Trolls fear fire.")
     where = ["-c", "mine", "--data-dir", str(tmp_path / "ws")]
     assert main(["index", str(tmp_path / "a.txt"), *where]) == 0
+    assert main(["query", "Trolls?", "-p", "adaptive-gap", *where]) == 0
+    assert "1 kept of 1" in capsys.readouterr().out
+    # Unless the environment names one, each collection is queried with its own model.
+    monkeypatch.delenv("RAGFILTER_EMBEDDING_MODEL")
     assert main(["query", "Trolls?", "-p", "adaptive-gap", *where]) == 0
     assert "1 kept of 1" in capsys.readouterr().out
     monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", "openai:other")

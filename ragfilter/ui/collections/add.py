@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from ragfilter.errors import InputError, StoreError
+from ragfilter.errors import InputError, RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue
 from ragfilter.ingest.reading import COLUMNS, SHORTEST, Reading
@@ -178,22 +178,35 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
     problem = "" if target or not name else _problem(name, visit.resources)
     if problem:
         st.error(message(problem))
-    embedder = visit.resources.bench.embedder.name
+    model = _model(target, visit)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button(
             "Index", key="index", type="primary", icon=":material/play_arrow:",
             disabled=not name or bool(problem), on_click=_order,
-            args=(visit.resources, draft, reading, name, not target),
-            help=f"Embeds the chunks with {literal(embedder)}. You can leave this page in the "
+            args=(visit.resources, draft, reading, name, model, not target),
+            help=f"Embeds the chunks with {literal(model)}. You can leave this page in the "
             "meantime."
             if name else "Name the collection first.",
         )  # fmt: skip
         _discard_button()
-    other = "" if target else (
-        " For another one, start the app with RAGFILTER_EMBEDDING_MODEL set: a name or path of "
-        "sentence-transformers, or openai:NAME."
-    )  # fmt: skip
-    say.aside(f"Embedding model: {embedder}.{other}")
+
+
+def _model(target: str, visit: Visit) -> str:
+    """Draw the embedding model: that of the collection `target`, or a choice for a new one."""
+    bench = visit.resources.bench
+    if target:
+        model = visit.collections[target].embedder
+        say.aside(f"Embedding model: {model}.")
+        return model
+    given = bench.deployment.embedding_model
+    chosen = st.text_input(
+        "Embedding model", bench.embedder.name, key="upload-model", disabled=bool(given),
+        help="RAGFILTER_EMBEDDING_MODEL sets it for every new collection."
+        if given
+        else "A sentence-transformers name or path, or openai:NAME for embeddings over the OpenAI "
+        "protocol. The collection is queried with the same model.",
+    ).strip()  # fmt: skip
+    return chosen or bench.embedder.name
 
 
 def _discard_button() -> None:
@@ -217,20 +230,24 @@ def _problem(name: str, resources: Resources) -> str:
     return ""
 
 
-def _order(resources: Resources, draft: Draft, reading: Reading, name: str, new: bool) -> None:
+def _order(
+    resources: Resources, draft: Draft, reading: Reading, name: str, model: str, new: bool
+) -> None:
     """Queue the indexing job, which takes ownership of the files."""
     order = Order(
         name, str(draft.folder), lenient=True, temporary=True,
-        embedder=resources.bench.embedder.name, size=reading.size, overlap=reading.overlap,
+        embedder=model, size=reading.size, overlap=reading.overlap,
         headings=reading.headings, columns=dict(reading.columns),
     )  # fmt: skip
     try:
+        # Here, because a job without its model would fail after the files are handed over.
+        resources.bench.embedder_called(model).prepare()
         # Another tab may have used the name since it was typed.
         if new and (problem := _problem(name, resources)):
             state.notice(problem)
             return
         Queue(resources.bench.workspace.path).put(order)
-    except StoreError as error:
+    except RagfilterError as error:
         state.notice(str(error))
         return
     drafts.let_go()

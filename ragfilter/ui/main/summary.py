@@ -54,7 +54,8 @@ def _missing(view: View) -> None:
 def unnamed(view: View) -> str:
     """A sentence naming an uncommon word of the question that no chunk kept for the user contains;
     empty if there is none."""
-    kept, embedder = view.mine.kept, view.resources.bench.embedder_of(view.asked.collection)
+    kept, info = view.mine.kept, collections.known(view.resources).get(view.asked.collection)
+    embedder = view.resources.bench.embedder_called("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""
 
