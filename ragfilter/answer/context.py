@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING
 
 from ragfilter.model import Chunk, Hit
@@ -55,7 +55,7 @@ def pack(hits: Sequence[Hit], settings: Settings) -> Context:
     """Pack the hits that fit into `max_context_tokens`, in order, with their text."""
     budget = settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
-    kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
+    kept = tuple(compress(hits, fitting))
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
     shortened = bool(kept) and cost(kept[0].chunk) > budget
     blocks = [

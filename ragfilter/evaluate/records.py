@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import log2
 from typing import Any
 
@@ -25,9 +26,9 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What one variant kept for one query. `dcg` is the discounted gain of the kept chunks in
-    order; `ms` is the time its layers took, without the search (0 for a plain search, which has no
-    layers)."""
+    """What one variant kept for one query, as far as it fits the prompt. `dcg` is the discounted
+    gain of the kept chunks in order; `ms` is the time its layers took, without the search (0 for a
+    plain search, which has no layers)."""
 
     chunks: int
     relevant: int
@@ -40,7 +41,7 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Curve:
     """The first `DEEPEST` chunks of the unfiltered ranking: distance, grade (`UNLABELLED` without a
-    label), and cumulative estimated tokens."""
+    label), and the estimated tokens of those up to here that fit the prompt."""
 
     distances: tuple[float, ...]
     grades: tuple[int, ...]
@@ -146,13 +147,16 @@ def _count(
     for hit in hits:
         if hit.id not in costs:
             costs[hit.id] = cost(hit.chunk)
-    grades = [labels.get(hit.id, UNLABELLED) for hit in hits]
+    used = [0, *fill([costs[hit.id] for hit in hits], budget)]
+    # The context layer has seen to this, but a plain search has no layers.
+    fitting = [hit for hit, (before, now) in zip(hits, pairwise(used), strict=True) if now > before]
+    grades = [labels.get(hit.id, UNLABELLED) for hit in fitting]
     return Kept(
-        chunks=len(hits),
+        chunks=len(fitting),
         relevant=sum(grade > 0 for grade in grades),
         unlabelled=grades.count(UNLABELLED),
         dcg=gain(grades),
-        tokens=max(fill([costs[hit.id] for hit in hits], budget), default=0),
+        tokens=used[-1],
         ms=ms,
     )
 

@@ -9,7 +9,8 @@ Conventions:
 - Noise reduction is 1 − irrelevant kept / irrelevant in the unfiltered first k, each side by its
   own k; over several queries the chunks are counted together. It is None if the first k hold
   nothing irrelevant, and negative if the filter keeps more noise than they have.
-- The unfiltered ranking obeys clearance if the settings switch it on, as everything does.
+- The unfiltered ranking obeys clearance if the settings switch it on, as everything does. Of its
+  first k, those that fit the context budget count, as in a prompt.
 
 `evaluate` gathers each query once and replays it: `gather_all` has the effects, `score` is pure, so
 a tuner gathers once and scores many settings.
@@ -24,6 +25,7 @@ from statistics import fmean
 
 import numpy as np
 
+from ragfilter.answer.context import fits
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
@@ -39,7 +41,7 @@ from ragfilter.evaluate.metrics import (
     unlabelled_of,
 )
 from ragfilter.evaluate.target import Target
-from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
@@ -74,7 +76,8 @@ class QueryRow:
     """One query. `lost` is how many relevant chunks the pool holds, the user may see, and the
     filter dropped, at any rank.
 
-    `ranking` is the unfiltered order, at most `DEEPEST` ids. `waiting`: a layer fell back
+    `ranking` is the unfiltered order, at most `DEEPEST` ids, with None for a chunk that does not
+    fit the context budget after those before it. `waiting`: a layer fell back
     (`Result.fell_back`).
     """
 
@@ -84,7 +87,7 @@ class QueryRow:
     unfiltered: Kept
     filtered: Kept
     lost: tuple[str, ...]
-    ranking: tuple[str, ...]
+    ranking: tuple[str | None, ...]
     status: Status
     waiting: bool = False
 
@@ -206,7 +209,10 @@ def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK | None:
     """Find the best k from 1 to `DEEPEST` over the unfiltered rankings."""
     if len(rows) < 2:
         return None
-    tried = [[kept_of(row.ranking[: k + 1], row.labels) for k in range(DEEPEST)] for row in rows]
+    tried = [
+        [kept_of(tuple(filter(None, row.ranking[: k + 1])), row.labels) for k in range(DEEPEST)]
+        for row in rows
+    ]
     f1 = np.array([[kept.scores.f1 for kept in row] for row in tried])
     held_out = Target().held_out({"f1": f1}, folds_of([row.query for row in rows], FOLDS))
     means = _means([row[k] for row, k in zip(tried, held_out, strict=True)])
@@ -235,20 +241,27 @@ def _row(
 ) -> QueryRow:
     relevant = relevant_of(labels)
     result = replay(pool, settings, user)
-    first = tuple(hit.id for hit in unfiltered(pool, settings, user))
+    first = _fitting(unfiltered(pool, settings, user), settings)
+    ranking = tuple(islice(unfiltered(pool, deep, user), DEEPEST))
     kept = tuple(hit.id for hit in result.kept)
     seen = result.user.sees
     return QueryRow(
         id=query_id,
         query=pool.query,
         labels=labels,
-        unfiltered=kept_of(first, labels),
+        unfiltered=kept_of(tuple(filter(None, first)), labels),
         filtered=kept_of(kept, labels),
         lost=tuple(h.id for h in result.hits if h.id in relevant - {*kept} and seen(h.chunk)),
-        ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep, user), DEEPEST)),
+        ranking=_fitting(ranking, settings),
         status=result.status,
         waiting=result.fell_back,
     )
+
+
+def _fitting(hits: Sequence[Hit], settings: Settings) -> tuple[str | None, ...]:
+    """The ids of the hits, with None for those that do not fit the prompt."""
+    fitting = fits(hits, settings.context.max_context_tokens)[0]
+    return tuple(hit.id if fit else None for hit, fit in zip(hits, fitting, strict=True))
 
 
 def _means(sides: Sequence[Kept]) -> Means:

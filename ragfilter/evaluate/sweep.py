@@ -8,6 +8,7 @@ replays per query, and keep exactly the chunks that `replay` keeps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +90,8 @@ def sweep(
 def prefixes(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
 ) -> dict[str, Table]:
-    """Every figure of the unfiltered first k, with a column for each k from 1 to `DEEPEST`."""
+    """Every figure of the unfiltered first k that fit the prompt, with a column for each k from 1
+    to `DEEPEST`."""
     deep = settings.with_values({"retrieval.k": DEEPEST})
     table = []
     for query_id, pool in pools.items():
@@ -97,7 +99,9 @@ def prefixes(
         ranking = unfiltered(pool, deep, user)
         deepest = max(len(ranking), 1)
         budget = settings.context.max_context_tokens
-        row = [_outcome(ranking[:k], labels, budget) for k in range(1, deepest + 1)]
+        fitting = fits(ranking, budget)[0]
+        firsts = (list(compress(ranking[:k], fitting)) for k in range(1, deepest + 1))
+        row = [_outcome(first, labels, budget) for first in firsts]
         table.append(row + row[-1:] * (DEEPEST - deepest))
     return _tables(table)
 

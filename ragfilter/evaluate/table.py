@@ -145,19 +145,21 @@ def figures_of(records: Sequence[QueryRecord], name: str) -> Figures:
 
 
 def prefixes(records: Sequence[QueryRecord]) -> Figures:
-    """Every measure of the first k of the unfiltered ranking: one row per query, one column per
-    k."""
-    k = np.arange(1, DEEPEST + 1, dtype=np.float64)
-    grades = [list(r.curve.grades) for r in records]
-    found = _padded([accumulate(int(g > 0) for g in each) for each in grades])
-    unlabelled = _padded([accumulate(int(g < 0) for g in each) for each in grades])
+    """Every measure of the first k of the unfiltered ranking that fit the prompt: one row per
+    query, one column per k."""
+    fitting = [[b > a for a, b in pairwise((0, *r.curve.tokens))] for r in records]
+    places = [list(accumulate(each)) for each in fitting]
+    # What does not fit counts as nothing, at no place.
+    grades = [[g if fit else None for g, fit in zip(r.curve.grades, each, strict=True)]
+              for r, each in zip(records, fitting, strict=True)]  # fmt: skip
+    found = _padded([accumulate(int((g or 0) > 0) for g in each) for each in grades])
+    unlabelled = _padded([accumulate(int((g or 0) < 0) for g in each) for each in grades])
     gains = _padded([
-        accumulate(max(g, 0) / log2(place + 1) for place, g in enumerate(each, start=1))
-        for each in grades
+        accumulate(max(g or 0, 0) / log2(place + 1) for place, g in zip(at, each, strict=True))
+        for at, each in zip(places, grades, strict=True)
     ])  # fmt: skip
-    lengths = np.array([[len(each)] for each in grades], dtype=np.float64)
     return _figures(
-        np.minimum(k, lengths), found, unlabelled, gains,
+        _padded(places), found, unlabelled, gains,
         relevant=np.array([[r.relevant] for r in records], dtype=np.float64),
         ideal=np.array([[r.ideal] for r in records]),
         tokens=_padded([r.curve.tokens for r in records]),

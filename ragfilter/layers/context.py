@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 from ragfilter.answer.context import fits
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
@@ -21,7 +23,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the hits that fit into `max_context_tokens`; drop the others with the tokens counted."""
     budget = inputs.settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
-    kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
+    kept = tuple(compress(hits, fitting))
     if not inputs.explain:
         return LayerOutput(kept)
     decisions = tuple(

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
+from ragfilter.evaluate import table
 from ragfilter.evaluate.maps import axes, make
-from ragfilter.evaluate.records import record
+from ragfilter.evaluate.records import gain, record
 from ragfilter.evaluate.run import score
 from ragfilter.evaluate.sweep import DEEPEST, kept, plan, prefixes, sweep
 from ragfilter.evaluate.variants import UNFILTERED, variants
@@ -91,19 +92,36 @@ def test_prefixes_go_on_where_the_ranking_ends() -> None:
     assert made["recall"][0, :3].tolist() == [0, 1, 1]
 
 
-def test_tokens_are_those_that_fit_the_prompt() -> None:
-    """As in a prompt: what does not fit is left out, and the next chunk is tried."""
+def test_a_plain_search_counts_what_fits_the_prompt() -> None:
+    """What does not fit is left out, and the next chunk is tried."""
     # A block's frame is 24 tokens, and four characters are one.
     hits = tuple(
         Hit(Chunk(f"c{n}", "x" * 4 * size), 0.1 * n, n)
         for n, size in enumerate((76, 176, 26, 26), start=1)
     )
     settings = Settings().with_values({"context.max_context_tokens": 160})
-    made = prefixes({"q": Pool("q", "c", "l2", hits)}, {"q": {"c1": 1}}, settings)
-    assert list(made["tokens"][0, :4]) == [100, 100, 150, 150]
-    kept = record("q", Pool("q", "c", "l2", hits), {"c1": 1}, variants(settings))
-    assert kept.kept[UNFILTERED].tokens == 150
+    pool, labels = Pool("q", "c", "l2", hits), {"c1": 1, "c2": 1, "c3": 2}
+    first = {
+        "tokens": [100, 100, 150, 150], "kept": [1, 1, 2, 2], "precision": [1, 1, 1, 1],
+        "recall": [1 / 3, 1 / 3, 2 / 3, 2 / 3],
+    }  # fmt: skip
+    made = prefixes({"q": pool}, {"q": labels}, settings)
+    assert {name: list(made[name][0, :4]) for name in first} == first
+
+    kept = record("q", pool, labels, variants(settings))
     assert kept.curve.tokens == (100, 100, 150, 150)
+    plain = kept.kept[UNFILTERED]
+    assert (plain.chunks, plain.relevant, plain.unlabelled, plain.tokens) == (2, 2, 0, 150)
+    assert plain.dcg == gain((1, 2))
+    drawn = table.prefixes([kept])
+    names = {"kept": "chunks"}
+    assert {name: list(drawn[names.get(name, name)][0, :4]) for name in first} == first
+    assert list(drawn["ndcg"][0, :4]) == [gain(at) / gain((2, 1, 1)) for at in
+                                          ((1,), (1,), (1, 2), (1, 2))]  # fmt: skip
+
+    (row,) = score({"q": pool}, {"q": labels}, settings).rows
+    assert row.unfiltered.ids == ("c1", "c3")
+    assert row.ranking == ("c1", None, "c3", None)
 
 
 def test_a_map_over_k_is_what_the_first_k_give() -> None:
