@@ -7,7 +7,7 @@ from typing import Any
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
+from ragfilter.cli.labelled import Labelled, query_name, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import run, told
@@ -22,7 +22,7 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
     settings, user = loaded.settings, filtering.user
     with labelled.open("eval", place, user, settings) as (_, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
-        warn_few(labels)
+        warn_of(labels)
         notes = warn_in_sample(settings, labels, place.collection)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,

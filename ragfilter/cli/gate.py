@@ -11,7 +11,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
+from ragfilter.cli.labelled import Labelled, query_name, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.errors import InputError
 from ragfilter.evaluate import baseline as baselines
@@ -102,7 +102,7 @@ def gate(
     before = None if baseline is None or update else baselines.read(baseline)
     with labelled.open("gate", place, user, settings) as (bench, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
-        warn_few(labels)
+        warn_of(labels)
         learned = warn_in_sample(settings, labels, place.collection)
         collection = bench.collection(place.collection)
         about = baselines.About(
@@ -166,12 +166,7 @@ def gate(
 
 def _read_drop(given: str) -> tuple[str, float]:
     """Parse ``recall=0.02``. Raises InputError."""
-    limit = limiting.read_limit(given, least=False, option="--max-drop")
-    if limit.figure not in DROPPING:
-        raise InputError(
-            f"--max-drop {given}: {limit.figure} cannot be compared with a baseline.",
-            remedy=f"Use one of: {', '.join(DROPPING)}.",
-        )
+    limit = limiting.read_limit(given, least=False, option="--max-drop", among=DROPPING)
     return limit.figure, limit.value
 
 
@@ -198,7 +193,7 @@ def _lines(one: Check | Drop | Gone, names: Mapping[str, str]) -> Iterator[str]:
             f"{signed(-one.drop)}, may drop {one.allowed:g} ({p_value(one.p_value)})"
         )
         if one.severe:
-            yield f"        {counted(len(one.severe), 'query')} lost 0.5 or more at once"
+            yield f"        {counted(len(one.severe), 'query')} lost 0.5 or more"
     else:
         sign = "≥" if one.limit.least else "≤"
         wanted = f"wanted {sign} {one.limit.value:g}"
@@ -216,11 +211,11 @@ def _gone_lines(gone: Gone, names: Mapping[str, str]) -> Iterator[str]:
         yield "ok      all queries and relevant chunks of the baseline are there"
         return
     fewer_relevant = sum(fewer for _, fewer in gone.relevant)
-    what = [f"{counted(len(gone.queries), 'query')} not measured"] if gone.queries else []
-    what += [f"{counted(fewer_relevant, 'relevant chunk')} gone"] if fewer_relevant else []
+    what = [counted(len(gone.queries), "query")] if gone.queries else []
+    what += [counted(fewer_relevant, "relevant chunk")] if fewer_relevant else []
     yield (
-        f"BROKEN  {', '.join(what)} since the baseline; if that is intended, renew it with "
-        "--update-baseline"
+        f"BROKEN  missing since the baseline: {', '.join(what)}; if that is intended, renew it "
+        "with --update-baseline"
     )
     lost = [f"not measured  {names.get(i, i)}" for i in gone.queries]
     lost += [f"{fewer} relevant fewer  {names[i]}" for i, fewer in gone.relevant]

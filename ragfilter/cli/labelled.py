@@ -218,9 +218,10 @@ def tell_agreement(bench: Workbench, collection: str, user: User, settings: Sett
     parts.tell(stored.agreed(seen).told)
 
 
-def warn_few(labels: Labels) -> None:
-    """Warn if there are too few labelled queries for reliable figures."""
-    if said := told.few(len(labels.labelled)):
+def warn_of(labels: Labels) -> None:
+    """Warn if there are too few labelled queries for reliable figures, or some without anything
+    relevant."""
+    for said in told.about_labels(labels):
         log.warning("%s", said)
 
 

@@ -18,7 +18,7 @@ from ragfilter.cli.labelled import (
     query_name,
     read_labels,
     tell_agreement,
-    warn_few,
+    warn_of,
 )
 from ragfilter.cli.options import (
     MOST,
@@ -100,7 +100,7 @@ def new(
         labels = read_labels(
             Chosen(), queries, qrels, bench, collection, user, loaded.settings, llm=llm
         )
-        warn_few(labels)
+        warn_of(labels)
         if llm:
             tell_agreement(bench, collection, user, loaded.settings)
         name = stored.title(queries, llm=llm, qrels=qrels)
@@ -126,7 +126,8 @@ def list_(
     if as_json:
         parts.emit(parts.dumps([head(run) for run in found]))
     elif not found:
-        parts.emit("There are no runs yet. `ragfilter runs new` makes one.\n")
+        where = f" of {collection}" if collection else ""
+        parts.emit(f"There are no runs{where} yet. `ragfilter runs new` makes one.\n")
     else:
         rows = [
             (str(run.id), _date(run), run.plan.collection, run.plan.query_set, _settings(run),
@@ -234,8 +235,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     profiles = told.profiles_since(run.plan)
     notes = [profiles] if profiles else []
     notes += changed_since(run.plan, bench.collection, bench.labels)
-    fell_back = told.fell_back(sum(record.waiting for record in records))
-    notes += filter(None, (told.left_out(records, named), fell_back))
+    notes += told.about_records(records, named)
     plan = run.plan
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
     gain = None if learned or len(records) < 2 else over_fixed_k(records)

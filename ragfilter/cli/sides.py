@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
-from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
+from ragfilter.cli.labelled import Labelled, query_name, warn_in_sample, warn_of
 from ragfilter.cli.options import Place
 from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import paired, told
@@ -61,7 +61,7 @@ def measure_sides(
     with labelled.open(what, place, user, strictest, bare=not needs_labels, check=refuse) as opened:
         notes: list[str] = []
         if opened.labels.qrels:
-            warn_few(opened.labels)
+            warn_of(opened.labels)
             for side in sides:
                 notes += warn_in_sample(side.settings, opened.labels, place.collection, side.name)
         labels = _first(opened.labels, limit)

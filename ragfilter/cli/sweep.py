@@ -8,7 +8,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, warn_few, warn_in_sample
+from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -69,7 +69,7 @@ def sweep(
     if across == up:
         raise InputError(f"--across and --up both name {up}.", remedy="Leave out --up.")
     with labelled.open("sweep", place, user, settings) as (_, backends, labels, _unknown):
-        warn_few(labels)
+        warn_of(labels)
         notes = warn_in_sample(settings, labels, place.collection)
         pools = run.gather_all(
             labels.labelled, maps.gathering_for(settings, across, up), backends, user,

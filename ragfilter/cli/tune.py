@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, warn_few
+from ragfilter.cli.labelled import Labelled, warn_of
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -20,6 +21,7 @@ from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.tune import Gain, Means, Tuning
 from ragfilter.files import kind, write_text
 from ragfilter.settings.config import to_toml
@@ -86,7 +88,7 @@ def tune(
                 "Cross-validation needs at least two labelled queries.",
                 remedy="Label more queries, at least 20 for meaningful figures.",
             )
-        warn_few(labels)
+        warn_of(labels)
         wide = gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
             labels.labelled, wide, backends, user, progress=parts.progress("gathered")
@@ -162,16 +164,14 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     ]
     figure, tuned = made.target.figure, made.tuned
     against = f"Against the previous settings: {told.gain_in(figure, tuned.gain_over_before.of)}."
-    head = (
-        "", told.NAMES[figure], "95% interval", "precision", "recall", "F1", "F1 at most", "chunks",
-        "tokens",
-    )  # fmt: skip
+    columns = ("", figure, "95% interval", *(name for name in _OTHERS if name != figure))
+    head = [told.NAMES.get(name, name) for name in columns]
     means = tuned.means
     range_ = told.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
     lines = [
         f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
         f"{made.folds}-fold cross-validation\n",
-        table(head, [_row(name, means, made.target.recall) for name, means in rows]),
+        table(head, [_row(name, means, made.target) for name, means in rows]),
         f"{told.verdict(made)}: {told.gain_in(figure, tuned.gain.of)}.",
         *([] if made.seen else [against]),
         *([range_] if range_ else []),
@@ -207,18 +207,24 @@ def _ci(interval: Interval) -> list[float]:
     return [interval.low, interval.high]
 
 
-def _row(name: str, means: Means, least: float) -> tuple[str, ...]:
-    """A row of the table; its name says if the recall is below `least`."""
+_OTHERS: Mapping[str, Callable[[Means], str]] = {
+    "precision": lambda means: f"{means.precision:.3f}",
+    "recall": lambda means: f"{means.recall:.3f}",
+    "f1": lambda means: f"{means.f1:.3f}",
+    "F1 at most": lambda means: f"{means.f1_most:.3f}",
+    "chunks": lambda means: f"{means.kept:.1f}",
+    "tokens": lambda means: f"{means.tokens:,.0f}",
+}
+"""The columns after that of the measure, which is left out here."""
+
+
+def _row(name: str, means: Means, target: Target) -> tuple[str, ...]:
+    """A row of the table; its name says if the recall is too low."""
     return (
-        f"{name} (recall under {least:g})" if means.recall < least else name,
+        f"{name} (recall under {target.recall:g})" if means.recall < target.recall else name,
         _round(means.of.mean),
         f"{_round(means.of.low)} to {_round(means.of.high)}",
-        f"{means.precision:.3f}",
-        f"{means.recall:.3f}",
-        f"{means.f1:.3f}",
-        f"{means.f1_most:.3f}",
-        f"{means.kept:.1f}",
-        f"{means.tokens:,.0f}",
+        *(show(means) for column, show in _OTHERS.items() if column != target.figure),
     )
 
 

@@ -44,9 +44,15 @@ class Labels:
         """The queries that have labels."""
         return {i: text for i, text in self.queries.items() if i in self.qrels}
 
+    @property
+    def answered(self) -> Queries:
+        """The queries for which a chunk is labelled relevant."""
+        relevant = {i for i, labels in self.qrels.items() if any(g > 0 for g in labels.values())}
+        return {i: text for i, text in self.queries.items() if i in relevant}
+
     def check_relevant(self) -> None:
         """Raise InputError if nothing is labelled relevant, since no figure would mean anything."""
-        if not any(label > 0 for labels in self.qrels.values() for label in labels.values()):
+        if not self.answered:
             raise InputError(
                 "No chunk is labelled as relevant, so there is nothing to measure.",
                 remedy="Label at least one chunk as relevant, with 1 or more.",
@@ -105,8 +111,9 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
         where = f"{path}, line {number}"
         cells = _trec(line) or [cell.strip() for cell in line.split("\t")]
         if len(cells) != 3 or not (cells[0] and cells[1]):
+            columns = counted(len(cells), "column")
             raise InputError(
-                f"{where} has {len(cells)} columns." if len(cells) != 3 else f"{where} has no id.",
+                f"{where} has {columns}." if len(cells) != 3 else f"{where} has no id.",
                 remedy="Write query-id, corpus-id and score, separated by tabs, or TREC's four "
                 "columns.",
             )

@@ -98,14 +98,15 @@ def tune(
 def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
     """Any of the results; they share settings and user. Raises InputError."""
     labelled = [result for i, result in results.items() if i in qrels]
-    if least <= len(labelled) < tuning.FEW:
-        log.warning("%s", told.few(len(labelled)))
     if len(labelled) < least:
         raise InputError(
             f"Only {len(labelled)} of these queries have labels.",
             remedy=f"Label at least {least}, and use the same query ids for results and labels.",
         )
-    _labels(results, qrels).check_relevant()
+    labels = _labels(results, qrels)
+    labels.check_relevant()
+    for said in told.about_labels(labels):
+        log.warning("%s", said)
     ids = (chunk for i in results for chunk in qrels.get(i, ()))
     missing(ids, {hit.id for result in labelled for hit in result.pool.hits})
     first = labelled[0]

@@ -87,14 +87,14 @@ class Check:
         return self.mean <= limit.value + EPSILON
 
 
-def read_limit(text: str, *, least: bool, option: str) -> Limit:
-    """Parse ``f1=0.6``, given with `option`, as a limit. Raises InputError."""
+def read_limit(text: str, *, least: bool, option: str, among: Sequence[str] = FIGURES) -> Limit:
+    """Parse ``f1=0.6``, given with `option`, as a limit on one of `among`. Raises InputError."""
     figure, sign, number = text.partition("=")
     figure = figure.strip()
-    if not sign or figure not in FIGURES:
+    if not sign or figure not in among:
         raise InputError(
-            f"{option} {text} is not a known figure.",
-            remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(FIGURES)}.",
+            f"{option} {text} is not a limit on a known figure.",
+            remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(among)}.",
         )
     try:
         value = float(number)

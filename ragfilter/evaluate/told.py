@@ -17,6 +17,7 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
+    from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.matching import Duel
     from ragfilter.evaluate.records import QueryRecord
     from ragfilter.evaluate.tune import Tuning
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
     from ragfilter.stores.runs import Plan, Run
 
 UNCHANGED = (
-    "Nothing would change: no tuned settings do better than the current ones on held-out queries."
+    "Nothing would change: chosen among all strategies, tuned settings do no better than the "
+    "current ones on held-out queries."
+)
+ONE = (
+    "Only one question is measured: nothing can be held out, so there is no best fixed k and no "
+    "interval. Label a second question."
 )
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
@@ -67,9 +73,20 @@ def over_fixed_k(records: Sequence[QueryRecord], learned: str) -> str:
     if len(records) < 2:
         return ""
     found = table.over_fixed_k(records)
-    return (
+    said = (
         f"The settings in force are {compared(found)} the {table.FIXED} (cross-validated): F1 "
         f"{gain(found)}."
+    )
+    return f"{said} {too_few(found)}".rstrip()
+
+
+def too_few(of: Interval) -> str:
+    """That an interval without 0 shows nothing, because too few queries differ; otherwise empty."""
+    if not (of.low > 0 or of.high < 0) or of.shows_gain or of.shows_loss:
+        return ""
+    return (
+        f"Only {counted(of.differing, 'question')} {'differs' if of.differing == 1 else 'differ'}: "
+        f"fewer than {LEAST} are too few to tell a difference from chance."
     )
 
 
@@ -103,6 +120,35 @@ def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str
     )
 
 
+def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> list[str]:
+    """Caveats about what a run has measured."""
+    said = [
+        ONE if len(records) == 1 else "",
+        unanswered(sum(not record.relevant for record in records)),
+        left_out(records, variants),
+        fell_back(sum(record.waiting for record in records)),
+    ]
+    return [sentence for sentence in said if sentence]
+
+
+def about_labels(labels: Labels) -> list[str]:
+    """Caveats about figures measured on these labels."""
+    answered = len(labels.answered)
+    said = (few(answered), unanswered(len(labels.labelled) - answered))
+    return [sentence for sentence in said if sentence]
+
+
+def unanswered(queries: int) -> str:
+    """That this many queries have labels, and none of them relevant; empty for none."""
+    if not queries:
+        return ""
+    has, is_ = ("has", "it counts") if queries == 1 else ("have", "they count")
+    return (
+        f"{counted(queries, 'question')} {has} no chunk labelled relevant, so {is_} as having no "
+        "answer: only keeping nothing is right. If there is an answer, label it."
+    )
+
+
 def fell_back(queries: int) -> str:
     """That a layer fell back in this many queries; empty for none."""
     if not queries:
@@ -111,12 +157,13 @@ def fell_back(queries: int) -> str:
 
 
 def few(queries: int) -> str:
-    """A warning if there are too few labelled queries for reliable figures; empty otherwise."""
+    """A warning if there are too few queries with something relevant for reliable figures; empty
+    otherwise."""
     if queries >= FEW:
         return ""
     return (
-        f"only {counted(queries, 'labelled query')}: too few for reliable figures; label at least "
-        f"{FEW}"
+        f"Only {counted(queries, 'query')} {'has' if queries == 1 else 'have'} a chunk labelled "
+        f"relevant: too few for reliable figures. Label at least {FEW}."
     )
 
 
@@ -180,7 +227,10 @@ def between(
             "The two sides were measured with different questions or labels: measure both again."
         )
     if a.viewer != b.viewer:
-        notes.append("The two sides were measured as different users: measure both as the same.")
+        notes.append(
+            "The two sides were measured as different users, who may see different chunks. To "
+            "measure both as the same, switch the layer clearance on in both, or off."
+        )
     if a.profiles and b.profiles and a.profiles != b.profiles:
         notes.append(
             "The profiles changed between the two runs, with ragfilter's version: measure both "
@@ -208,6 +258,9 @@ def between(
 
 def verdict(made: Tuning) -> str:
     """Whether the tuned settings beat the best fixed k, in words."""
+    least, reached = made.target.recall, made.tuned.means.recall
+    if reached < least:
+        return f"The recall of {least:g} is not reached: {reached:.3f}"
     if made.beats_fixed_k:
         return "Tuned settings beat the best fixed k"
     if _alone(made):
@@ -243,12 +296,7 @@ def notes(made: Tuning) -> list[str]:
         "than they would elsewhere.",
         f"Oracle, by {NAMES[made.target.oracle]}: {table.ABOUT_ORACLE}.",
     ]
-    gain = made.tuned.gain.of
-    if gain.low > 0 and not gain.shows_gain:
-        told.append(
-            f"Tuned settings and the best fixed k differ in {counted(gain.differing, 'question')}. "
-            f"Fewer than {LEAST} are too few to tell a gain from chance."
-        )
+    told.append(too_few(made.tuned.gain.of))
     if made.stands_in:
         told.append(
             f"The previous settings do not apply here: {made.stands_in} “Before” is therefore the "
@@ -278,10 +326,10 @@ def _missing(made: Tuning) -> str:
     if share is None:
         return ""
     known = read(made.strategies["calibrated"].settings.cutoff.calibration)
-    missing = counted(lacking(share, known), "more relevant chunk")
+    missing = counted(lacking(share, known), "labelled relevant chunk")
     return (
-        f"For {share:.0%} and more, the recall dial needs labels of at least {missing} that reach "
-        f"the cutoff; it has {known.relevant}."
+        f"For {share:.0%} and more, the recall dial needs at least {missing} more, of those that "
+        f"reach the cutoff; it has {known.relevant}."
     )
 
 
@@ -290,5 +338,7 @@ def shown(path: str, value: Any) -> str:
     holder = field(path).table
     if value and holder is not None:
         return holder.read(value).summary
+    if value == "":
+        return "none"
     # As in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)

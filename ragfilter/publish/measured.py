@@ -133,9 +133,8 @@ def _verdicts(run: Run, records: Sequence[QueryRecord], since: Sequence[str]) ->
     plan = run.plan
     said += [told.profiles_since(plan), *since]
     learned = told.in_sample(settings_of(run), plan.labels_version, plan.collection)
-    said.append(told.over_fixed_k(records, learned) or "One question says little: label more.")
-    said.append(told.left_out(records, variants_of(run)))
-    said.append(told.fell_back(sum(record.waiting for record in records)))
+    said.append(told.over_fixed_k(records, learned))
+    said += told.about_records(records, variants_of(run))
     figures = figures_of(records, IN_FORCE)
     names = ("chunks", "unlabelled", "f1", "f1_most")
     said.append(told.unlabelled(*(float(figures[name].mean()) for name in names)))

@@ -13,6 +13,7 @@ from test_every_control_explains_itself import unexplained
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate.measuring import measure
 from ragfilter.ingest import demo
+from ragfilter.model import User
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -71,7 +72,7 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     plain = rows.loc[["unfiltered", "best fixed k"], "F1"]
     assert plain.max() <= rows.loc["oracle", "F1"]
     assert any("best fixed k" in text and "Oracle" in text for text in page.html)
-    assert any(f"Only {FEW} labelled" in text for text in page.html)
+    assert any(f"Only {FEW} queries have a chunk labelled relevant" in text for text in page.html)
     ends = rows["F1 95%"].str.split(" – ", expand=True).astype(float)
     assert (ends[0] - 5e-4 <= rows["F1"]).all()
     assert (rows["F1"] <= ends[1] + 5e-4).all()
@@ -217,9 +218,14 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
     assert any("on these same questions: precision" in text for text in plots.html)
 
 
-def test_runs_of_another_user_are_not_offered(measured: Any) -> None:
+def test_runs_of_another_user_are_offered_only_if_nothing_is_hidden(measured: Any) -> None:
     measured.switch("clearance", True)
     assert "run-box" not in {box.key for box in measured.at.selectbox}
+    entries = resources.open_resources().bench.collection("demo").entries().values()
+    level = max(chunk.clearance for chunk in entries)
+    departments = {chunk.department for chunk in entries if chunk.department}
+    measured.at.session_state["user"] = User(level, tuple(departments))
+    assert "run-box" in {box.key for box in measured.run().at.selectbox}
 
 
 def unexplained_here(page: Any) -> list[str]:

@@ -107,7 +107,7 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         ("\n", QRELS, "queries.jsonl contains no queries"),
         ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
         (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
-        (QUERIES, "q1 a 1\n", "qrels.tsv, line 1 has 1 columns"),
+        (QUERIES, "q1 a 1\n", "qrels.tsv, line 1 has 1 column."),
         (QUERIES, QRELS + "q1\tz\thigh\n", "qrels.tsv, line 5: the score 'high'"),
         (QUERIES, "q1\ta\t1.0\n", "qrels.tsv, line 1: the score '1.0' is not a whole number"),
         (QUERIES, f"q1\ta\t{2**63}\n", "qrels.tsv, line 1: the score '9223372036854775808' is too"),

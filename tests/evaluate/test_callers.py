@@ -33,6 +33,12 @@ def test_results_are_measured_by_their_labels() -> None:
     assert made.rows[1].lost == ("c9",)
 
 
+def test_questions_without_anything_relevant_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    rf.measure(results(), {**QRELS, "bare": {"c0": 0}})
+    assert "Only 2 queries have a chunk labelled relevant" in caplog.text
+    assert "1 question has no chunk labelled relevant, so it counts as having no" in caplog.text
+
+
 def test_what_is_tuned_is_no_worse_than_before() -> None:
     made = rf.tune(results(), QRELS, measure="f2")
     assert (made.queries, str(made.target)) == (2, "f2")

@@ -48,6 +48,11 @@ def test_an_llms_labels_are_exported_in_files_of_their_own() -> None:
         assert "qrels-llm.tsv" in archive.namelist()
 
 
+def test_an_id_that_trec_cannot_hold_is_exported_as_beir_alone() -> None:
+    with ZipFile(BytesIO(packed(Labels({"q1": "who bakes?"}, {"q1": {"c 1": 2}})))) as archive:
+        assert archive.namelist() == ["queries.jsonl", "qrels.tsv"]
+
+
 def test_the_export_holds_the_labels_in_both_forms(tmp_path: Path) -> None:
     given = Labels({"q1": "who bakes?", "q2": "who rows?"}, {"q1": {"c1": 2, "c2": 0}})
     with ZipFile(BytesIO(packed(given))) as archive:

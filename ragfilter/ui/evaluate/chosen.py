@@ -137,8 +137,18 @@ def explain(asked: Chosen) -> None:
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:
-    """The saved runs of this collection that were made for this user, newest first."""
+    """The saved runs of this collection, newest first. Those made for others are left out unless
+    this user may see every chunk, since their figures count hidden ones."""
+    bench, collection = visit.resources.bench, st.session_state.collection
     user = viewer(state.user(), visit.settings)
     user = replace(user, departments=tuple(sorted(user.departments)))
-    found = visit.resources.bench.runs.saved(st.session_state.collection)
-    return {run.id: run for run in found if run.plan.viewer == user}
+    found = bench.runs.saved(collection)
+    others = any(run.plan.viewer != user for run in found)
+    whole = others and _sees_all(user, bench.collection(collection).entries())
+    return {run.id: run for run in found if whole or run.plan.viewer == user}
+
+
+def _sees_all(user: User, chunks: Mapping[str, Chunk]) -> bool:
+    """Whether the user may see every chunk. `chunks` is empty if the store is too large to list
+    them."""
+    return user.unrestricted or (bool(chunks) and all(map(user.sees, chunks.values())))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.tune import FEW
+from ragfilter.evaluate import told
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import chosen, labelling, results, running
@@ -131,12 +131,7 @@ def _notes(asked: Chosen) -> list[str]:
     """Caveats about the labels, shown before measuring."""
     if asked.given is None:
         return []
-    notes, count = [], len(asked.given.qrels)
-    if count < FEW:
-        notes.append(
-            f"Only {counted(count, 'labelled question')}, so intervals are wide. Label at least "
-            f"{FEW}."
-        )
+    notes, count = told.about_labels(asked.given), len(asked.given.qrels)
     gone, lost = asked.gone()
     bare = len(asked.given.queries) - count - lost
     if bare:

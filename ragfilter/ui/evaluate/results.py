@@ -116,19 +116,15 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
     run, notes = measured.run, []
     if measured.in_sample:
         notes.append(told.over_fixed_k(measured.records, measured.in_sample))
+    elif measured.over_fixed_k is not None:
+        notes.append(told.too_few(measured.over_fixed_k))
     if not run.complete:
         notes.append(
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
             "if settings, labels and collection are still the same."
         )
     notes += [told.profiles_since(run.plan), *_since(measured, resources)]
-    if len(measured.records) == 1 and run.complete:
-        notes.append(
-            "Only one question is measured: nothing can be held out, so there is no best fixed k "
-            "and no interval. Label a second question."
-        )
-    notes.append(told.left_out(measured.records, measured.variants))
-    notes.append(told.fell_back(sum(record.waiting for record in measured.records)))
+    notes += told.about_records(measured.records, measured.variants)
     row = measured.row(IN_FORCE)
     if row is not None:
         figures = (row.means[name].mean for name in ("chunks", "unlabelled", "f1", "f1_most"))

@@ -7,6 +7,7 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -146,11 +147,13 @@ def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
 
 def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
     """Questions as a zip file: the queries, and the labels in BEIR's and TREC's formats, with those
-    of an LLM in files of their own."""
+    of an LLM in files of their own. TREC's are left out if it cannot hold an id."""
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w") as archive:
         paths = write(labels, Path(folder), "beir", by_llm=by_llm)
-        for path in (*paths, *write(labels, Path(folder), "trec", by_llm=by_llm)[1:]):
+        with suppress(InputError):
+            paths += write(labels, Path(folder), "trec", by_llm=by_llm)[1:]
+        for path in paths:
             archive.write(path, path.name)
     return out.getvalue()
 

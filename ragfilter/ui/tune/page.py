@@ -12,12 +12,11 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
 from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.told import in_sample, unlabelled
-from ragfilter.evaluate.tune import FEW, RECORD, recorded
+from ragfilter.evaluate.told import about_labels, in_sample, unlabelled
+from ragfilter.evaluate.tune import RECORD, recorded
 from ragfilter.layers.origin import read_tuned
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
-from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import chosen
 from ragfilter.ui.look import hint, say
 from ragfilter.ui.look.say import Fact
@@ -85,11 +84,8 @@ def draw(visit: Visit) -> None:
 
 def _warn(settings: Settings, given: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
-    if len(given.qrels) < FEW:
-        say.aside(
-            f"Only {counted(len(given.qrels), 'labelled question')}, so what is best here may be "
-            f"chance, on the map and in a suggestion. Label at least {FEW}."
-        )
+    for said in about_labels(given):
+        say.aside(said)
     learned = in_sample(settings, labels_version(given), st.session_state.collection)
     if learned:
         say.aside(learned)
