@@ -464,3 +464,31 @@ def test_a_run_tells_what_changed_since_and_between(
     ):
         assert said in lines
     assert "B: " not in run("runs", "compare", *pair)[1]
+
+
+def test_a_question_is_labelled_in_a_terminal_and_undone(run: Any) -> None:
+    asked, where = "who sails the river?", ("-c", "small")
+    nearest = ("labels", "next", asked, *where, "-n", "3", "--json")
+    code, out, _ = run(*nearest)
+    first = json.loads(out)
+    every = first["left"]
+    assert (code, every >= len(CHUNKS), len(first["next"])) == (0, True, 3)
+    one, other, _ = (each["id"] for each in first["next"])
+
+    assert run("labels", "mark", asked, one, other, "-g", "1", *where)[1] == (
+        "small: 2 chunks labelled 1\n"
+    )
+    run("labels", "mark", asked, one, "-g", "0", *where)
+    assert json.loads(run(*nearest)[1])["left"] == every - 2
+    blind = json.loads(run(*nearest, "--blind")[1])["next"]
+    assert [sorted(each) for each in blind] == [["id", "text", "title"]] * 3
+    assert f"{every - 2} chunks left to label" in run("labels", "next", asked, *where)[1]
+
+    # Of the pair that was labelled twice, the first label counts again.
+    assert run("labels", "undo", *where)[1] == f"taken back: {one} = 0 for {asked!r}\n"
+    assert json.loads(run(*nearest)[1])["left"] == every - 2
+    assert run("labels", "undo", "--last", "2", *where)[1].count("taken back") == 2
+    assert json.loads(run(*nearest)[1])["left"] == every
+
+    code, _, err = run("labels", "mark", asked, "cat-9", *where)
+    assert (code, "There is no chunk 'cat-9' in small" in err) == (2, True)

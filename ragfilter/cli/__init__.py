@@ -18,6 +18,7 @@ from ragfilter.cli import (  # noqa: F401
     gate,
     index,
     labels,
+    marks,
     mcp,
     profiles,
     query,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.labels import Label
 
 labels = make_group(
-    "labels", "Import, export, list and propose the labels of a collection; rename and remove sets."
+    "labels", "Make, import, export, list and propose labels; rename and remove query sets."
 )
 
 SetName = Annotated[

@@ -5,14 +5,13 @@ label on the open chunk, the next unlabelled one opens.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.evaluate.offered import QUEUE, offered
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.report import Row
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
@@ -26,8 +25,6 @@ from ragfilter.ui.session.visit import View
 MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
 """The button of every grade, and its shortcut key."""
 MOST_UNDONE = 50
-QUEUE = 50
-"""How far down the ranking chunks are offered."""
 
 
 def draw(view: View, chunk_id: str) -> None:
@@ -152,26 +149,6 @@ def queue(view: View) -> list[str]:
     return offered(view.rows, cut, mixed_by=view.asked.query if blind() else None)
 
 
-def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) -> list[str]:
-    """The first `QUEUE` chunks and all kept ones, from the cut outwards, because labels near the
-    cut say most. When labelling blind, the order depends only on the question (`mixed_by`). `cut`
-    holds the ids in the order in which they reached the cut: words or a reranker may have changed
-    it."""
-    ranked = [row.id for row in rows if row.rank][:QUEUE]
-    kept = [row.id for row in rows if row.kept]
-    if mixed_by is not None:
-        return sorted({*ranked, *kept}, key=lambda i: _mixed(mixed_by, i))
-    here = {row.id for row in rows}
-    ranked = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:QUEUE]
-    last = max((place for place, i in enumerate(ranked) if i in kept), default=-1)
-    # Chunks from an expansion and pinned chunks are also on the near side of the cut.
-    beyond = [i for i in kept if i not in ranked]
-    ranked[last + 1 : last + 1] = beyond
-    last += len(beyond)
-    order = sorted(range(len(ranked)), key=lambda place: abs(place - last - 0.5))
-    return [ranked[place] for place in order]
-
-
 class Mark(NamedTuple):
     """Labels that were made with one click, and where to return to when they are undone."""
 
@@ -193,10 +170,6 @@ def _judged(view: View, standing: tuple[Label, ...]) -> dict[str, int]:
     me = author()
     own = (label for label in standing if label.who == me) if blind() else standing
     return settle(own).get(view.asked.query.strip(), {})
-
-
-def _mixed(query: str, chunk_id: str) -> bytes:
-    return blake2b(f"{query}\n{chunk_id}".encode("utf-8", "replace")).digest()
 
 
 def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collection[str]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.engine.replay import replay
+from ragfilter.evaluate.offered import QUEUE, offered
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.report import Row, rows
 from ragfilter.settings.config import load
-from ragfilter.ui.panels.labels import QUEUE, offered
 
 GAP = load(profile="adaptive-gap", environ={}).settings
 IDS = [f"c{i}" for i in range(1, 101)]
