@@ -10,7 +10,7 @@ from ragfilter.evaluate.told import in_sample
 from ragfilter.layers.calibration import Calibration, read
 from ragfilter.layers.origin import TunedOn
 from ragfilter.model import Chunk, Hit, Pool, Space
-from ragfilter.report import foreign_thresholds
+from ragfilter.report.fitted import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
@@ -85,6 +85,20 @@ def test_what_was_fitted_elsewhere(
 ) -> None:
     settings = load(profile=profile, environ={}).settings.with_values(values)
     assert foreign_thresholds(settings, profile, here) == told
+
+
+@pytest.mark.parametrize(
+    ("hits", "told"),
+    [
+        (60, ""),
+        (30, f"Similarity threshold, Gap threshold and Distance offset were fitted to {ON_DEMO}"),
+    ],
+)
+def test_few_hits_are_measured_by_thresholds_that_belong_elsewhere(hits: int, told: str) -> None:
+    near = tuple(Hit(Chunk(f"c{n}", "text"), 0.3 + 0.02 * n, n + 1) for n in range(hits))
+    settings = load(profile="full", environ={}).settings
+    result = replay(Pool("Who?", "mine", "l2", near, embedder="all-MiniLM-L6-v2"), settings)
+    assert foreign_thresholds(as_applied(result), "full", OTHER) == told
 
 
 def test_what_names_no_model_is_refused_in_whole_words() -> None:

@@ -6,7 +6,6 @@ Everything here is pure. Sources: docs/design.md#json and docs/design.md#page.
 from __future__ import annotations
 
 from ragfilter.report.document import document
-from ragfilter.report.fitted import foreign_thresholds
 from ragfilter.report.judged import (
     VerdictRow,
     judge_document,
@@ -49,7 +48,6 @@ __all__ = [
     "csv",
     "document",
     "first",
-    "foreign_thresholds",
     "frame",
     "headline",
     "in_prompt",

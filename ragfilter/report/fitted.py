@@ -7,8 +7,10 @@ Values that users set themselves are not reported.
 from __future__ import annotations
 
 from ragfilter.layers.calibration import Calibration
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.in_force import origin
 from ragfilter.layers.registry import LAYERS
+from ragfilter.model import Result
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Settings, field
 
@@ -33,6 +35,19 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
     if there != here:
         return f"{what} on {there.words}, not with {here.embedder}, {here.space}."
     return ""
+
+
+def as_applied(result: Result) -> Settings:
+    """The settings as they acted on the result: few hits have no background, so absolute thresholds
+    stand in for the shares of it."""
+    settings, detail = result.settings, cut_of(result)
+    values: dict[str, object] = {}
+    if detail is not None and detail.cut.strategy != settings.cutoff.strategy:
+        values["cutoff.strategy"] = detail.cut.strategy
+    compared = {decision.setting for trace in result.traces for decision in trace.decisions}
+    if "quality.score_threshold" in compared:
+        values["quality.good_by"] = "similarity"
+    return settings.with_values(values) if values else settings
 
 
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:

@@ -8,7 +8,8 @@ from ragfilter.answer.extractive import unmentioned
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
-from ragfilter.report import LayerSummary, Summary, first, foreign_thresholds
+from ragfilter.report import LayerSummary, Summary, first
+from ragfilter.report.fitted import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.ui.look import html, theme
@@ -66,7 +67,8 @@ def _fitted(view: View) -> None:
     if info is None:
         return
     here = Fit(info.name, info.embedder, info.space)
-    told = foreign_thresholds(view.result.settings, st.session_state.profile, here)
+    settings = as_applied(view.result)
+    told = foreign_thresholds(settings, st.session_state.profile, here)
     if told:
         st.markdown(quiet(literal(told)), help=ELSEWHERE)
 
