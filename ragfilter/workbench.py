@@ -434,6 +434,9 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
     the bundled one where `model` is empty. Nothing is loaded yet. Raises SettingsError."""
     from ragfilter.models.embedder import BUNDLED, OPENAI, SentenceEmbedder
 
+    if model == f"sentence-transformers/{BUNDLED}":
+        # Its full name.
+        model = BUNDLED
     if not model.startswith(OPENAI):
         return SentenceEmbedder(model or BUNDLED, fetch=deployment.fetch_models)
     from ragfilter.models.openai_embedder import OpenAIEmbedder

@@ -509,6 +509,15 @@ class Scorer:
         return self.scores[: len(texts)]
 
 
+@pytest.mark.parametrize("level", [np.int64(2), np.float64(2), 2.0, "2", 2])
+def test_a_level_of_any_type_is_one(level: Any) -> None:
+    rule = {"contain_one_of": np.array([["troll"]])}
+    docs = [{"id": "a", "text": "Trolls.", "clearance": level, "query_must": rule}]
+    flt = rf.Filter("full")
+    for user, kept in ((rf.User(2), 1), (rf.User(1), 0)):
+        assert len(flt("A troll?", docs, [0.3], metric="cosine", user=user)) == kept
+
+
 def test_scores_of_numpy_become_plain_numbers() -> None:
     flt = rf.Filter(ALWAYS, reranker=Scorer("acme-v1", np.array([0.9, 0.5], dtype=np.float32)))
     result = flt(QUERY, ["a", "b"], [0.1, 0.2], metric="cosine")

@@ -228,6 +228,15 @@ def test_a_collection_that_took_the_place_of_ours_is_not_touched(workspace: Work
     assert set(stored(workspace)) == {"theirs"}
 
 
+def test_chunks_that_the_model_does_not_read_whole_are_told(workspace: Workspace) -> None:
+    records = [to_record({"id": f"c{n}", "text": "x" * n}, place="a") for n in (99, 100, 101)]
+    made = index(records, name="long", workspace=workspace, embedder=FakeEmbedder(), reads=100)
+    assert made.warnings == (
+        "The embedding model reads about 100 characters of a chunk, so it misses the end of 1 in "
+        "3, such as 'c101'. Cut them smaller.",
+    )
+
+
 def test_warnings_name_the_place(workspace: Workspace) -> None:
     given = some(50) + records({"id": "a", "text": "t", "query_must": "{", "clearance": "?"})
     report = index(given, name="demo", workspace=workspace, embedder=FakeEmbedder())

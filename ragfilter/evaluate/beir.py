@@ -148,7 +148,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
 def _trec(line: str) -> list[str]:
     """Query, chunk and label of a line in TREC's format; empty if it is not one."""
     cells = line.split()
-    is_trec = len(cells) == 4 and _whole(cells[1]) is not None and _whole(cells[3]) is not None
+    is_trec = len(cells) == 4 and _whole(cells[1]) is not None and _is_number(cells[3])
     return [cells[0], cells[2], cells[3]] if is_trec and line.count("\t") != 2 else []
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import date
+from operator import index
 from pathlib import Path
 
 from ragfilter.engine.replay import replay
@@ -119,6 +120,17 @@ def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
 
 
 def _labels(results: Mapping[str, Result], qrels: Qrels) -> Labels:
-    """The labelled ones of these queries."""
+    """The labelled ones of these queries. Raises InputError."""
     asked = {i: result.pool.query for i, result in results.items() if i in qrels}
-    return Labels(asked, {i: qrels[i] for i in asked})
+    return Labels(asked, {i: _grades(i, qrels[i]) for i in asked})
+
+
+def _grades(query_id: str, given: object) -> dict[str, int]:
+    """Chunk id to grade, NumPy's whole numbers as Python's."""
+    try:
+        return {str(i): index(grade) for i, grade in given.items()}  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        raise InputError(
+            f"The labels of {query_id!r} are {given!r}.",
+            remedy="Pass chunk id to whole-number grade, such as {'c1': 2, 'c2': 0}.",
+        ) from None

@@ -21,6 +21,10 @@ with extra("ingest"):
     from markdown_it import MarkdownIt
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+TITLE = re.compile(r"^title:[ \t]*([\"']?)(.+?)\1[ \t]*$", re.MULTILINE)
+"""The title in front matter, if it is plain text on one line."""
+ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
+"""What site generators put behind a heading: ``{ #install }``, ``{: .note }``."""
 BETWEEN = " > "
 # Every list counts twice. Within deeper ones the parser gives up and takes the rest of the file for
 # their text, headings and all; the time it takes grows with this.
@@ -36,8 +40,12 @@ def load_markdown(path: Path, *, source: str, reading: Reading = PLAIN) -> Itera
         yield from load_text(path, source=source, reading=reading)
         return
     seen: dict[str, int] = {}
-    for headings, line, body in sections(read_text(path, source)):
-        title = BETWEEN.join(headings) or path.stem
+    text = read_text(path, source)
+    front = FRONT_MATTER.match(text)
+    titled = TITLE.search(front.group()) if front else None
+    name = titled.group(2) if titled else path.stem
+    for headings, line, body in sections(text):
+        title = BETWEEN.join(headings) or name
         for passage in passages(body, reading.size, reading.overlap):
             anchor = f"{source}#{_slug(headings[-1] if headings else path.stem)}"
             seen[anchor] = seen.get(anchor, 0) + 1
@@ -64,9 +72,13 @@ def sections(text: str) -> Iterator[tuple[tuple[str, ...], int, str]]:
         first, after = opening.map
         yield tuple(name for _, name in path), line, "\n".join(lines[start : skipped + first])
         depth = int(opening.tag[1:])
-        path = [(d, name) for d, name in path if d < depth] + [(depth, inline.content.strip())]
+        path = [(d, name) for d, name in path if d < depth] + [(depth, _heading(inline.content))]
         start, line = skipped + after, skipped + first + 1
     yield tuple(name for _, name in path), line, "\n".join(lines[start:])
+
+
+def _heading(content: str) -> str:
+    return ATTRIBUTES.sub("", content.strip()) or content.strip()
 
 
 def _slug(heading: str) -> str:

@@ -208,8 +208,13 @@ def _rule(value: object) -> tuple[str | None, str]:
     """The rule as stored, and what is wrong with it."""
     if value is None or value == "":
         return None, ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_list)
     return _rule_of(whole(text))
+
+
+def _list(value: object) -> object:
+    """An array as a list; anything else that JSON lacks as text, which no rule is."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 # A filter reads the same few rules again with every query.
@@ -223,10 +228,13 @@ def _rule_of(text: str) -> tuple[str | None, str]:
 
 
 def _whole(value: object) -> int | None:
-    """A whole number from 0 up, also as digits (CSV cells are text); None for anything else."""
+    """A whole number from 0 up, also as digits (CSV cells are text), of NumPy, or as 2.0, which
+    tables make of 2 where another value is missing; None for anything else."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
         value = int(value.strip()[:20])
-    return readable_level(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return readable_level(whole_number(value))
 
 
 def whole_number(value: object) -> int | None:

@@ -68,7 +68,8 @@ class Quality(Section):
         "similarity",
         "What makes a candidate good: its similarity, or how much nearer it is than the "
         "background, which works on any distance scale. The background is the mean distance of "
-        "the farther half of the pool. With fewer than 50 hits there is no background, and "
+        "the farther half of the pool. Inner products have no 0, so there it is a share of the "
+        "way from the best hit. With fewer than 50 hits there is no background, and "
         "similarity decides.",
         label="Good by",
     )
@@ -217,7 +218,8 @@ class _Bar:
             pair = f"{value:.3f} ≥ {self.limit:.3f}" if good else ""
             return f"similarity {pair or numbers.apart(value, '<', self.limit)}"
         pair = f"{value:.3f} ≤ {self.limit:.3f}" if good else ""
-        of = f"{self.share:.2f} of the background"
+        way = "the way to " if self.inputs.pool.space == "ip" else ""
+        of = f"{self.share:.2f} of {way}the background"
         return f"distance {pair or numbers.apart(value, '>', self.limit)}, {of}"
 
 
@@ -225,8 +227,11 @@ def _bar(inputs: LayerInput, quality: Quality) -> _Bar:
     background = inputs.background if quality.good_by == "background" else None
     if background is None:
         return _Bar(inputs, quality.score_threshold)
-    share = quality.background_share
-    return _Bar(inputs, share * background, share)
+    share, best = quality.background_share, 0.0
+    if inputs.pool.space == "ip":
+        # These distances may be negative, so there is no 0 to begin from.
+        best = min(hit.distance for hit in inputs.found)
+    return _Bar(inputs, best + share * (background - best), share)
 
 
 def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) -> LayerOutput:

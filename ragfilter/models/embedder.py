@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 BUNDLED = "all-MiniLM-L6-v2"
+READS = 1000
+"""About how many characters of English the bundled model reads."""
 OPENAI = "openai:"
 """Begins the name of a model that is asked over the OpenAI protocol."""
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

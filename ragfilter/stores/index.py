@@ -68,10 +68,13 @@ def index(
     reset: bool = False,
     rules: Rules | None = None,
     progress: Progress | None = None,
+    reads: int = 0,
 ) -> IndexReport:
     """Index `records` into the collection `name`. Unchanged chunks are not touched.
 
-    `progress` counts embedded texts and written chunks together. Raises InputError (name, records;
+    `progress` counts embedded texts and written chunks together. `reads` is about how many
+    characters of a chunk the model reads, 0 if that is not known: the report warns of longer ones.
+    Raises InputError (name, records;
     nothing is changed then), StoreError, ModelError, and WorkspaceLocked if the same collection is
     being indexed.
     """
@@ -95,7 +98,7 @@ def index(
             changed=sum(1 for record in fresh if record.chunk.id in before),
             unchanged=len(given) - len(fresh),
             not_in_source=len(before.keys() - given.keys()),
-            warnings=_warnings(given.values()),
+            warnings=_warnings(given.values(), reads),
         )
         whole = old is not None and _is_whole(store, name, old)
         if whole and not fresh:
@@ -189,8 +192,15 @@ def _unique(records: Iterable[Record]) -> dict[str, Record]:
     return found
 
 
-def _warnings(records: Iterable[Record]) -> tuple[str, ...]:
-    return tuple(warning for record in records for warning in record.warnings)
+def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
+    found = [warning for record in records for warning in record.warnings]
+    long = [r.chunk.id for r in records if reads and len(r.chunk.passage) > reads]
+    if long:
+        found.append(
+            f"The embedding model reads about {reads:,} characters of a chunk, so it misses the "
+            f"end of {len(long):,} in {len(records):,}, such as {long[0]!r}. Cut them smaller."
+        )
+    return tuple(found)
 
 
 @contextmanager

@@ -110,6 +110,7 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         (QUERIES, "q1 a 1\n", "qrels.tsv, line 1 has 1 column."),
         (QUERIES, QRELS + "q1\tz\thigh\n", "qrels.tsv, line 5: the score 'high'"),
         (QUERIES, "q1\ta\t1.0\n", "qrels.tsv, line 1: the score '1.0' is not a whole number"),
+        (QUERIES, "q1 0 a 1.0\n", "qrels.tsv, line 1: the score '1.0' is not a whole number"),
         (QUERIES, f"q1\ta\t{2**63}\n", "qrels.tsv, line 1: the score '9223372036854775808' is too"),
         (QUERIES, QRELS + "q1\t\t1\n", "qrels.tsv, line 5 has no id"),
         (QUERIES, QRELS + "q1\ta\t1\n", "line 5: 'a' already has the label 2"),

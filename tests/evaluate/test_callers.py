@@ -7,9 +7,11 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ragfilter as rf
+from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
@@ -37,6 +39,18 @@ def test_questions_without_anything_relevant_are_told(caplog: pytest.LogCaptureF
     rf.measure(results(), {**QRELS, "bare": {"c0": 0}})
     assert "Only 2 queries have a chunk labelled relevant" in caplog.text
     assert "1 question has no chunk labelled relevant, so it counts as having no" in caplog.text
+
+
+def test_numpy_s_numbers_are_labels() -> None:
+    grades = {i: {c: np.int64(g) for c, g in labels.items()} for i, labels in QRELS.items()}
+    assert rf.measure(results(), grades).rows == rf.measure(results(), QRELS).rows
+
+
+@pytest.mark.parametrize("labels", [["c0", "c1"], {"c0": "high"}, {"c0": 1.5}])
+def test_what_are_no_labels_is_one_line(labels: Any) -> None:
+    with pytest.raises(InputError, match="The labels of 'one' are") as raised:
+        rf.measure(results(), {"one": labels})
+    assert raised.value.remedy
 
 
 def test_what_is_tuned_is_no_worse_than_before() -> None:

@@ -180,8 +180,18 @@ def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
     for wrong in (np.float64(3.0), np.bool_(True), np.int64(-1)):
         with pytest.raises(InputError, match="is not a whole number"):
             record(page=wrong)
-    # A level that is not a true number hides the chunk, whatever its type.
-    assert record(clearance=np.int64(0)).chunk.clearance is None
+    levels = (
+        np.int64(2),
+        2.0,
+        np.float64(2.0),
+        np.bool_(True),
+        True,
+        1.5,
+        float("nan"),
+        float("inf"),
+    )
+    read = [record(clearance=level).chunk.clearance for level in levels]
+    assert read == [2, 2, 2, None, None, None, None, None]
 
 
 def test_a_title_alone_is_the_text() -> None:
@@ -404,6 +414,17 @@ def test_markdown_sections_with_the_headings_above_them(tmp_path: Path) -> None:
     assert "# not a heading" in chunks[1].text
     assert "# Neither is this" in chunks[1].text
     assert {(c.type, c.source) for c in chunks} == {("section", "guide.md")}
+
+
+def test_titles_leave_out_what_a_site_generator_reads(tmp_path: Path) -> None:
+    text = (
+        "---\nlayout: page\ntitle: 'Deploying: a guide'\n---\nFirst.\n\n# Install { #install }\n\n"
+        "One.\n\n## Notes {: .note #n }\n\nTwo.\n\n## The set {a}\n\nThree.\n\n## { #x }\n\nFour.\n"
+    )
+    assert [chunk.title for chunk in read(written(tmp_path, "a.md", text))] == [
+        "Deploying: a guide", "Install", "Install > Notes", "Install > The set {a}",
+        "Install > { #x }",
+    ]  # fmt: skip
 
 
 def test_markdown_places_name_the_line_of_the_heading(tmp_path: Path) -> None:

@@ -251,6 +251,20 @@ def by_background(distances: list[float], **values: object) -> LayerOutput:
     return quality.apply(near, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
 
 
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (3.0, 0.0), (3.0, -4.0), (0.1, -2.0)])
+def test_inner_products_of_any_length_are_measured_alike(scale: float, shift: float) -> None:
+    """The best at 0.5 and the background at 1.0: 0.8 of the way between is 0.9."""
+    near = [0.5, 0.89, 0.91] + [1.0] * 47
+    hits = tuple(Hit(Chunk(f"c{i}"), scale * d + shift, i) for i, d in enumerate(near, start=1))
+    settings = Settings().with_values(
+        {"quality.good_by": "background", "quality.background_share": 0.8}
+    )
+    inputs = LayerInput(settings, Pool("q", "c", "ip", hits), rule_book(()).scan("q"), PUBLIC)
+    step = quality.apply(hits[:3], inputs)
+    assert [hit.id for hit in step.hits] == ["c1", "c2"]
+    assert "0.80 of the way to the background" in step.decisions[0].reason
+
+
 @pytest.mark.parametrize(
     ("distances", "options", "kept"),
     [
