@@ -274,7 +274,7 @@ def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:
     assert page.at.text_area(key="rule-editor").value == '{"contain":"mine"}'
     assert stored("monster-beholder") == '{"contain":"theirs"}'
     page.press("rule-take")
-    edits.undo(store, bench.journal, who="test", chunk_id="monster-beholder")
+    edits.turn("undo", store, bench.journal, who="test", chunk_id="monster-beholder")
 
 
 def test_what_is_stored_while_one_types_is_not_overwritten(
@@ -296,7 +296,7 @@ def test_what_is_stored_while_one_types_is_not_overwritten(
     assert stored("monster-beholder") == '{"contain":"theirs"}'
     page.press("rule-take")
     assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain": "theirs"}
-    edits.undo(store, bench.journal, who="test", chunk_id="monster-beholder")
+    edits.turn("undo", store, bench.journal, who="test", chunk_id="monster-beholder")
 
 
 def test_going_to_the_rules_and_back_loses_nothing(
@@ -552,7 +552,7 @@ def test_one_proposal_shows_what_it_does_and_is_accepted_alone(
         page.press("suggest-one-accept")
         assert "Saved: 1 rule, accept proposals." in told(page)
         assert stored(chunk_id) not in (None, before)
-        edits.undo(bench.collection("demo"), bench.journal, who="test", chunk_id=chunk_id)
+        edits.turn("undo", bench.collection("demo"), bench.journal, who="test", chunk_id=chunk_id)
         assert stored(chunk_id) == before
 
 

@@ -69,9 +69,9 @@ def save(bench, rule, before, ids=ids):
 def undo(bench):
     store, journal = bench.collection("small"), bench.journal
     if bulk:
-        steps.undo_step(store, journal, edit_id=journal.undoable("small").id, who="me")
+        steps.turn("undo", store, journal, edit_id=journal.undoable("small").id, who="me")
     else:
-        edits.undo(store, journal, who="me")
+        edits.turn("undo", store, journal, who="me")
 
 def seen(bench):
     # What the journal says, and what the store and its catalogue hold.
