@@ -20,11 +20,11 @@ from ragfilter.report import (
     remarks,
     rows,
     seen,
-    short_title,
     summary,
     verdict_rows,
 )
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 
 WIDTH = 140
 SHOWN = 15

@@ -11,8 +11,9 @@ from math import ceil
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.plotted import DEEP, Mark
-from ragfilter.report import Row, short_title
+from ragfilter.report import Row
 from ragfilter.report.contrast import Contrast, Pairing, reason
+from ragfilter.text.titles import short_title
 
 WIDTH = 680
 ROW = 20

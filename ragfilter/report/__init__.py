@@ -23,7 +23,6 @@ from ragfilter.report.rows import (
     references,
     rows,
     seen,
-    short_title,
     visible,
 )
 from ragfilter.report.summary import (
@@ -60,7 +59,6 @@ __all__ = [
     "remarks",
     "rows",
     "seen",
-    "short_title",
     "summary",
     "tokens",
     "trace_text",

@@ -19,9 +19,9 @@ from ragfilter.cli.rules.select import Selection, list_chunks
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate.rule_matrix import Matrix, row_document
-from ragfilter.report import short_title
 from ragfilter.rules.overview import STORED, Filter, Row, brief
 from ragfilter.text.numbers import chunks as counted_chunks
+from ragfilter.text.titles import short_title
 
 TITLE_WIDTH = 44
 

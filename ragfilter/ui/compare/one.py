@@ -13,9 +13,10 @@ from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Result
-from ragfilter.report import seen, short_title, tokens
+from ragfilter.report import seen, tokens
 from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import Side
 from ragfilter.ui.look import html, say, theme

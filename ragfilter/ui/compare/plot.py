@@ -6,8 +6,9 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ragfilter.report import Row, short_title
+from ragfilter.report import Row
 from ragfilter.report.contrast import Contrast, Pairing, reason
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import Ink
 

@@ -12,7 +12,7 @@ from ragfilter.evaluate.plotted import kept_counts as counts_of
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import ORACLE, Row
 from ragfilter.evaluate.variants import UNFILTERED
-from ragfilter.report import short_title
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import LEGEND, Ink
 

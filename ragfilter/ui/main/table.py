@@ -11,9 +11,10 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.model import Result
-from ragfilter.report import Row, csv, kept_first, references, short_title
+from ragfilter.report import Row, csv, kept_first, references
 from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import choice, hint, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.main import grid

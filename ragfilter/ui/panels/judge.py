@@ -13,12 +13,12 @@ from ragfilter.report import (
     VerdictRow,
     judge_stats,
     remarks,
-    short_title,
     verdict_rows,
     waits_for_judge,
 )
 from ragfilter.report.forecast import Forecast, judge_prompt
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.main import grid, needs
 from ragfilter.ui.panels import judge_words

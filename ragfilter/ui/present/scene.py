@@ -12,8 +12,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ragfilter.model import Hit, Result
-from ragfilter.report import short_title
 from ragfilter.report.story import Story, counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import Ink
 

@@ -12,12 +12,12 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.model import Chunk
-from ragfilter.report import short_title
 from ragfilter.rules import bulk, steps
 from ragfilter.rules.bulk import Change, Plan
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid

@@ -13,9 +13,9 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.rule_matrix import Matrix
-from ragfilter.report import short_title
 from ragfilter.rules.overview import WORDS, Listing, Row, brief
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, pages, signs

@@ -10,11 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RuleError
-from ragfilter.report import short_title
 from ragfilter.rules.explain import Explanation, Part, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, expected
