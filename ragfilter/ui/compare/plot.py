@@ -10,7 +10,7 @@ from ragfilter.report import Row
 from ragfilter.report.contrast import Contrast, Pairing, reason
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import Ink
+from ragfilter.ui.look.ink import Ink, annotation
 
 MOST = 25
 """How many places of each list are drawn."""
@@ -39,7 +39,10 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
         {"type": "scatter", "mode": "lines", "x": xs, "y": ys, "hoverinfo": "skip",
          "line": {"color": ink.kept, "width": 1.6}, "opacity": 0.7},
     ]  # fmt: skip
-    notes = [_note(LEFT, 0, "<b>A</b>", ink, "center"), _note(RIGHT, 0, "<b>B</b>", ink, "center")]
+    notes = [
+        annotation(x, 0, f"<b>{name}</b>", ink.text, xanchor="center", yanchor="middle")
+        for x, name in ((LEFT, "A"), (RIGHT, "B"))
+    ]
     for x, letter, way in ((LEFT, "a", 1), (RIGHT, "b", -1)):
         listed = [(e, row) for e in contrast.pairings if (row := _row(e, letter)) and _drawn(row)]
         data += _points(listed, x, ink)
@@ -47,8 +50,9 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
         for each, row in listed:
             title = escape(short_title(each.title, TITLE_WIDTH), quote=False)
             anchor = "right" if way > 0 else "left"
-            shift = -14 * way
-            notes.append(_note(x, _place(row), title, ink, anchor, shift))
+            notes.append(annotation(
+                x, _place(row), title, ink.text, yanchor="middle", xanchor=anchor, xshift=-14 * way
+            ))  # fmt: skip
     axis = {"visible": False, "fixedrange": True}
     layout = ink.layout() | {
         "height": height(contrast), "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
@@ -101,15 +105,6 @@ def _told(each: Pairing) -> str:
     said = [f"{letter.upper()}: {escape(reason(_row(each, letter)), quote=False)}"
             for letter in ("a", "b")]  # fmt: skip
     return "<br>".join([f"<b>{title}</b>", *said])
-
-
-def _note(
-    x: float, y: float, text: str, ink: Ink, anchor: str, shift: int = 0
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "x": x, "y": y, "text": text, "showarrow": False, "xanchor": anchor, "yanchor": "middle",
-        "xshift": shift, "font": {"size": 12, "color": ink.text},
-    }  # fmt: skip
 
 
 def _row(each: Pairing, letter: str) -> Row | None:

@@ -168,7 +168,7 @@ def _columns(
     result: Result, rows: Sequence[Row], shown: Sequence[Row], *, two_signs: bool
 ) -> dict[str, Any]:
     column = st.column_config
-    dark = st.context.theme.type == "dark"
+    dark = theme.is_dark()
     chips, marks = theme.chips(dark=dark), signs.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {

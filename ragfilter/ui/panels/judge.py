@@ -98,7 +98,7 @@ def _verdicts(result: Result) -> None:
     rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
     titles = {row.id: row.title for row in rows}
     judgement = result.judgement
-    chips = theme.verdicts(dark=st.context.theme.type == "dark")
+    chips = theme.verdicts(dark=theme.is_dark())
     said = [judge_words.verdict(row, judgement) for row in rows]
     came = any(row.by is not None for row in rows)
     table: dict[str, list[Any]] = {

@@ -16,7 +16,7 @@ from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import WORDS, Listing, Row, brief
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.look import say
+from ragfilter.ui.look import say, theme
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, pages, signs
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
@@ -171,7 +171,7 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
 
 
 def _columns(state: int) -> dict[str, Any]:
-    chips = signs.chips(dark=st.context.theme.type == "dark")
+    chips = signs.chips(dark=theme.is_dark())
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(
