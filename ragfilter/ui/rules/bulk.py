@@ -76,13 +76,12 @@ def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> Plan:
     """What fixing these kinds of finding would change, cached, since it lints each rule again."""
     ids = tuple(chunk.id for chunk in chunks)
     key = (work.collection, work.version, work.user, work.checks, ids, tuple(kinds))
-    shelf = work.resources.mends
-    found = shelf.get(key)
-    if found is None:
+
+    def mend() -> Plan:
         with st.spinner("Mending the rules …"):
-            made = bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
-            found = shelf.put(key, made)
-    return found
+            return bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
+
+    return work.resources.mends.of(key, mend)
 
 
 def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:

@@ -65,9 +65,7 @@ def _questions(work: Desk) -> None:
         return
     book = rule_book(tuple(of_rule))
     key = (work.collection, work.version, work.user, tuple(questions))
-    passes = work.resources.passes.get(key)
-    if passes is None:
-        passes = work.resources.passes.put(key, book.count_passes(questions))
+    passes = work.resources.passes.of(key, lambda: book.count_passes(questions))
     if book.errors:
         left_out = counted(len(book.errors), "rule")
         st.error(
