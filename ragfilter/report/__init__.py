@@ -16,7 +16,7 @@ from ragfilter.report.judged import (
 )
 from ragfilter.report.rows import (
     COLUMNS,
-    Row,
+    ChunkRow,
     csv,
     frame,
     kept_first,
@@ -40,8 +40,8 @@ from ragfilter.report.trace import trace_text
 
 __all__ = [
     "COLUMNS",
+    "ChunkRow",
     "LayerSummary",
-    "Row",
     "Summary",
     "VerdictRow",
     "csv",

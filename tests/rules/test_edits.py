@@ -18,7 +18,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.edits import recover, save, turn
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Edit
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 
@@ -379,7 +379,7 @@ def test_against_a_real_chroma(tmp_path: Path, journal: Journal) -> None:
     store = ChromaStore.folder(tmp_path / "chroma")
     collection = store.create("rules", embedder="test")
     vector = np.array([1.0, 0.0], dtype=np.float32)
-    collection.write([Row(Chunk("c", text="a chunk", rule="not a rule"), vector)])
+    collection.write([StoredRow(Chunk("c", text="a chunk", rule="not a rule"), vector)])
     save(collection, journal, chunk_id="c", rule=A, expected="not a rule", who="ann")
     assert collection.rule("c") == A
     save(collection, journal, chunk_id="c", rule=None, expected=A, who="ann")

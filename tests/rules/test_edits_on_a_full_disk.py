@@ -33,7 +33,7 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from ragfilter.stores.chroma.store import ChromaCollection, Row
+from ragfilter.stores.chroma.store import ChromaCollection, StoredRow
 from ragfilter.stores.copies import CopyRow, write_copy
 from ragfilter.workbench import open_workbench
 from ragfilter.settings.deployment import Deployment
@@ -105,7 +105,7 @@ CALLS = {
 def edited(at, way):
     with opened(at) as bench:
         store = bench.workspace.store().create("small", embedder="all-MiniLM-L6-v2")
-        store.write([Row(Chunk(i, "a text"), vector) for i in "xyz"])
+        store.write([StoredRow(Chunk(i, "a text"), vector) for i in "xyz"])
         store.catalogue()
         copy = [CopyRow(Chunk(i, "a text"), vector, i) for i in "xyz"]
         write_copy(bench.workspace.copy_path("small"), copy, embedder="all-MiniLM-L6-v2")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ragfilter.report import Row
+from ragfilter.report import ChunkRow
 from ragfilter.report.contrast import Contrast, Pairing, reason
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
@@ -63,7 +63,7 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _points(listed: list[tuple[Pairing, Row]], x: float, ink: Ink) -> list[dict[str, Any]]:
+def _points(listed: list[tuple[Pairing, ChunkRow]], x: float, ink: Ink) -> list[dict[str, Any]]:
     return [{
         "type": "scatter", "mode": "markers+text", "x": [x] * len(listed),
         "y": [_place(row) for _, row in listed],
@@ -76,7 +76,7 @@ def _points(listed: list[tuple[Pairing, Row]], x: float, ink: Ink) -> list[dict[
 
 
 def _stubs(
-    listed: list[tuple[Pairing, Row]], x: float, way: int, other: str, dark: bool
+    listed: list[tuple[Pairing, ChunkRow]], x: float, way: int, other: str, dark: bool
 ) -> list[dict[str, Any]]:
     """A short line from every chunk that the other list lacks to the mark of the layer that dropped
     it."""
@@ -107,15 +107,15 @@ def _told(each: Pairing) -> str:
     return "<br>".join([f"<b>{title}</b>", *said])
 
 
-def _row(each: Pairing, letter: str) -> Row | None:
+def _row(each: Pairing, letter: str) -> ChunkRow | None:
     return each.a if letter == "a" else each.b
 
 
-def _place(row: Row | None) -> int:
+def _place(row: ChunkRow | None) -> int:
     return 0 if row is None or row.place is None else row.place
 
 
-def _drawn(row: Row | None) -> bool:
+def _drawn(row: ChunkRow | None) -> bool:
     return 0 < _place(row) <= MOST
 
 

@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 
 from ragfilter.layers.cutoff import acting
 from ragfilter.model import CutoffDetail, Result
-from ragfilter.report import Row
+from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.curve import marks
@@ -32,7 +32,7 @@ HEIGHT = 388
 
 def figure(
     result: Result,
-    rows: Sequence[Row],
+    rows: Sequence[ChunkRow],
     *,
     window: tuple[float, float] | None = None,
     chosen: str | None = None,

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Result
-from ragfilter.report import Row
+from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 from ragfilter.ui.curve import drag, tune
 from ragfilter.ui.curve import figure as curve
@@ -133,7 +133,7 @@ def _window(last: int) -> tuple[float, float] | None:
     return 0.3, (min(50, last) if shown == FIFTY else last) + 0.7
 
 
-def _legend(rows: Sequence[Row]) -> str:
+def _legend(rows: Sequence[ChunkRow]) -> str:
     """The legend: every sign of the curve with its meaning and count, in the order of the
     layers."""
     counts: Counter[tuple[str, str]] = Counter(

@@ -17,7 +17,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from ragfilter.errors import InputError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.query_files import Row, read_import, write
+from ragfilter.evaluate.query_files import LabelRow, read_import, write
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
@@ -260,7 +260,7 @@ def _import(
 
 def read_files(
     questions: UploadedFile, qrels: UploadedFile | None
-) -> tuple[dict[str, str], list[Row], list[str]]:
+) -> tuple[dict[str, str], list[LabelRow], list[str]]:
     """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
     and line."""
     told: list[str] = []

@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.rules import bulk, steps
-from ragfilter.rules.bulk import Change, Plan
+from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
@@ -72,12 +72,12 @@ def draw(work: Desk) -> None:
     _preview(work, change.say, bulk.plan(change, chunks))
 
 
-def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> Plan:
+def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPlan:
     """What fixing these kinds of finding would change, cached, since it lints each rule again."""
     ids = tuple(chunk.id for chunk in chunks)
     key = (work.collection, work.version, work.user, work.checks, ids, tuple(kinds))
 
-    def mend() -> Plan:
+    def mend() -> BulkPlan:
         with st.spinner("Mending the rules …"):
             return bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
 
@@ -153,7 +153,7 @@ def _mend(finding: Finding) -> str:
     return "sure" if finding.sure else "if meant so"
 
 
-def _change(kind: str) -> Change:
+def _change(kind: str) -> RuleChange:
     """The change described by the form. Raises InputError, RuleError."""
     if kind == REMOVE:
         return bulk.remove()
@@ -198,7 +198,7 @@ def _terms(label: str) -> list[str]:
     )
 
 
-def _preview(work: Desk, what: str, plan: Plan) -> None:
+def _preview(work: Desk, what: str, plan: BulkPlan) -> None:
     if plan.refused:
         first, why = next(iter(plan.refused.items()))
         refused = counted(len(plan.refused), "rule")
@@ -236,7 +236,7 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
         effect.wait(work)
 
 
-def _leave_out(work: Desk, plan: Plan) -> Plan:
+def _leave_out(work: Desk, plan: BulkPlan) -> BulkPlan:
     """The plan without the chunks whose rows are not ticked."""
     ids = list(plan.after)
     # Another change, filter or collection begins with every row ticked.

@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.rule_matrix import Matrix
-from ragfilter.rules.overview import WORDS, Listing, Row, brief
+from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say, theme
@@ -144,7 +144,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
         )
 
 
-def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
+def _frame(rows: Sequence[ListingRow], made: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[signs.signed(word) for word in row.words.split(", ")] for row in rows],
         "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],

@@ -15,7 +15,7 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import Checks, Filter, Listing, Row, make_listing
+from ragfilter.rules.overview import Checks, Filter, Listing, ListingRow, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -166,7 +166,7 @@ def forget_order() -> None:
     st.session_state.pop(ORDER, None)
 
 
-def selected(desk: Desk) -> tuple[Row, ...]:
+def selected(desk: Desk) -> tuple[ListingRow, ...]:
     """The rows that the filter currently admits."""
     return listing(desk).find(wanted())
 
