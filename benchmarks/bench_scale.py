@@ -33,7 +33,7 @@ from ragfilter.protocols import Progress, Vectors
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
 DIMENSION, LATENT = 384, 24
 RULES = 1_500
@@ -86,7 +86,7 @@ def collection(folder: Path, chunks: Sequence[Chunk], vectors: Vectors) -> Chrom
         filled = store.create("scale", embedder="given")
         for start in range(0, len(chunks), 5_000):
             part = range(start, min(start + 5_000, len(chunks)))
-            filled.write([Row(chunks[i], vectors[i]) for i in part])
+            filled.write([StoredRow(chunks[i], vectors[i]) for i in part])
         filled.mark_content("benchmark")
     return store
 

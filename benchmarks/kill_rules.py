@@ -21,7 +21,7 @@ import numpy as np
 from ragfilter.model import Chunk
 from ragfilter.rules import edits, steps
 from ragfilter.stores.chroma import collection as chroma
-from ragfilter.stores.chroma.collection import Row
+from ragfilter.stores.chroma.collection import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import open_workspace
 
@@ -42,7 +42,7 @@ def make(folder: Path) -> None:
         vectors = np.random.default_rng(0).normal(size=(N, 384)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         collection = store.collection(NAME)
-        rows = [Row(Chunk(f"c{i}", f"text {i}"), vectors[i]) for i in range(N)]
+        rows = [StoredRow(Chunk(f"c{i}", f"text {i}"), vectors[i]) for i in range(N)]
         collection.write(rows)
         collection.mark_content("made")
 

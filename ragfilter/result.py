@@ -12,7 +12,7 @@ from ragfilter.answer.context import Context, pack
 from ragfilter.layers.clearance import for_user
 from ragfilter.model import Hit
 from ragfilter.protocols import Message
-from ragfilter.report import Row
+from ragfilter.report import ChunkRow
 from ragfilter.report.explain import explain
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Result(model.Result):
         return True
 
     @property
-    def dropped(self) -> tuple[Row, ...]:
+    def dropped(self) -> tuple[ChunkRow, ...]:
         """The dropped hits, by rank: title, layer, reason, and the compared value and limit."""
         return tuple(row for row in report.rows(self) if not row.kept)
 

@@ -28,6 +28,11 @@ class Shelf(Generic[V]):
                 self._values.move_to_end(key)
             return self._values.get(key)
 
+    def of(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value for `key`, made and stored if there is none."""
+        found = self.get(key)
+        return self.put(key, make()) if found is None else found
+
     def put(self, key: Hashable, value: V, join: Callable[[V, V], V] | None = None) -> V:
         """Store and return `value`. With `join`, an existing value is combined: ``join(value,
         old)``."""

@@ -12,7 +12,7 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.model import Chunk
-from ragfilter.stores.chroma.collection import Row
+from ragfilter.stores.chroma.collection import StoredRow
 from ragfilter.stores.workspace import Workspace
 
 GOOD = '{"contain_one_of":[["cleric","clerics"]]}'
@@ -39,7 +39,7 @@ def make_workspace(folder: Path) -> None:
         store.create("small", embedder="all-MiniLM-L6-v2")
         store.create("empty", embedder="all-MiniLM-L6-v2")
         collection = store.collection("small")
-        collection.write([Row(chunk, v) for chunk, v in zip(CHUNKS, vectors, strict=True)])
+        collection.write([StoredRow(chunk, v) for chunk, v in zip(CHUNKS, vectors, strict=True)])
         collection.mark_content("made")
 
 

@@ -21,7 +21,7 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.store import Row
+from ragfilter.stores.chroma.store import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import open_workbench, read_deployment
 
@@ -43,7 +43,7 @@ def deployment(tmp_path: Path) -> Deployment:
     """A workspace with the collection `small` of one chunk, `x`."""
     with Workspace.open(tmp_path) as workspace:
         collection = workspace.store().create("small", embedder="all-MiniLM-L6-v2")
-        collection.write([Row(Chunk("x", "about trolls"), vector())])
+        collection.write([StoredRow(Chunk("x", "about trolls"), vector())])
         workspace.store().create("foreign", embedder="another-model")
     return Deployment(data_dir=tmp_path)
 

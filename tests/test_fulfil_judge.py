@@ -19,7 +19,7 @@ from ragfilter.judge.call import without
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.settings.config import load
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
 
 class Judging:
@@ -53,7 +53,7 @@ def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Backends, Vector
     collection = store.create("linked", embedder="given")
     collection.write(
         [
-            Row(
+            StoredRow(
                 Chunk(i, f"text of {i}", f"Title of {i}", **{**fields, **more.get(i, {})}),  # type: ignore[arg-type]
                 near if i in ("root", "other") else (-near + 0.1 * vector).astype(np.float32),
             )
@@ -90,7 +90,7 @@ def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> No
     n = 500
     vectors = (near + 0.05 * unit(np.random.default_rng(8), n)).astype(np.float32)
     backends.collection.write(  # type: ignore[attr-defined]
-        [Row(Chunk(f"f{i}", "filler"), vector) for i, vector in enumerate(vectors)]
+        [StoredRow(Chunk(f"f{i}", "filler"), vector) for i, vector in enumerate(vectors)]
     )
     chosen = LLM.with_values({"retrieval.pool_size": 10})
     result = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_5")))

@@ -21,7 +21,7 @@ from ragfilter.protocols import Vectors, Where
 from ragfilter.rules.match import RuleBook
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
 TERMS = ["cleric", "druid", "armor class 6", "ac 6", "wizard", "10", "troll"]
 QUERY_MUST = load(profile="query-must", environ={}).settings
@@ -154,8 +154,8 @@ def test_both_sides_of_a_comparison_get_their_own_retrieval(store: ChromaStore) 
     vectors = unit(rng, 400)
     collection = store.create("giants", embedder="given")
     collection.write(
-        [Row(Chunk(f"c{i}", "some text", f"Title {i}"), v) for i, v in enumerate(vectors)]
-        + [Row(Chunk("troll", "It regenerates.", "Troll"), -vectors[0])]
+        [StoredRow(Chunk(f"c{i}", "some text", f"Title {i}"), v) for i, v in enumerate(vectors)]
+        + [StoredRow(Chunk("troll", "It regenerates.", "Troll"), -vectors[0])]
     )
     # the query is near c0; the troll lies at the far end, beyond the pool
     embedder = OneVector({"troll": -vectors[0]}, vectors[0])
@@ -187,7 +187,7 @@ def test_x_or_y_compares_only_what_chunks_are_called(
     titled = [("ogre", "Ogre", 0), ("troll", "Troll", 2), ("spell", "White Magic", 0)]
     collection.write(
         [
-            Row(Chunk(i, "some text", title, clearance=needed), vector)
+            StoredRow(Chunk(i, "some text", title, clearance=needed), vector)
             for (i, title, needed), vector in zip(titled, vectors, strict=False)
         ]
     )
@@ -223,7 +223,7 @@ def test_push_down_and_memory_agree(store: ChromaStore) -> None:
     collection = store.create("secrets", embedder="given")
     collection.write(
         [
-            Row(
+            StoredRow(
                 Chunk(f"c{i}", "t", clearance=i % 4, department="referee" if i % 3 == 0 else None),
                 v,
             )
@@ -249,7 +249,7 @@ def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaSt
     vectors = unit(np.random.default_rng(2), 5)
     collection = store.create("vault", embedder="given")
     collection.write(
-        [Row(Chunk(f"c{i}", "hush", clearance=i + 1), v) for i, v in enumerate(vectors)]
+        [StoredRow(Chunk(f"c{i}", "hush", clearance=i + 1), v) for i, v in enumerate(vectors)]
     )
     chosen = Settings().with_values({"clearance.enabled": True})
     backends = Backends(collection, OneVector({}, vectors[0]))

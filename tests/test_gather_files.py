@@ -13,7 +13,7 @@ from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
 QUERY_MUST = load(profile="query-must", environ={}).settings
 FILES = ("apis/display.yaml", "apis/dsp.yaml", "notes.md")
@@ -34,7 +34,9 @@ def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Backends, lis
         for i in range(n)
     ]
     collection = store.create(name, embedder="given")
-    collection.write([Row(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
+    collection.write(
+        [StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
+    )
     return Backends(collection, OneVector({}, vectors[0])), chunks
 
 
@@ -102,7 +104,7 @@ def test_a_pattern_that_matches_nothing_names_the_files_that_may_be_named(
     backends, _ = of_files(store, "files", n=9)
     backends.collection.write(  # type: ignore[attr-defined]
         [
-            Row(
+            StoredRow(
                 Chunk("x", "t", source="secret.md", clearance=4),
                 unit(np.random.default_rng(1), 1)[0],
             )
@@ -136,7 +138,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
         Chunk("z", "t", source="secrets/hr.doc", clearance=None),
     ]
     backends.collection.write(  # type: ignore[attr-defined]
-        [Row(chunk, vector) for chunk, vector in zip(secrets, vectors, strict=True)]
+        [StoredRow(chunk, vector) for chunk, vector in zip(secrets, vectors, strict=True)]
     )
     backends.collection.mark_content("made")  # type: ignore[attr-defined]
     on = Settings().with_values({"clearance.enabled": True})

@@ -54,7 +54,7 @@ from ragfilter.report.forecast import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, StoredRow
 from ragfilter.stores.chroma.where import admission, can_push, condition
 from ragfilter.ui.panels.references import Known
 from ragfilter.ui.session import link
@@ -217,7 +217,9 @@ def secrets(store: ChromaStore) -> tuple[ChromaCollection, dict[str, tuple[Any, 
     vectors = unit(np.random.default_rng(5), len(given))
     collection.write(
         [
-            Row(Chunk(i, clearance=level, department=name), vector, clearance_as_given=str(level))
+            StoredRow(
+                Chunk(i, clearance=level, department=name), vector, clearance_as_given=str(level)
+            )
             for (i, (level, name)), vector in zip(given.items(), vectors, strict=True)
         ]
     )

@@ -35,7 +35,7 @@ from ragfilter.protocols import Delta, Message
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 from ragfilter.ui.curve import points as curve_points
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")
@@ -118,9 +118,9 @@ def test_hidden_chunks_change_nothing_that_a_user_gets(
     assert asked(query, settings, moved, user, pushed=pushed) == alone
 
 
-def chunks_near(vectors: Any, hidden: Sequence[int], *, ruled: bool = False) -> list[Row]:
+def chunks_near(vectors: Any, hidden: Sequence[int], *, ruled: bool = False) -> list[StoredRow]:
     return [
-        Row(
+        StoredRow(
             Chunk(
                 f"c{i:03d}",
                 f"A hill giant throws rock number {i}.",
@@ -150,7 +150,7 @@ def test_a_real_store_tells_a_user_nothing_of_what_is_hidden(
     around = nearest + 0.3 * unit(rng, 700)
     around /= np.linalg.norm(around, axis=1, keepdims=True)
     moved = [
-        row if row.chunk.clearance == 0 else Row(row.chunk, vector)
+        row if row.chunk.clearance == 0 else StoredRow(row.chunk, vector)
         for row, vector in zip(rows, around, strict=True)
     ]
     chosen = load(profile=profile, environ={}).settings.with_values(

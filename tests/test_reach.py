@@ -22,7 +22,7 @@ from ragfilter.protocols import Progress, Vectors, Where
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
 N = 400
 QUERY = "cleric 3"
@@ -82,7 +82,7 @@ def collection(store: ChromaStore) -> ChromaCollection:
         )
         for i in range(N)
     ]  # fmt: skip
-    made.write([Row(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
+    made.write([StoredRow(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
     made.mark_content("x")
     return made
 
@@ -181,7 +181,7 @@ def lengths(store: ChromaStore) -> ChromaCollection:
         vector[0] += 0.01 * i
         rule = '{"contain":"druid"}' if i % 3 == 1 else None
         chunk = Chunk(f"c{i:03d}", "short" if i < 60 else "long " * 30, rule=rule)
-        made.write([Row(chunk, vector / np.linalg.norm(vector))])
+        made.write([StoredRow(chunk, vector / np.linalg.norm(vector))])
     made.mark_content("x")
     return made
 
@@ -228,7 +228,10 @@ def test_nobody_may_see_anything_is_said_without_a_catalogue_too(
 ) -> None:
     made = store.create("secrets", embedder="given")
     made.write(
-        [Row(Chunk(f"c{i}", "hush", "Secret", clearance=i + 3), OneVector.vector) for i in range(3)]
+        [
+            StoredRow(Chunk(f"c{i}", "hush", "Secret", clearance=i + 3), OneVector.vector)
+            for i in range(3)
+        ]
     )
     made.mark_content("x")
     settings = load(profile="full", environ={}).settings

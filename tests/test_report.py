@@ -31,6 +31,7 @@ from ragfilter.report.story import sentences, story
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.text import cells, numbers
+from ragfilter.text.titles import short_title
 
 GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
           ("mammoth", 1.0834))  # fmt: skip
@@ -414,12 +415,12 @@ def test_trace_tells_of_a_failed_reranker() -> None:
     ],
 )  # fmt: skip
 def test_titles_keep_their_telling_end(title: str, width: int, expected: str) -> None:
-    assert report.short_title(title, width) == expected
+    assert short_title(title, width) == expected
 
 
 @given(st.text(max_size=120), st.integers(0, 60))
 def test_a_short_title_fits(title: str, width: int) -> None:
-    made = report.short_title(title, width)
+    made = short_title(title, width)
     assert len(made) <= width
     assert made == " ".join(title.split()) or "…" in made or width == 0
 

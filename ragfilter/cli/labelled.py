@@ -27,9 +27,9 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measurable
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
-from ragfilter.report import short_title
 from ragfilter.settings.schema import Settings
 from ragfilter.text.query_id import query_id as id_of
+from ragfilter.text.titles import short_title
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench

@@ -19,8 +19,8 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.paired import Paired
 from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, measure, pairs
 from ragfilter.model import User
-from ragfilter.report import short_title
 from ragfilter.text.numbers import counted, p_value, signed
+from ragfilter.text.titles import short_title
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench

@@ -12,7 +12,7 @@ from ragfilter.answer.stream import DOUBT, Answer
 from ragfilter.cli.table import percent
 from ragfilter.model import Result
 from ragfilter.report import (
-    Row,
+    ChunkRow,
     Summary,
     first,
     judge_stats,
@@ -20,11 +20,11 @@ from ragfilter.report import (
     remarks,
     rows,
     seen,
-    short_title,
     summary,
     verdict_rows,
 )
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 
 WIDTH = 140
 SHOWN = 15
@@ -149,12 +149,12 @@ def _clip(line: str, width: int | None) -> str:
     return line if width is None or len(line) <= width else f"{line[: max(width - 1, 0)]}…"
 
 
-def _title_width(listed: Sequence[Row], width: int | None) -> int:
+def _title_width(listed: Sequence[ChunkRow], width: int | None) -> int:
     longest = max((len(row.title) for row in listed), default=0)
     return min(longest, max(24, ((width or WIDTH) - 42) // 2))
 
 
-def _hit(row: Row, title_width: int) -> str:
+def _hit(row: ChunkRow, title_width: int) -> str:
     place = f"{row.place:3d}." if row.place is not None else "    "
     title = short_title(row.title, title_width).ljust(title_width)
     outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "

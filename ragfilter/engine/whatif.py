@@ -32,7 +32,7 @@ IDLE = frozenset({"ms", "tokens", "s"})
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """One setting changed from `old` to `new`. `came` and `went` are the other chunks that it
     brings in and drops, in order.
     """
@@ -53,7 +53,7 @@ class Change:
         return f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
 
 
-def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[Change, ...]:
+def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
     """The changes of one setting that alone keep a dropped chunk or drop a kept one, smallest
     first.
 
@@ -217,12 +217,14 @@ class _Search:
                 if self.turns(path, False):
                     yield path, False
 
-    def change(self, path: str, value: Any) -> Change:
+    def change(self, path: str, value: Any) -> SettingChange:
         """The change with what else it brings and loses."""
         before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
         made = self.replayed(path, value)
         after = [] if made is None else [hit.id for hit in made.kept]
-        return Change(path, self.settings.get(path), value, *_moved(before, after, self.chunk_id))
+        return SettingChange(
+            path, self.settings.get(path), value, *_moved(before, after, self.chunk_id)
+        )
 
 
 def _first_turn(at: Callable[[int], tuple[bool, object]], low: int, high: int) -> int | None:

@@ -13,7 +13,7 @@ from ragfilter.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HitChange:
     """One query: how many chunks it keeps before and after, how many relevant ones it loses and
     gains, and the difference in F1."""
 
@@ -31,7 +31,7 @@ def changes(
     before: Settings,
     after: Settings,
     user: User = PUBLIC,
-) -> tuple[Change, ...]:
+) -> tuple[HitChange, ...]:
     """The queries that keep other chunks than before, those that lose most first."""
     planned, made = plan([before, after]), []
     for query_id, pool in pools.items():
@@ -40,5 +40,5 @@ def changes(
             relevant = relevant_of(qrels[query_id])
             f1 = [precision_recall_f1(ids, relevant).f1 for ids in (old, new)]
             lost, won = len((old - new) & relevant), len((new - old) & relevant)
-            made.append(Change(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
+            made.append(HitChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
     return tuple(sorted(made, key=lambda each: (each.gain, each.id)))

@@ -27,7 +27,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class QueryChange:
     """One query with both sides. `unlabelled` is the number of kept chunks without a label, and
     `f1_most` is F1 if all of them were relevant."""
 
@@ -50,10 +50,10 @@ class Duel:
     """Two sides over the queries that were measured for both, most changed first."""
 
     paired: Paired
-    changes: tuple[Change, ...]
+    changes: tuple[QueryChange, ...]
 
     @property
-    def worst(self) -> Change | None:
+    def worst(self) -> QueryChange | None:
         """The largest loss of a single query, None if there is none."""
         lost = [each for each in self.changes if each.gain < 0]
         return min(lost, key=lambda each: each.gain, default=None)
@@ -91,12 +91,14 @@ def duel(
     changes = []
     for i, _ in made.changes:
         one, other = sides[0][i], sides[1][i]
-        changes.append(Change(i, asked[0][i], **{name: (one[name], other[name]) for name in one}))
+        changes.append(
+            QueryChange(i, asked[0][i], **{name: (one[name], other[name]) for name in one})
+        )
     return Duel(made, tuple(changes))
 
 
 def _by_id(records: Sequence[QueryRecord], variant: str) -> dict[str, dict[str, Any]]:
-    """The values that a `Change` needs of one variant, by query."""
+    """The values that a `QueryChange` needs of one variant, by query."""
     if not records:
         return {}
     figures = figures_of(records, variant)

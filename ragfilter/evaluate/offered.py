@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from ragfilter.report.rows import Row
+from ragfilter.report.rows import ChunkRow
 
 QUEUE = 50
 """How far down the ranking chunks are offered."""
 
 
-def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) -> list[str]:
+def offered(rows: Sequence[ChunkRow], cut: Sequence[str], *, mixed_by: str | None) -> list[str]:
     """The first `QUEUE` chunks and all kept ones, from the cut outwards, because labels near the
     cut say most. For blind labelling, the order depends only on the question (`mixed_by`). `cut`
     holds the ids in the order in which they reached the cut: words or a reranker may have changed

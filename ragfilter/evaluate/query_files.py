@@ -17,7 +17,7 @@ from ragfilter.text.query_id import query_id
 
 log = logging.getLogger(__name__)
 
-Row = tuple[str, str, int]
+LabelRow = tuple[str, str, int]
 """A label: question, chunk id and grade."""
 Form = Literal["beir", "trec"]
 OTHER_FOLDER = "Name another folder."
@@ -32,7 +32,7 @@ def read(queries: Path, qrels: Path) -> Labels:
 
 def read_import(
     queries: Path, qrels: Path | None, *, tell: Tell = log.warning
-) -> tuple[dict[str, str], list[Row]]:
+) -> tuple[dict[str, str], list[LabelRow]]:
     """Questions in any of these forms, and their labels as of `as_labels`: none if there is no file
     of them, or if it is empty. Notes go to `tell`. Raises InputError naming file and line."""
     asked = read_questions(queries)
@@ -77,7 +77,7 @@ def write(
     return tuple(written)
 
 
-def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[Row]:
+def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[LabelRow]:
     """Question, chunk id and grade of every label of these queries. Two queries with the same text
     are one question, with the higher grade."""
     found: dict[tuple[str, str], int] = {}

@@ -113,6 +113,6 @@ def _with_decisions(kept: Sequence[Document], result: Result) -> list[Document]:
     ]
 
 
-def _decision(row: report.Row) -> dict[str, Any]:
+def _decision(row: report.ChunkRow) -> dict[str, Any]:
     names = ("rank", "distance", "rerank_score", "outcome", "layer", "reason")
     return {name: getattr(row, name) for name in names}

@@ -11,8 +11,9 @@ from math import ceil
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.plotted import DEEP, Mark
-from ragfilter.report import Row, short_title
+from ragfilter.report import ChunkRow
 from ragfilter.report.contrast import Contrast, Pairing, reason
+from ragfilter.text.titles import short_title
 
 WIDTH = 680
 ROW = 20
@@ -118,7 +119,7 @@ class Frame:
         return [*labels, Point(middle, at + 30, "middle", label=name)]
 
 
-def curve(rows: Sequence[Row], k: int) -> Drawing:
+def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     """Every hit by rank and distance, kept or in the colour of the layer that dropped it."""
     found = [row for row in rows if row.rank > 0]
     if not found:
@@ -270,7 +271,7 @@ def _row(place: int) -> float:
     return 8.0 + ROW * place
 
 
-def _place(row: Row | None) -> int:
+def _place(row: ChunkRow | None) -> int:
     """The chunk's place in the list; 0 if it is not drawn."""
     place = 0 if row is None or row.place is None else row.place
     return place if place <= MOST_PLACES else 0
@@ -280,5 +281,5 @@ def _told(each: Pairing) -> str:
     return f"{each.title} – A: {reason(each.a)}. B: {reason(each.b)}."
 
 
-def _css(row: Row) -> str:
+def _css(row: ChunkRow) -> str:
     return "kept" if row.kept else f"layer-{row.layer}"

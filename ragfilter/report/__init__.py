@@ -16,14 +16,13 @@ from ragfilter.report.judged import (
 )
 from ragfilter.report.rows import (
     COLUMNS,
-    Row,
+    ChunkRow,
     csv,
     frame,
     kept_first,
     references,
     rows,
     seen,
-    short_title,
     visible,
 )
 from ragfilter.report.summary import (
@@ -41,8 +40,8 @@ from ragfilter.report.trace import trace_text
 
 __all__ = [
     "COLUMNS",
+    "ChunkRow",
     "LayerSummary",
-    "Row",
     "Summary",
     "VerdictRow",
     "csv",
@@ -60,7 +59,6 @@ __all__ = [
     "remarks",
     "rows",
     "seen",
-    "short_title",
     "summary",
     "tokens",
     "trace_text",

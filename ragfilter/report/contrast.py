@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragfilter.model import Result
-from ragfilter.report.rows import Row, rows
+from ragfilter.report.rows import ChunkRow, rows
 
 Keeper = Literal["a", "both", "b"]
 
@@ -23,8 +23,8 @@ class Pairing:
 
     id: str
     title: str
-    a: Row | None
-    b: Row | None
+    a: ChunkRow | None
+    b: ChunkRow | None
 
     @property
     def keeper(self) -> Keeper:
@@ -57,22 +57,22 @@ def contrast(a: Result, b: Result) -> Contrast:
     return Contrast(tuple(pairings))
 
 
-def reason(row: Row | None) -> str:
+def reason(row: ChunkRow | None) -> str:
     """Why a side keeps or drops a chunk, in its own words."""
     if row is None:
         return "not found by this search"
     return f"{row.outcome} by {row.layer}: {row.reason}"
 
 
-def _by_id(result: Result) -> dict[str, Row]:
+def _by_id(result: Result) -> dict[str, ChunkRow]:
     return {row.id: row for row in rows(result)}
 
 
-def _ordered(found: dict[str, Row]) -> Iterator[tuple[str, Row]]:
+def _ordered(found: dict[str, ChunkRow]) -> Iterator[tuple[str, ChunkRow]]:
     kept = [(row.place, i, row) for i, row in found.items() if row.place is not None]
     for _, i, row in sorted(kept, key=lambda each: each[0]):
         yield i, row
 
 
-def _kept(row: Row | None) -> bool:
+def _kept(row: ChunkRow | None) -> bool:
     return row is not None and row.kept

@@ -10,7 +10,7 @@ from typing import Any
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds, Widening
 from ragfilter.report.judged import judge_document
-from ragfilter.report.rows import Row, rows, seen, visible
+from ragfilter.report.rows import ChunkRow, rows, seen, visible
 from ragfilter.report.rows import references as refs_of
 from ragfilter.report.summary import in_prompt, max_security_level
 
@@ -64,7 +64,7 @@ def document(
 
 
 def _hits(
-    result: Result, listed: Sequence[Row], as_operator: bool, references: bool
+    result: Result, listed: Sequence[ChunkRow], as_operator: bool, references: bool
 ) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
     documents = []

@@ -34,15 +34,13 @@ from ragfilter.text.cells import harmless
 if TYPE_CHECKING:
     import pandas as pd
 
-ELLIPSIS = "…"
-
 TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
 """The outcomes that name a kept hit, if a layer gave one; the first match wins."""
 EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
 """The layers whose decision best explains a kept hit; of equal ones, the later layer first."""
 
 
-class Row(NamedTuple):
+class ChunkRow(NamedTuple):
     """One hit as tables show it.
 
     `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based
@@ -76,7 +74,7 @@ class Row(NamedTuple):
         return self.place is not None
 
 
-COLUMNS: tuple[str, ...] = Row._fields
+COLUMNS: tuple[str, ...] = ChunkRow._fields
 _INTEGERS = ("rank", "place", "page")
 _FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
@@ -92,7 +90,7 @@ def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
     return frozenset(hit.id for hit in result.hits if as_operator or result.user.sees(hit.chunk))
 
 
-def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
+def rows(result: Result, *, as_operator: bool = False) -> tuple[ChunkRow, ...]:
     """One row per visible hit, by rank; chunks brought in by an expansion come last."""
     result = seen(result, as_operator=as_operator)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
@@ -100,7 +98,7 @@ def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
     for trace in result.traces:
         for decision in trace.decisions:
             decisions.setdefault(decision.chunk_id, []).append(decision)
-    made: list[Row] = []
+    made: list[ChunkRow] = []
     settings, scored = result.settings, result.pool.space != "rank"
     reranked = result.pool.reranker == reranker_key(settings.quality)
     before: float | None = None
@@ -114,7 +112,7 @@ def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
             chunk.id, "context", "kept" if kept else "dropped", "no layer checked it"
         )
         made.append(
-            Row(
+            ChunkRow(
                 rank=hit.rank,
                 place=place,
                 id=chunk.id,
@@ -138,13 +136,13 @@ def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
     return tuple(made)
 
 
-def kept_first(rows: Iterable[Row]) -> tuple[Row, ...]:
+def kept_first(rows: Iterable[ChunkRow]) -> tuple[ChunkRow, ...]:
     """The kept rows in their order, then the others by rank."""
     last = float("inf")
     return tuple(sorted(rows, key=lambda row: last if row.place is None else row.place))
 
 
-def frame(rows: Iterable[Row]) -> pd.DataFrame:
+def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
     """A table with `COLUMNS`, in that order and with the same types even if it is empty."""
     with extra("eval"):
         import pandas as pd
@@ -162,7 +160,7 @@ def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[
     return {hit.id: named(hit.chunk) for hit in result.hits}
 
 
-def csv(rows: Iterable[Row], refs: Mapping[str, Sequence[str]] | None = None) -> str:
+def csv(rows: Iterable[ChunkRow], refs: Mapping[str, Sequence[str]] | None = None) -> str:
     """The rows as CSV with a header. With `refs` (by id), a last column names each row's
     references, separated by spaces.
 
@@ -184,35 +182,6 @@ def _cell(name: str, value: Any) -> Any:
     if name in _TEXTS:
         return harmless(value)
     return float(value) if name in _FLOATS and value is not None else value
-
-
-def short_title(title: str, width: int) -> str:
-    """`title` in at most `width` characters, shortened in the middle, at words if possible, so that
-    its distinctive end stays: ``I.A. ATTACK MATRIX … Armor Class 6``."""
-    title = " ".join(title.split())
-    if len(title) <= width:
-        return title
-    room = width - len(ELLIPSIS) - 2
-    if room < 4:
-        return title[: max(width - 1, 0)].rstrip() + ELLIPSIS if width > 0 else ""
-    words = title.split()
-    tail = _fitting(reversed(words), room // 2)
-    tail_text = " ".join(reversed(tail)) or title[-(room // 2) :].lstrip()
-    head = _fitting(words, room - len(tail_text))
-    head_text = " ".join(head) or title[: room - len(tail_text)].rstrip()
-    return f"{head_text} {ELLIPSIS} {tail_text}"
-
-
-def _fitting(words: Iterable[str], room: int) -> list[str]:
-    taken: list[str] = []
-    for word in words:
-        room -= len(word) + (1 if taken else 0)
-        if room < 0:
-            break
-        taken.append(word)
-    while taken and not any(char.isalnum() for char in taken[-1]):
-        taken.pop()
-    return taken
 
 
 def rerank_score(result: Result, hit: Hit) -> float | None:

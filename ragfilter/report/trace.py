@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Cut, CutoffDetail, LayerTrace, Result, Rounds, Widening
-from ragfilter.report.rows import Row, kept_first, rows, seen
+from ragfilter.report.rows import ChunkRow, kept_first, rows, seen
 from ragfilter.report.summary import layer_line, tokens
 from ragfilter.text import numbers
 from ragfilter.text.numbers import chunks
@@ -60,7 +60,7 @@ def _head(result: Result) -> Iterator[str]:
         yield f"Comparison of: {', '.join(entity.name for entity in pool.entities)}"
 
 
-def _found(listed: Sequence[Row]) -> Iterator[str]:
+def _found(listed: Sequence[ChunkRow]) -> Iterator[str]:
     yield f"Found: {len(listed)} hits, by distance"
     for row in listed[:MAX_HITS]:
         gap = "" if row.gap is None else f"  gap {row.gap:+.4f}"
@@ -158,7 +158,7 @@ def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
     return "  cliff, not the largest" if cliff and compared else ""
 
 
-def _final(result: Result, listed: Sequence[Row]) -> Iterator[str]:
+def _final(result: Result, listed: Sequence[ChunkRow]) -> Iterator[str]:
     yield f"Result: {chunks(len(result.kept))} of {len(result.hits)}, status {result.status}"
     if result.message:
         yield f"  {result.message}"

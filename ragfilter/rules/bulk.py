@@ -27,7 +27,7 @@ Edit = Callable[[Rule], Rule]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RuleChange:
     """A change to apply to every rule; `say` describes it."""
 
     say: str
@@ -45,7 +45,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BulkPlan:
     """Rules by chunk id: what would be stored, what is stored, and why others are left out."""
 
     after: Mapping[str, str | None]
@@ -54,17 +54,17 @@ class Plan:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def set_rule(text: str) -> Change:
+def set_rule(text: str) -> RuleChange:
     """Give every chunk this rule. Raises RuleError."""
-    return Change("set the rule", rule=canonical(parse(text)))
+    return RuleChange("set the rule", rule=canonical(parse(text)))
 
 
-def remove() -> Change:
+def remove() -> RuleChange:
     """Remove the rule of every chunk."""
-    return Change("remove the rule")
+    return RuleChange("remove the rule")
 
 
-def add_group(terms: Sequence[str]) -> Change:
+def add_group(terms: Sequence[str]) -> RuleChange:
     """Add a group of alternatives. Raises InputError, RuleError."""
     group = _terms(terms)
 
@@ -73,10 +73,10 @@ def add_group(terms: Sequence[str]) -> Change:
             return rule
         return replace(rule, contain_one_of=(*rule.contain_one_of, group))
 
-    return Change(f"add the group {', '.join(group)}", edit=edit, onto_none=True)
+    return RuleChange(f"add the group {', '.join(group)}", edit=edit, onto_none=True)
 
 
-def add_spellings(term: str, terms: Sequence[str]) -> Change:
+def add_spellings(term: str, terms: Sequence[str]) -> RuleChange:
     """Add alternatives to every group that has `term`. Raises InputError, RuleError."""
     (anchor,), more = _terms([term]), _terms(terms)
 
@@ -89,10 +89,10 @@ def add_spellings(term: str, terms: Sequence[str]) -> Change:
             groups.append((*group, *fresh) if held else group)
         return replace(rule, contain_one_of=tuple(groups))
 
-    return Change(f"add {', '.join(more)} where {anchor} stands", edit=edit)
+    return RuleChange(f"add {', '.join(more)} where {anchor} stands", edit=edit)
 
 
-def replace_term(old: str, new: str) -> Change:
+def replace_term(old: str, new: str) -> RuleChange:
     """Replace `old` with another term in every part. Raises InputError, RuleError."""
     (was,), (now,) = _terms([old]), _terms([new])
 
@@ -111,10 +111,10 @@ def replace_term(old: str, new: str) -> Change:
             contain_none_of=written(rule.contain_none_of),
         )
 
-    return Change(f"write {now} for {was}", edit=edit)
+    return RuleChange(f"write {now} for {was}", edit=edit)
 
 
-def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
+def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
     """Plan what `change` does to the rules of `chunks`."""
     after: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
@@ -134,7 +134,7 @@ def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
             unchanged.append(chunk.id)
         else:
             after[chunk.id], before[chunk.id] = made, stored
-    return Plan(after, before, tuple(unchanged), refused)
+    return BulkPlan(after, before, tuple(unchanged), refused)
 
 
 def plan_mends(
@@ -142,7 +142,7 @@ def plan_mends(
     kinds: Collection[str] = (),
     usual: Collection[str] = COMMON,
     among: Iterable[Chunk] = (),
-) -> Plan:
+) -> BulkPlan:
     """Plan the fixes that lint proposes for the rules of `chunks`, given their titles and any
     texts: for findings of `kinds`, or by default for all that are sure. `usual` as for `lint`.
     `among` are all chunks, since a rule may be shared with one that is not fixed."""
@@ -154,7 +154,7 @@ def plan_mends(
     compared = {i: chunk.rule or "" for i, chunk in others.items()}
     after = mend(texts, titles, kinds, bodies, usual, compared)
     left = tuple(i for i in ruled if i not in after)
-    return Plan(after, {i: texts[i] for i in after}, left)
+    return BulkPlan(after, {i: texts[i] for i in after}, left)
 
 
 def _terms(given: Sequence[str]) -> tuple[str, ...]:

@@ -13,12 +13,11 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
-from typing import Literal
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit, Kind
+from ragfilter.rules.journal_rows import Edit, Kind, Turn, turned
 from ragfilter.rules.rule import stored_form
 
 log = logging.getLogger(__name__)
@@ -47,39 +46,6 @@ def save(
     or the chunk's next edit.
     """
     return _change(store, journal, chunk_id, expected or None, stored_form(rule), who=who)
-
-
-def undo(
-    store: RuleStore,
-    journal: Journal,
-    *,
-    who: str,
-    chunk_id: str | None = None,
-    expected: str | EllipsisType | None = ...,
-) -> Edit:
-    """Undo the last edit of the collection, or of one chunk, restoring the exact text.
-
-    `expected`, if given, is the stored text that the user saw. Raises InputError if there is
-    nothing to undo, ConflictError if the rule is not what the user saw or has changed since, and
-    StoreError.
-    """
-    return _turn(store, journal, "undo", who, chunk_id, expected)
-
-
-def redo(
-    store: RuleStore,
-    journal: Journal,
-    *,
-    who: str,
-    chunk_id: str | None = None,
-    expected: str | EllipsisType | None = ...,
-) -> Edit:
-    """Redo the edit that was undone last. Saving in between discards it.
-
-    `expected` as in `undo`. Raises InputError if there is nothing to redo, ConflictError if the
-    rule is not what the user saw or has changed since, and StoreError.
-    """
-    return _turn(store, journal, "redo", who, chunk_id, expected)
 
 
 def recover(
@@ -182,24 +148,33 @@ def _write(store: RuleStore, journal: Journal, edit: Edit) -> Edit:
     return journal.finish(edit.id)
 
 
-def _turn(
+def turn(
+    kind: Turn,
     store: RuleStore,
     journal: Journal,
-    kind: Literal["undo", "redo"],
+    *,
     who: str,
-    chunk_id: str | None,
-    expected: str | EllipsisType | None,
+    chunk_id: str | None = None,
+    expected: str | EllipsisType | None = ...,
 ) -> Edit:
+    """Undo the last edit of the collection, or of one chunk, restoring the exact text; or redo the
+    edit that was undone last, unless another was saved since.
+
+    `expected`, if given, is the stored text that the user saw. Raises InputError if there is
+    nothing to undo or redo, ConflictError if the rule is not what the user saw or has changed
+    since, and StoreError.
+    """
     recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-    find = journal.undoable if kind == "undo" else journal.redoable
-    edit = find(store.name, chunk_id)
+    edit = journal.turnable(kind, store.name, chunk_id)
     if edit is None:
         first = "Save a change of a rule" if kind == "undo" else "Undo an edit"
         raise InputError(f"There is nothing to {kind}.", remedy=f"{first} first.")
-    before, after = (edit.after, edit.before) if kind == "undo" else (edit.before, edit.after)
-    if expected is not ... and before != (expected or None):
+    made = turned(kind, edit)
+    if expected is not ... and made.before != (expected or None):
         raise _conflict(edit.chunk_id)
-    entry = _change(store, journal, edit.chunk_id, before, after, who=who, kind=kind, of=edit.id)
+    entry = _change(
+        store, journal, edit.chunk_id, made.before, made.after, who=who, kind=kind, of=edit.id
+    )
     assert entry is not None, "an edit that changes nothing is never entered"
     return entry
 

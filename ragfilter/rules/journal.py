@@ -32,6 +32,7 @@ from ragfilter.rules.journal_rows import (
     Kind,
     State,
     Step,
+    Turn,
     edits,
     exports,
     to_edit,
@@ -266,6 +267,10 @@ class Journal(database.Book):
             sa.select(*(count.scalar_subquery() for count in counts))
         )
         return last or 0, under_way, edit or 0
+
+    def turnable(self, kind: Turn, collection: str, chunk_id: str | None = None) -> Edit | None:
+        """The edit to undo or redo next; None if there is none."""
+        return (self.undoable if kind == "undo" else self.redoable)(collection, chunk_id)
 
     def undoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit that undo would revert: the last one that is done."""

@@ -16,7 +16,8 @@ with extra("chroma"):
     import sqlalchemy as sa
 
 State = Literal["pending", "done", "undone", "rolled_back"]
-Kind = Literal["edit", "undo", "redo"]
+Turn = Literal["undo", "redo"]
+Kind = Turn | Literal["edit"]
 
 edits = sa.Table(
     "rule_edits",
@@ -83,6 +84,12 @@ class Entry:
     before: str | None
     after: str | None
     of: int | None = None
+
+
+def turned(kind: Turn, edit: Edit) -> Entry:
+    """The entry that takes `edit` back, or brings it back."""
+    before, after = edit.before, edit.after
+    return Entry(edit.chunk_id, *((after, before) if kind == "undo" else (before, after)), edit.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ MOST_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListingRow:
     """One chunk in the list. `draft`: it has an unsaved edit; `changed`: its rule differs from the
     last export; `harm`: 0 or more, see `make_listing`."""
 
@@ -115,12 +115,12 @@ def _key(chunk: Chunk) -> tuple[str, str, int]:
 class Listing:
     """Every chunk that may be listed, in stored order."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ListingRow, ...]
     shared: Mapping[str, Finding]
     """By chunk id, findings that depend on all rules together."""
     _texts: tuple[str, ...] = field(repr=False)
 
-    def find(self, wanted: Filter) -> tuple[Row, ...]:
+    def find(self, wanted: Filter) -> tuple[ListingRow, ...]:
         """The rows that `wanted` admits, those that need attention most first."""
         words = wanted.text.casefold().split()
         found = [
@@ -138,7 +138,7 @@ class Listing:
         return replace(self, rows=tuple({**self.by_id, **drafted}.values())) if drafted else self
 
     @cached_property
-    def by_id(self) -> Mapping[str, Row]:
+    def by_id(self) -> Mapping[str, ListingRow]:
         return {row.id: row for row in self.rows}
 
     @cached_property
@@ -171,7 +171,7 @@ def make_listing(
         return "warning" if known == "valid" and chunk.id in same else known
 
     rows = tuple(
-        Row(
+        ListingRow(
             chunk,
             state(chunk),
             changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None),
@@ -214,7 +214,7 @@ def _text(chunk: Chunk) -> str:
     return "\n".join(parts).casefold()
 
 
-def _admits(wanted: Filter, row: Row) -> bool:
+def _admits(wanted: Filter, row: ListingRow) -> bool:
     if wanted.types and row.chunk.type not in wanted.types:
         return False
     if wanted.sources and row.chunk.source not in wanted.sources:
@@ -228,7 +228,7 @@ def _admits(wanted: Filter, row: Row) -> bool:
     )
 
 
-def _attention(row: Row) -> tuple[int, float, bool, int, float]:
+def _attention(row: ListingRow) -> tuple[int, float, bool, int, float]:
     """Sort key: invalid rules, harmful rules, unfinished or doubtful ones; then chunks without a
     rule, those that crowd results first."""
     return (

@@ -48,7 +48,7 @@ _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A rule to store: canonical text, None to remove the rule. `before` is what is stored now.
     `doubts` are the remarks of its draft. `line` is 0 for a pruned rule."""
 
@@ -81,12 +81,12 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImportPlan:
     """What a file would change, and which changes are `held` back for their doubts. `unchanged` and
     `skipped` count lines."""
 
-    changes: tuple[Change, ...]
-    held: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
+    held: tuple[FileChange, ...]
     refusals: tuple[Refusal, ...]
     unchanged: int
     skipped: int
@@ -155,14 +155,14 @@ def plan(
     *,
     with_doubts: bool = False,
     prune: bool = False,
-) -> Plan:
+) -> ImportPlan:
     """What importing the file at `path` would change of `stored` (chunk id to rule text).
 
     Without `with_doubts`, drafts with doubts are held back. With `prune`, the rules of chunks that
     no line names are removed. Writes nothing. Raises InputError if the file cannot be read at all
     or, with `prune`, if a line does not say which chunk it is about.
     """
-    wanted: dict[str, Change] = {}
+    wanted: dict[str, FileChange] = {}
     refusals: list[Refusal] = []
     named: set[str] = set()
     skipped = 0
@@ -188,10 +188,10 @@ def plan(
                 remedy="Correct the line, or import without removing rules.",
             )
         lacking = ((i, rule) for i, rule in stored.items() if rule and i not in named)
-        wanted |= {i: Change(0, i, rule, None) for i, rule in lacking}
+        wanted |= {i: FileChange(0, i, rule, None) for i, rule in lacking}
     changes = wanted.values()
     new = [change for change in changes if change.before != change.after]
-    return Plan(
+    return ImportPlan(
         changes=tuple(change for change in new if with_doubts or not change.doubts),
         held=tuple(change for change in new if change.doubts and not with_doubts),
         refusals=tuple(refusals),
@@ -210,7 +210,7 @@ def _is_skipped(record: dict[str, Any]) -> bool:
 
 def _change(
     number: int, chunk_id: str, record: dict[str, Any], stored: dict[str, str | None]
-) -> Change | Refusal | None:
+) -> FileChange | Refusal | None:
     if _is_skipped(record):
         return None
     if chunk_id not in stored:
@@ -234,7 +234,7 @@ def _change(
     doubts = (
         tuple(whole(str(remark)) for remark in told) if after and isinstance(told, list) else ()
     )
-    return Change(number, chunk_id, stored[chunk_id], after, doubts)
+    return FileChange(number, chunk_id, stored[chunk_id], after, doubts)
 
 
 def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:

@@ -20,7 +20,7 @@ from ragfilter.errors import Action, ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.edits import STALE_S, recover, settle_batch
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit, Entry, Kind, State
+from ragfilter.rules.journal_rows import Edit, Entry, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,8 @@ def save_all(
     return _change(store, journal, entries, who=who, kind="edit")
 
 
-def undo_step(
+def turn(
+    kind: Turn,
     store: RuleStore,
     journal: Journal,
     *,
@@ -62,35 +63,19 @@ def undo_step(
     among: Container[str] | None = None,
     rest: bool = False,
 ) -> tuple[Edit, ...]:
-    """Undo an edit and all edits made together with it, anywhere in the history. With `among`, only
-    edits of these chunks, as if the others did not exist. With `rest`, without the chunks that have
-    changed since or are gone.
+    """Undo an edit and all edits made together with it, anywhere in the history, or redo what was
+    undone. With `among`, only edits of these chunks, as if the others did not exist. With `rest`,
+    without the chunks that have changed since or are gone.
 
-    Raises InputError if there is no such edit or none of it is in effect, ConflictError naming the
-    chunks that have changed since, and StoreError. Nothing is changed then.
+    Raises InputError if there is no such edit or none of it is in effect (or undone), ConflictError
+    naming the chunks that have changed since, and StoreError. Nothing is changed then.
     """
-    entries = plan_undo(store, journal, edit_id=edit_id, among=among, rest=rest)
-    return _change(store, journal, entries, who=who, kind="undo")
+    entries = plan(kind, store, journal, edit_id=edit_id, among=among, rest=rest)
+    return _change(store, journal, entries, who=who, kind=kind)
 
 
-def redo_step(
-    store: RuleStore,
-    journal: Journal,
-    *,
-    edit_id: int,
-    who: str,
-    among: Container[str] | None = None,
-    rest: bool = False,
-) -> tuple[Edit, ...]:
-    """Redo an edit that was undone, and all edits made together with it.
-
-    `among`, `rest` and the errors raised are those of `undo_step`.
-    """
-    entries = plan_redo(store, journal, edit_id=edit_id, among=among, rest=rest)
-    return _change(store, journal, entries, who=who, kind="redo")
-
-
-def plan_undo(
+def plan(
+    kind: Turn,
     store: RuleStore,
     journal: Journal,
     *,
@@ -98,25 +83,10 @@ def plan_undo(
     among: Container[str] | None = None,
     rest: bool = False,
 ) -> tuple[Entry, ...]:
-    """What `undo_step` would change, rule by rule. Raises InputError and ConflictError as it
-    does."""
-    found = _step(store, journal, edit_id, among, "done", "in effect")
-    entries = tuple(Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found)
-    return _unchanged(store, journal, found, entries, rest=rest)
-
-
-def plan_redo(
-    store: RuleStore,
-    journal: Journal,
-    *,
-    edit_id: int,
-    among: Container[str] | None = None,
-    rest: bool = False,
-) -> tuple[Entry, ...]:
-    """What `redo_step` would change, rule by rule. Raises InputError and ConflictError as it
-    does."""
-    found = _step(store, journal, edit_id, among, "undone", "undone")
-    entries = tuple(Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found)
+    """What `turn` would change, rule by rule. Raises InputError and ConflictError as it does."""
+    state: State = "done" if kind == "undo" else "undone"
+    found = _step(store, journal, edit_id, among, state)
+    entries = tuple(turned(kind, edit) for edit in found)
     return _unchanged(store, journal, found, entries, rest=rest)
 
 
@@ -224,7 +194,6 @@ def _step(
     edit_id: int,
     among: Container[str] | None,
     state: State,
-    called: str,
 ) -> list[Edit]:
     """The edits of a step that are in this state, which is `called` so in messages."""
     try:
@@ -242,6 +211,7 @@ def _step(
         )
     found = [edit for edit in mine if edit.kind == "edit" and edit.state == state]
     if not found:
+        called = "in effect" if state == "done" else state
         raise InputError(
             f"No part of edit {edit_id} is {called}.", remedy=f"Choose an edit that is {called}."
         )

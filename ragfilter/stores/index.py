@@ -28,7 +28,7 @@ from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.store import ChromaStore, Row, check_name
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow, check_name
 from ragfilter.stores.copies import CopyRow
 from ragfilter.stores.workspace import Workspace, taken
 
@@ -310,11 +310,11 @@ def _fill(
     collection.mark_content(copies.content_fingerprint(embedder, prints))
 
 
-def _stored(row: CopyRow, rules: Rules) -> Row:
+def _stored(row: CopyRow, rules: Rules) -> StoredRow:
     chunk = row.chunk
     if chunk.id in rules:
         chunk = replace(chunk, rule=rules[chunk.id])
-    return Row(chunk, row.vector, row.clearance_as_given)
+    return StoredRow(chunk, row.vector, row.clearance_as_given)
 
 
 def _key(chunk: Chunk) -> str:

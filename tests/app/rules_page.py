@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 import streamlit as st
 
+from ragfilter.rules.overview import Filter
 from ragfilter.ui.rules import editor
+from ragfilter.ui.session import resources
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+MATRIX = "attack-matrix-clerics-ac-6"
 
 
 def open_rules(page: Any) -> Any:
@@ -40,3 +45,47 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
 
     monkeypatch.setattr(editor, "_while_typing", draw)
     return type_on
+
+
+def rules_frame(page: Any) -> Any:
+    """The table of the chunks, or under Bulk of those that would change."""
+    (frame,) = [f.value for f in page.at.dataframe if "rule" in f.value]
+    return frame
+
+
+def open_chunk(page: Any, chunk_id: str) -> Any:
+    page.at.session_state["rules-open"] = chunk_id
+    return settled(page.run())
+
+
+def write(page: Any, text: str) -> Any:
+    page.at.text_area(key="rule-editor").set_value(text)
+    return page.run()
+
+
+def told(page: Any) -> str:
+    return "\n".join(page.html)
+
+
+def stored(chunk_id: str) -> str | None:
+    rule: str | None = resources.open_resources().bench.collection("demo").rule(chunk_id)
+    return rule
+
+
+def choose_part(page: Any, part: str) -> Any:
+    return page.choose("rules-part", part)
+
+
+def leave_out(page: Any, ids: list[str]) -> Any:
+    """Untick these rows, and tick the others."""
+    held = page.at.session_state
+    change = ("demo", Filter(text=held["rules-text"]), "Add a group")
+    held["bulk-left-out"] = change, frozenset(ids)
+    return page.run()
+
+
+def save_bulk(page: Any) -> Any:
+    if "bulk-sure" in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key="bulk-sure").set_value(True)
+        page.run()
+    return page.press("bulk-save")

@@ -12,8 +12,8 @@ from test_every_control_explains_itself import unexplained
 
 from ragfilter.engine.retrieve import run
 from ragfilter.ingest import demo
-from ragfilter.report import short_title
 from ragfilter.settings import config
+from ragfilter.text.titles import short_title
 from ragfilter.ui.compare.one import TITLE_WIDTH
 from ragfilter.ui.session import resources
 

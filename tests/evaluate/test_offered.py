@@ -7,14 +7,14 @@ import pytest
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.offered import QUEUE, offered
 from ragfilter.model import Chunk, Hit, Pool
-from ragfilter.report import Row, rows
+from ragfilter.report import ChunkRow, rows
 from ragfilter.settings.config import load
 
 GAP = load(profile="adaptive-gap", environ={}).settings
 IDS = [f"c{i}" for i in range(1, 101)]
 
 
-def listed(*extra: str) -> list[Row]:
+def listed(*extra: str) -> list[ChunkRow]:
     """A hundred hits with a cliff after the third. Those in `extra` are kept too, and one that is
     not among the hits was brought in by an expansion."""
     distances = [0.1 + 0.001 * i + (0.4 if i > 3 else 0.0) for i in range(1, 101)]

@@ -16,7 +16,7 @@ from stores import OneVector
 from ragfilter.models.embedder import BUNDLED
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.store import Row
+from ragfilter.stores.chroma.store import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import Workbench, open_workbench
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     with Workspace.open(tmp_path / "workspace") as workspace:
         collection = workspace.store().create("refs", embedder=BUNDLED)
         collection.write(
-            [Row(chunk, along(0.99 - 0.01 * i, 1 + i)) for i, chunk in enumerate(CHUNKS)]
+            [StoredRow(chunk, along(0.99 - 0.01 * i, 1 + i)) for i, chunk in enumerate(CHUNKS)]
         )
     return tmp_path / "workspace"
 

@@ -9,7 +9,7 @@ import pytest
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules import bulk
-from ragfilter.rules.bulk import Change
+from ragfilter.rules.bulk import RuleChange
 from ragfilter.rules.overview import Checks
 
 ROW = '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["undead"]}'
@@ -35,7 +35,7 @@ BROKEN = '{"contains":1}'
          '{"contain_one_of":[["cleric"],["hit"]],"contain_none_of":["undead"]}'),
     ],
 )  # fmt: skip
-def test_each_change(change: Change, before: str | None, after: str | None) -> None:
+def test_each_change(change: RuleChange, before: str | None, after: str | None) -> None:
     plan = bulk.plan(change, [Chunk("c", rule=before)])
     assert plan.after == {"c": after}
     assert plan.before == {"c": before}
@@ -54,7 +54,7 @@ def test_each_change(change: Change, before: str | None, after: str | None) -> N
         (bulk.replace_term("wizard", "mage"), '{ "contain": "spaced" }'),
     ],
 )
-def test_what_stays_is_no_change(change: Change, rule: str | None) -> None:
+def test_what_stays_is_no_change(change: RuleChange, rule: str | None) -> None:
     plan = bulk.plan(change, [Chunk("c", rule=rule)])
     assert (plan.after, plan.unchanged) == ({}, ("c",))
 

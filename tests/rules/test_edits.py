@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
 from ragfilter.model import Chunk
-from ragfilter.rules.edits import recover, redo, save, undo
+from ragfilter.rules.edits import recover, save, turn
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Edit
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 
@@ -128,16 +128,16 @@ def test_undo_and_redo(journal: Journal) -> None:
     store = FakeStore(c=odd)
     put(store, journal, A, expected=odd)
     put(store, journal, B, expected=A)
-    undo(store, journal, who="bob")
+    turn("undo", store, journal, who="bob")
     assert store.rules["c"] == A
-    undo(store, journal, who="bob")
+    turn("undo", store, journal, who="bob")
     assert store.rules["c"] == odd, "restored to the letter, canonical or not"
-    assert redo(store, journal, who="bob").after == A
+    assert turn("redo", store, journal, who="bob").after == A
     assert store.rules["c"] == A
-    assert redo(store, journal, who="bob").who == "bob"
+    assert turn("redo", store, journal, who="bob").who == "bob"
     assert store.rules["c"] == B
     with pytest.raises(InputError, match="nothing to redo"):
-        redo(store, journal, who="bob")
+        turn("redo", store, journal, who="bob")
     assert states(journal) == [
         "edit done",
         "edit done",
@@ -151,14 +151,14 @@ def test_undo_and_redo(journal: Journal) -> None:
 def test_a_save_ends_the_redo_chain(journal: Journal) -> None:
     store = FakeStore(c=None)
     put(store, journal, A, expected=None)
-    undo(store, journal, who="ann")
+    turn("undo", store, journal, who="ann")
     redoable = journal.redoable(store.name)
     assert redoable is not None
     assert redoable.after == A
     put(store, journal, B, expected=None)
     assert journal.redoable(store.name) is None
     with pytest.raises(InputError, match="nothing to redo"):
-        redo(store, journal, who="ann")
+        turn("redo", store, journal, who="ann")
     assert store.rules["c"] == B
 
 
@@ -166,14 +166,14 @@ def test_undo_of_one_chunk_leaves_the_others(journal: Journal) -> None:
     store = FakeStore(c=None, d=None)
     put(store, journal, A, expected=None, chunk="c")
     put(store, journal, B, expected=None, chunk="d")
-    assert undo(store, journal, who="ann", chunk_id="c").chunk_id == "c"
+    assert turn("undo", store, journal, who="ann", chunk_id="c").chunk_id == "c"
     assert store.rules == {"c": None, "d": B}
     undoable = journal.undoable(store.name)
     assert undoable is not None
     assert undoable.chunk_id == "d"
     assert journal.undoable(store.name, "c") is None
     with pytest.raises(InputError, match="nothing to undo"):
-        undo(store, journal, who="ann", chunk_id="c")
+        turn("undo", store, journal, who="ann", chunk_id="c")
 
 
 def test_undo_refuses_where_the_rule_was_changed_since(journal: Journal) -> None:
@@ -181,7 +181,7 @@ def test_undo_refuses_where_the_rule_was_changed_since(journal: Journal) -> None
     put(store, journal, A, expected=None)
     store.rules["c"] = C
     with pytest.raises(ConflictError):
-        undo(store, journal, who="ann")
+        turn("undo", store, journal, who="ann")
     assert (store.rules["c"], states(journal)) == (C, ["edit done"])
 
 
@@ -190,14 +190,14 @@ def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journa
     put(store, journal, A, expected=None)
     put(store, journal, B, expected=A)
     with pytest.raises(ConflictError, match="changed by somebody else"):
-        undo(store, journal, who="ann", expected=A)
+        turn("undo", store, journal, who="ann", expected=A)
     assert store.rules["c"] == B
-    undo(store, journal, who="bob", expected=B)
-    undo(store, journal, who="bob", expected=A)
+    turn("undo", store, journal, who="bob", expected=B)
+    turn("undo", store, journal, who="bob", expected=A)
     with pytest.raises(ConflictError):
-        redo(store, journal, who="ann", expected=A)
+        turn("redo", store, journal, who="ann", expected=A)
     assert store.rules["c"] is None
-    assert redo(store, journal, who="bob", expected="").after == A
+    assert turn("redo", store, journal, who="bob", expected="").after == A
 
 
 def test_a_write_that_fails_is_rolled_back(journal: Journal) -> None:
@@ -263,11 +263,11 @@ def test_recovery_of_a_killed_undo(journal: Journal) -> None:
     put(store, journal, A, expected=None)
     store.after_write = fail(Killed())
     with pytest.raises(Killed):
-        undo(store, journal, who="ann")
+        turn("undo", store, journal, who="ann")
     recover(store, journal)
     assert states(journal) == ["edit undone", "undo done"]
     store.after_write = lambda: None
-    redo(store, journal, who="ann")
+    turn("redo", store, journal, who="ann")
     assert store.rules["c"] == A
 
 
@@ -364,11 +364,11 @@ def test_undo_and_redo_equal_two_stacks(
                 undone.clear()
             elif action == "undo" and done:
                 undone.append(done.pop())
-                undo(store, journal, who="ann", chunk_id=scope)
+                turn("undo", store, journal, who="ann", chunk_id=scope)
                 assert store.rules[undone[-1][0]] == undone[-1][1]
             elif action == "redo" and undone:
                 done.append(undone.pop())
-                redo(store, journal, who="ann", chunk_id=scope)
+                turn("redo", store, journal, who="ann", chunk_id=scope)
                 assert store.rules[done[-1][0]] == done[-1][2]
             assert (journal.undoable(store.name, scope) is not None) is bool(done)
             assert (journal.redoable(store.name, scope) is not None) is bool(undone)
@@ -379,13 +379,13 @@ def test_against_a_real_chroma(tmp_path: Path, journal: Journal) -> None:
     store = ChromaStore.folder(tmp_path / "chroma")
     collection = store.create("rules", embedder="test")
     vector = np.array([1.0, 0.0], dtype=np.float32)
-    collection.write([Row(Chunk("c", text="a chunk", rule="not a rule"), vector)])
+    collection.write([StoredRow(Chunk("c", text="a chunk", rule="not a rule"), vector)])
     save(collection, journal, chunk_id="c", rule=A, expected="not a rule", who="ann")
     assert collection.rule("c") == A
     save(collection, journal, chunk_id="c", rule=None, expected=A, who="ann")
     assert collection.rule("c") is None
-    undo(collection, journal, who="ann")
-    undo(collection, journal, who="ann")
+    turn("undo", collection, journal, who="ann")
+    turn("undo", collection, journal, who="ann")
     assert collection.rule("c") == "not a rule"
     assert collection.chunks(["c"])["c"].text == "a chunk"
     with pytest.raises(StoreError):

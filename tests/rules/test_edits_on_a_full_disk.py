@@ -33,7 +33,7 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from ragfilter.stores.chroma.store import ChromaCollection, Row
+from ragfilter.stores.chroma.store import ChromaCollection, StoredRow
 from ragfilter.stores.copies import CopyRow, write_copy
 from ragfilter.workbench import open_workbench
 from ragfilter.settings.deployment import Deployment
@@ -69,9 +69,9 @@ def save(bench, rule, before, ids=ids):
 def undo(bench):
     store, journal = bench.collection("small"), bench.journal
     if bulk:
-        steps.undo_step(store, journal, edit_id=journal.undoable("small").id, who="me")
+        steps.turn("undo", store, journal, edit_id=journal.undoable("small").id, who="me")
     else:
-        edits.undo(store, journal, who="me")
+        edits.turn("undo", store, journal, who="me")
 
 def seen(bench):
     # What the journal says, and what the store and its catalogue hold.
@@ -105,7 +105,7 @@ CALLS = {
 def edited(at, way):
     with opened(at) as bench:
         store = bench.workspace.store().create("small", embedder="all-MiniLM-L6-v2")
-        store.write([Row(Chunk(i, "a text"), vector) for i in "xyz"])
+        store.write([StoredRow(Chunk(i, "a text"), vector) for i in "xyz"])
         store.catalogue()
         copy = [CopyRow(Chunk(i, "a text"), vector, i) for i in "xyz"]
         write_copy(bench.workspace.copy_path("small"), copy, embedder="all-MiniLM-L6-v2")

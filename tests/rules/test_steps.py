@@ -73,16 +73,16 @@ def test_a_step_is_saved_undone_and_redone_as_a_whole(store: Store, journal: Jou
     assert store.stored == AFTER
     (step,) = journal.steps("rules")
     assert (step.size, step.done, step.edit.id, step.edit.who) == (2, 2, first, "ann")
-    steps.undo_step(store, journal, edit_id=first, who="bob")
+    steps.turn("undo", store, journal, edit_id=first, who="bob")
     assert store.stored == BEFORE
     assert [(s.edit.kind, s.size, s.done) for s in journal.steps("rules")] == [
         ("undo", 2, 2), ("edit", 2, 0),
     ]  # fmt: skip
-    steps.redo_step(store, journal, edit_id=first, who="bob")
+    steps.turn("redo", store, journal, edit_id=first, who="bob")
     assert store.stored == AFTER
     assert edits.edited_rules(journal, "rules") == {"x": C, "y": C}
     with pytest.raises(InputError, match="No part of edit 1 is undone"):
-        steps.redo_step(store, journal, edit_id=first, who="bob")
+        steps.turn("redo", store, journal, edit_id=first, who="bob")
 
 
 def test_an_earlier_step_is_undone_unless_it_was_changed_since(
@@ -90,16 +90,16 @@ def test_an_earlier_step_is_undone_unless_it_was_changed_since(
 ) -> None:
     first = save(store, journal)
     later = steps.save_all(store, journal, rules={"z": C}, expected={"z": B}, who="ann")
-    steps.undo_step(store, journal, edit_id=first, who="ann")
+    steps.turn("undo", store, journal, edit_id=first, who="ann")
     assert store.stored == {"x": A, "y": None, "z": C}
-    steps.redo_step(store, journal, edit_id=first, who="ann")
+    steps.turn("redo", store, journal, edit_id=first, who="ann")
     edits.save(store, journal, chunk_id="y", rule=A, expected=C, who="bob")
     with pytest.raises(ConflictError, match="The rules of y were changed since"):
-        steps.undo_step(store, journal, edit_id=first, who="ann")
+        steps.turn("undo", store, journal, edit_id=first, who="ann")
     assert store.stored == {"x": C, "y": A, "z": C}
-    steps.undo_step(store, journal, edit_id=first, who="ann", rest=True)
+    steps.turn("undo", store, journal, edit_id=first, who="ann", rest=True)
     assert store.stored == {"x": A, "y": A, "z": C}
-    steps.undo_step(store, journal, edit_id=later[0].id, who="ann")
+    steps.turn("undo", store, journal, edit_id=later[0].id, who="ann")
     assert store.stored["z"] == B
 
 
@@ -109,12 +109,12 @@ def test_a_step_is_undone_although_a_chunk_is_gone_or_was_indexed_again(
     first = save(store, journal)
     del store.stored["x"]
     with pytest.raises(ConflictError, match="x is no longer in the collection"):
-        steps.undo_step(store, journal, edit_id=first, who="ann")
-    steps.undo_step(store, journal, edit_id=first, who="ann", rest=True)
+        steps.turn("undo", store, journal, edit_id=first, who="ann")
+    steps.turn("undo", store, journal, edit_id=first, who="ann", rest=True)
     assert store.stored == {"y": None, "z": B}
     store.stored["y"] = A
     with pytest.raises(ConflictError, match="All rules of this change were changed since"):
-        steps.redo_step(store, journal, edit_id=first, who="ann", rest=True)
+        steps.turn("redo", store, journal, edit_id=first, who="ann", rest=True)
 
 
 def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
@@ -123,9 +123,9 @@ def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
     for before, after in ((None, A), (A, B), (B, A)):
         edits.save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
     with pytest.raises(ConflictError, match="The rules of y were changed since"):
-        steps.undo_step(store, journal, edit_id=1, who="ann")
+        steps.turn("undo", store, journal, edit_id=1, who="ann")
     for left in (B, A, None):
-        edits.undo(store, journal, who="ann", chunk_id="y")
+        edits.turn("undo", store, journal, who="ann", chunk_id="y")
         assert store.stored["y"] == left
 
 
@@ -133,11 +133,11 @@ def test_an_edit_with_later_ones_is_not_redone_though_its_text_fits(
     store: Store, journal: Journal
 ) -> None:
     edits.save(store, journal, chunk_id="y", rule=A, expected=None, who="ann")
-    edits.undo(store, journal, who="ann")
+    edits.turn("undo", store, journal, who="ann")
     for before, after in ((None, B), (B, None)):
         edits.save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
     with pytest.raises(ConflictError, match="The rules of y were changed since"):
-        steps.redo_step(store, journal, edit_id=1, who="ann")
+        steps.turn("redo", store, journal, edit_id=1, who="ann")
 
 
 def test_redo_offers_nothing_that_an_earlier_edit_redone_has_overtaken(
@@ -145,12 +145,12 @@ def test_redo_offers_nothing_that_an_earlier_edit_redone_has_overtaken(
 ) -> None:
     for rule in (A, B):
         edits.save(store, journal, chunk_id="y", rule=rule, expected=None, who="ann")
-        edits.undo(store, journal, who="ann")
-    steps.redo_step(store, journal, edit_id=1, who="ann")
+        edits.turn("undo", store, journal, who="ann")
+    steps.turn("redo", store, journal, edit_id=1, who="ann")
     assert journal.redoable("rules") is None
     assert journal.redoable("rules", "y") is None
-    edits.undo(store, journal, who="ann")
-    assert edits.redo(store, journal, who="ann").after == A
+    edits.turn("undo", store, journal, who="ann")
+    assert edits.turn("redo", store, journal, who="ann").after == A
 
 
 @pytest.mark.parametrize("seen", ["x", "y"])
@@ -162,17 +162,17 @@ def test_edits_of_other_chunks_are_as_if_they_were_not_there(
     (step,) = journal.steps("rules", among={seen})
     assert (step.edit.chunk_id, step.size, step.done) == (seen, 1, 1)
     assert journal.steps("rules", among={seen}, offset=1) == ()
-    steps.undo_step(store, journal, edit_id=step.edit.id, who="ann", among={seen})
+    steps.turn("undo", store, journal, edit_id=step.edit.id, who="ann", among={seen})
     assert store.stored == AFTER | {seen: BEFORE[seen], "z": C}
     with pytest.raises(InputError, match="has no edit"):
-        steps.undo_step(store, journal, edit_id=step.edit.id, who="ann", among={"z"})
+        steps.turn("undo", store, journal, edit_id=step.edit.id, who="ann", among={"z"})
 
 
 def test_one_chunk_of_a_step_is_undone_alone(store: Store, journal: Journal) -> None:
     first = save(store, journal)
-    edits.undo(store, journal, who="ann", chunk_id="x")
+    edits.turn("undo", store, journal, who="ann", chunk_id="x")
     assert store.stored == {"x": A, "y": C, "z": B}
-    steps.undo_step(store, journal, edit_id=first, who="ann")
+    steps.turn("undo", store, journal, edit_id=first, who="ann")
     assert store.stored == BEFORE
 
 
@@ -344,6 +344,6 @@ def test_a_journal_from_before_steps_is_taken_over(tmp_path: Path) -> None:
     connection.commit()
     connection.close()
     journal, store = Journal(f"sqlite:///{path}"), Store()
-    steps.undo_step(store, journal, edit_id=1, who="bob")
+    steps.turn("undo", store, journal, edit_id=1, who="bob")
     assert store.stored["x"] is None
     journal.close()

@@ -10,7 +10,7 @@ import pytest
 from ragfilter.model import Chunk
 from ragfilter.stores.chroma import catalogue_file
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, StoredRow
 
 CHUNKS = {
     chunk.id: chunk
@@ -59,7 +59,7 @@ def test_a_collection_opened_again_has_its_present_catalogue(tmp_path: Path) -> 
     store = ChromaStore.folder(tmp_path / "chroma")
     collection = store.create("rules", embedder="given")
     vectors = np.eye(3, dtype=np.float32)
-    collection.write([Row(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
+    collection.write([StoredRow(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
     collection.mark_content("x")
     before = dict(collection.catalogue())
     assert (tmp_path / "catalogues" / "rules.parquet").exists()
@@ -80,7 +80,7 @@ def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
     store = ChromaStore.folder(tmp_path / "chroma")
     collection = store.create("rules", embedder="given")
     vectors = np.eye(3, dtype=np.float32)
-    collection.write([Row(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
+    collection.write([StoredRow(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
     collection.mark_content("x")
     collection.catalogue()
     collection.set_rule("a", '{"contain":"y"}')
@@ -100,7 +100,7 @@ def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
 def test_closing_brings_no_file_of_a_deleted_collection_back(tmp_path: Path) -> None:
     store = ChromaStore.folder(tmp_path / "chroma")
     collection = store.create("rules", embedder="given")
-    collection.write([Row(Chunk("a", loaded=False), np.eye(3, dtype=np.float32)[0])])
+    collection.write([StoredRow(Chunk("a", loaded=False), np.eye(3, dtype=np.float32)[0])])
     collection.mark_content("x")
     collection.catalogue()
     collection.set_rule("a", '{"contain":"y"}')

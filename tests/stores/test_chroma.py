@@ -19,7 +19,7 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.chroma import collection as chroma_collection
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, StoredRow
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +45,7 @@ def around(count: int) -> list[Vectors]:
 def filled(store: ChromaStore, chunks: list[Chunk], name: str = "demo") -> ChromaCollection:
     collection = store.create(name, embedder="fake")
     vectors = around(len(chunks))
-    collection.write([Row(c, v) for c, v in zip(chunks, vectors, strict=True)])
+    collection.write([StoredRow(c, v) for c, v in zip(chunks, vectors, strict=True)])
     return collection
 
 
@@ -98,7 +98,7 @@ def test_many_rules_are_read_and_written_at_once(store: ChromaStore) -> None:
 def test_writing_again_replaces_text_and_drops_old_metadata(store: ChromaStore) -> None:
     collection = filled(store, [FULL, Chunk("b")])
     plain = Chunk(FULL.id, "new")
-    collection.write([Row(plain, unit(0, 1)), Row(Chunk("c"), unit(1, 1))])
+    collection.write([StoredRow(plain, unit(0, 1)), StoredRow(Chunk("c"), unit(1, 1))])
     assert collection.chunks([FULL.id]) == {FULL.id: plain}
     assert collection.count() == 3
     assert collection.nearest(unit(0, 1), 1) == [(FULL.id, pytest.approx(0.0))]
@@ -115,7 +115,7 @@ def test_distances_are_squared_l2_on_unit_vectors(store: ChromaStore) -> None:
 
 def test_equal_distances_stand_by_id(store: ChromaStore) -> None:
     collection = store.create("demo", embedder="fake")
-    collection.write([Row(Chunk(i), unit(1, 0)) for i in ("c", "a", "b")])
+    collection.write([StoredRow(Chunk(i), unit(1, 0)) for i in ("c", "a", "b")])
     assert [i for i, _ in collection.nearest(unit(0, 1), 3)] == ["a", "b", "c"]
 
 
@@ -222,8 +222,8 @@ def test_a_chunk_with_unreadable_clearance_is_hidden_from_everybody(
     store: ChromaStore, given: str
 ) -> None:
     collection = store.create("demo", embedder="fake")
-    row = Row(Chunk("a", clearance=None), unit(1, 0), clearance_as_given=given)
-    collection.write([row, Row(Chunk("b"), unit(0, 1))])
+    row = StoredRow(Chunk("a", clearance=None), unit(1, 0), clearance_as_given=given)
+    collection.write([row, StoredRow(Chunk("b"), unit(0, 1))])
     found = collection.nearest(unit(1, 0), 9, where=Where(User(100, ("ops",))))
     assert [i for i, _ in found] == ["b"]
 
@@ -333,7 +333,7 @@ def test_each_write_changes_the_version_and_the_catalogue_follows(store: ChromaS
     collection.set_rule("c0001", None)
     versions.append(collection.version)
     assert again.catalogue()["c0001"].rule is None
-    collection.write([Row(Chunk("new"), unit(1, 1))])
+    collection.write([StoredRow(Chunk("new"), unit(1, 1))])
     versions.append(collection.version)
     assert "new" in again.catalogue()
     assert len(set(versions)) == 4

@@ -22,7 +22,7 @@ from ragfilter.errors import InputError, StoreError, StoreUnavailable
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Where
 from ragfilter.stores.chroma.client import Server
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 from ragfilter.stores.workspace import Workspace
 
 RIGHT = np.array([1, 0], dtype=np.float32)
@@ -82,7 +82,9 @@ def test_a_real_server_does_all_that_the_folder_does(
     with chroma_run(tmp_path / "server") as (url, _):
         store = connect(f"{url}/")
         collection = store.create("demo", embedder="fake")
-        collection.write([Row(Chunk("a", "text a"), RIGHT), Row(Chunk("b", clearance=2), UP)])
+        collection.write(
+            [StoredRow(Chunk("a", "text a"), RIGHT), StoredRow(Chunk("b", clearance=2), UP)]
+        )
         assert collection.nearest(RIGHT, 9) == [("a", 0.0), ("b", 2.0)]
         assert collection.nearest(RIGHT, 9, ids=["b", "nobody"]) == [("b", 2.0)]
         assert collection.nearest(RIGHT, 9, where=Where(User(1))) == [("a", 0.0)]

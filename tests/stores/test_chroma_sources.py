@@ -12,7 +12,7 @@ import pytest
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.chroma import where as chroma_where
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, StoredRow
 
 N = 60
 FILES = ("a.json", "b.json", "", "c/d.json")
@@ -40,7 +40,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
     store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
     made = vectors(N)
     ours = store.create("ours", embedder="given")
-    ours.write([Row(chunk, vector) for chunk, vector in zip(CHUNKS, made, strict=True)])
+    ours.write([StoredRow(chunk, vector) for chunk, vector in zip(CHUNKS, made, strict=True)])
     raw = store.client.create_collection(
         "foreign", configuration={"hnsw": {"space": "l2"}}, embedding_function=None
     )

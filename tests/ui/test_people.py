@@ -10,16 +10,16 @@ import streamlit as st
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk, User
-from ragfilter.stores.chroma.store import Row
+from ragfilter.stores.chroma.store import StoredRow
 from ragfilter.ui.panels import people
 from ragfilter.ui.panels.people import Groups
 from ragfilter.ui.session.resources import Resources
 from ragfilter.workbench import open_workspace
 
 
-def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> Row:
+def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> StoredRow:
     made = Chunk(chunk_id, text="words", clearance=clearance, department=department)
-    return Row(made, np.array([1, 0], dtype=np.float32))
+    return StoredRow(made, np.array([1, 0], dtype=np.float32))
 
 
 def test_the_users_follow_the_collection_as_it_changes(

@@ -14,7 +14,7 @@ from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
-from ragfilter.rules.bulk import Change, Plan
+from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.bulk import plan as make_plan
 from ragfilter.text.numbers import counted
 
@@ -84,7 +84,7 @@ def _change(
     swap: tuple[str, str] | None,
     *,
     remove: bool,
-) -> Change:
+) -> RuleChange:
 
     given = [set_rule is not None, bool(group), anchor is not None, swap is not None, remove]
     if sum(given) != 1:
@@ -102,7 +102,7 @@ def _change(
     return changes.remove() if swap is None else changes.replace_term(*swap)
 
 
-def _document(plan: Plan) -> dict[str, Any]:
+def _document(plan: BulkPlan) -> dict[str, Any]:
     changes = [{"id": i, "before": plan.before[i], "after": rule} for i, rule in plan.after.items()]
     return {
         "changes": changes,
@@ -111,7 +111,7 @@ def _document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _text(collection: str, change: Change, plan: Plan, *, saved: bool) -> str:
+def _text(collection: str, change: RuleChange, plan: BulkPlan, *, saved: bool) -> str:
     lines = []
     if not saved:
         for i, rule in plan.after.items():

@@ -15,7 +15,7 @@ from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.cli.rules.select import Selection
 from ragfilter.rules import rule_files as files
-from ragfilter.rules.rule_files import Change, Plan
+from ragfilter.rules.rule_files import FileChange, ImportPlan
 from ragfilter.text.characters import in_one_line
 from ragfilter.text.numbers import counted
 
@@ -70,7 +70,7 @@ def import_(
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 
-def import_document(plan: Plan, *, dry_run: bool, saved: bool) -> dict[str, Any]:
+def import_document(plan: ImportPlan, *, dry_run: bool, saved: bool) -> dict[str, Any]:
     return {
         "dry_run": dry_run,
         "saved" if saved else "would_save": [asdict(c) | {"kind": c.kind} for c in plan.changes],
@@ -82,7 +82,7 @@ def import_document(plan: Plan, *, dry_run: bool, saved: bool) -> dict[str, Any]
     }
 
 
-def import_text(collection: str, plan: Plan, *, saved: bool) -> str:
+def import_text(collection: str, plan: ImportPlan, *, saved: bool) -> str:
     shown = () if saved else plan.changes
     lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in shown]
     lines += [_doubt("with doubts", change) for change in plan.changes if change.doubts]
@@ -100,6 +100,6 @@ def import_text(collection: str, plan: Plan, *, saved: bool) -> str:
     return "\n".join(map(in_one_line, lines)) + "\n"
 
 
-def _doubt(what: str, change: Change) -> str:
+def _doubt(what: str, change: FileChange) -> str:
     doubts = " ".join("; ".join(change.doubts).split())
     return f"{what}: line {change.line} ({change.chunk_id}): {doubts}"

@@ -19,9 +19,9 @@ from ragfilter.cli.rules.select import Selection, list_chunks
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate.rule_matrix import Matrix, row_document
-from ragfilter.report import short_title
-from ragfilter.rules.overview import STORED, Filter, Row, brief
+from ragfilter.rules.overview import STORED, Filter, ListingRow, brief
 from ragfilter.text.numbers import chunks as counted_chunks
+from ragfilter.text.titles import short_title
 
 TITLE_WIDTH = 44
 
@@ -95,7 +95,7 @@ def list_(
         parts.emit(f"{place.collection}: {counts}{first}\n")
 
 
-def _documents(rows: Sequence[Row], made: Matrix | None) -> list[dict[str, Any]]:
+def _documents(rows: Sequence[ListingRow], made: Matrix | None) -> list[dict[str, Any]]:
 
     documents: list[dict[str, Any]] = [
         {
@@ -120,7 +120,7 @@ def _documents(rows: Sequence[Row], made: Matrix | None) -> list[dict[str, Any]]
     return documents
 
 
-def _text(rows: Sequence[Row], made: Matrix | None) -> str:
+def _text(rows: Sequence[ListingRow], made: Matrix | None) -> str:
 
     if not rows:
         return ""

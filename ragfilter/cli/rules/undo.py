@@ -18,7 +18,7 @@ from ragfilter.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragfilter.rules.journal_rows import Edit
+    from ragfilter.rules.journal_rows import Edit, Turn
 
 EditId = Annotated[
     int | None,
@@ -40,66 +40,50 @@ MOST_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class What:
-    """What to revert, or to restore (`again`): a change, one chunk's last edit, or the last of
-    all."""
+class Turning:
+    """What to revert or restore: a change, one chunk's last edit, or the last of all."""
 
-    chunk: str | None
-    edit: int | None
-    again: bool
-    rest: bool
-    dry_run: bool
+    chunk: OneChunk = None
+    edit: EditId = None
+    rest: Rest = False
+    dry_run: DryRun = False
 
 
 @command(rules)
 def undo(
-    place: Place,
-    filtering: Filtering,
-    asking: Asking,
-    chunk: OneChunk = None,
-    edit: EditId = None,
-    rest: Rest = False,
-    dry_run: DryRun = False,
-    as_json: Json = False,
+    place: Place, filtering: Filtering, asking: Asking, turning: Turning, as_json: Json = False
 ) -> int:
     """Undo the last change of the collection, the last edit of one chunk, or any edit.
 
     Exits with 1 if nothing was undone because labelled queries would lose recall.
     """
-    what = What(chunk=chunk, edit=edit, again=False, rest=rest, dry_run=dry_run)
-    return _change(place, filtering, asking, what, as_json=as_json)
+    return _change("undo", place, filtering, asking, turning, as_json=as_json)
 
 
 @command(rules)
 def redo(
-    place: Place,
-    filtering: Filtering,
-    asking: Asking,
-    chunk: OneChunk = None,
-    edit: EditId = None,
-    rest: Rest = False,
-    dry_run: DryRun = False,
-    as_json: Json = False,
+    place: Place, filtering: Filtering, asking: Asking, turning: Turning, as_json: Json = False
 ) -> int:
     """Redo the change that was undone last, that of one chunk, or any that was undone.
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """
-    what = What(chunk=chunk, edit=edit, again=True, rest=rest, dry_run=dry_run)
-    return _change(place, filtering, asking, what, as_json=as_json)
+    return _change("redo", place, filtering, asking, turning, as_json=as_json)
 
 
 def _change(
+    kind: Turn,
     place: Place,
     filtering: Filtering,
     asking: Asking,
-    what: What,
+    what: Turning,
     *,
     as_json: bool,
 ) -> int:
     from ragfilter.rules import edits, steps
+    from ragfilter.rules.journal_rows import turned
 
-    chunk, edit, again = what.chunk, what.edit, what.again
+    chunk, edit = what.chunk, what.edit
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
     if chunk is not None and what.rest:
@@ -108,30 +92,26 @@ def _change(
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         journal, who = bench.journal, bench.deployment.user
-        last = (journal.redoable if again else journal.undoable)(place.collection, chunk)
+        last = journal.turnable(kind, place.collection, chunk)
         if edit is None and chunk is None and last is not None and last.batch is not None:
             edit = last.id
         after: dict[str, str | None] = {}
         if edit is not None:
-            plan = steps.plan_redo if again else steps.plan_undo
-            after = {
-                e.chunk_id: e.after for e in plan(store, journal, edit_id=edit, rest=what.rest)
-            }
+            entries = steps.plan(kind, store, journal, edit_id=edit, rest=what.rest)
+            after = {entry.chunk_id: entry.after for entry in entries}
         elif last is not None:
-            after = {last.chunk_id: last.after if again else last.before}
+            after = {last.chunk_id: turned(kind, last).after}
         else:
             raise InputError(
-                f"There is nothing to {'redo' if again else 'undo'}.",
+                f"There is nothing to {kind}.",
                 remedy="See the history: `ragfilter rules history`.",
             )
         effect = asking.measure(after, bench, place, filtering)
         wanted = not what.dry_run and asking.agrees(effect)
         if wanted and edit is not None:
-            change = steps.redo_step if again else steps.undo_step
-            made = change(store, journal, edit_id=edit, who=who, rest=what.rest)
+            made = steps.turn(kind, store, journal, edit_id=edit, who=who, rest=what.rest)
         elif wanted:
-            one = edits.redo if again else edits.undo
-            made = (one(store, journal, who=who, chunk_id=chunk),)
+            made = (edits.turn(kind, store, journal, who=who, chunk_id=chunk),)
     if as_json:
         document = {"saved": wanted, "edits": [edit_document(each) for each in made]}
         if what.dry_run:

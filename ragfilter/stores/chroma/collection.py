@@ -63,7 +63,7 @@ class CollectionInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StoredRow:
     """A chunk to store with its vector (unit length, shape (dimension,))."""
 
     chunk: Chunk
@@ -258,7 +258,7 @@ class ChromaCollection:
             self.renew()
             self._renew_entries(list(rules), before)
 
-    def write(self, batch: Sequence[Row]) -> None:
+    def write(self, batch: Sequence[StoredRow]) -> None:
         """Store chunks with their vectors, replacing those with the same id including all
         metadata."""
         for page in _pages(batch, WRITE_BATCH):
@@ -364,7 +364,7 @@ class ChromaCollection:
             return int(raw.count())
 
     def _put(
-        self, put: Callable[..., None], page: Sequence[Row], cleared: Mapping[str, None]
+        self, put: Callable[..., None], page: Sequence[StoredRow], cleared: Mapping[str, None]
     ) -> None:
         if not page:
             return

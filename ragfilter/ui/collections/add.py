@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import InputError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue
 from ragfilter.ingest.reading import COLUMNS, SHORTEST, Reading
@@ -230,6 +230,7 @@ def _problem(name: str, resources: Resources) -> str:
     return ""
 
 
+@state.tell_errors()
 def _order(
     resources: Resources, draft: Draft, reading: Reading, name: str, model: str, new: bool
 ) -> None:
@@ -239,17 +240,13 @@ def _order(
         embedder=model, size=reading.size, overlap=reading.overlap,
         headings=reading.headings, columns=dict(reading.columns),
     )  # fmt: skip
-    try:
-        # Here, because a job without its model would fail after the files are handed over.
-        resources.bench.embedder_called(model).prepare()
-        # Another tab may have used the name since it was typed.
-        if new and (problem := _problem(name, resources)):
-            state.notice(problem)
-            return
-        Queue(resources.bench.workspace.path).put(order)
-    except RagfilterError as error:
-        state.notice(str(error))
+    # Here, because a job without its model would fail after the files are handed over.
+    resources.bench.embedder_called(model).prepare()
+    # Another tab may have used the name since it was typed.
+    if new and (problem := _problem(name, resources)):
+        state.notice(problem)
         return
+    Queue(resources.bench.workspace.path).put(order)
     drafts.let_go()
     st.session_state["upload-name"] = ""
 

@@ -6,7 +6,6 @@ from functools import partial
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.overview import Facts, overview
 from ragfilter.indexing.queue import Queue
@@ -123,11 +122,9 @@ def _offer_rebuild(name: str, queue: Queue) -> None:
     )  # fmt: skip
 
 
+@state.tell_errors()
 def _rebuild(name: str, queue: Queue) -> None:
-    try:
-        queue.put(Order(name))
-    except RagfilterError as error:
-        state.notice(str(error))
+    queue.put(Order(name))
 
 
 def _lines(resources: Resources, name: str, user: User) -> str:
@@ -135,13 +132,10 @@ def _lines(resources: Resources, name: str, user: User) -> str:
     return "".join(export(bench.workspace, bench.stores.of(name).collection(name), user))
 
 
+@state.tell_errors()
 def _do(change: partial[None], name: str, after: str) -> None:
     """Rename or delete a collection, then select what replaces it."""
-    try:
-        change()
-    except RagfilterError as error:
-        state.notice(str(error))
-        return
+    change()
     if st.session_state.collection == name:
         st.session_state.collection = after
     st.session_state["manage-name"] = after

@@ -105,8 +105,6 @@ def _findings(found: tuple[Finding, ...]) -> None:
 
 
 def _close(name: str, resources: Resources) -> None:
-    try:
+    with state.tell_errors():
         resources.bench.stores.forget(name)
-    except RagfilterError as error:
-        state.notice(str(error))
     st.session_state.pop("manage-name", None)

@@ -13,12 +13,13 @@ from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Result
-from ragfilter.report import seen, short_title, tokens
+from ragfilter.report import seen, tokens
 from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import Side
-from ragfilter.ui.look import html, say, theme
+from ragfilter.ui.look import chart, html, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid, problems
 from ragfilter.ui.panels import answer, preference
@@ -119,11 +120,9 @@ def _waiting(side: Side, result: Result) -> None:
 def _lists(made: Contrast) -> None:
     html.heading("Lists")
     with st.container(key="compare-lists"):
-        st.plotly_chart(
-            plot.figure(made, dark=st.context.theme.type == "dark"),
+        chart.draw(
+            plot.figure(made, dark=theme.is_dark()),
             key="compare-lists-chart",
-            theme=None,
-            config={"displayModeBar": False},
             alt="The two ranked lists, joined where both keep a chunk",
         )
     _legend(made)

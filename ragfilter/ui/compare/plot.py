@@ -6,10 +6,11 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ragfilter.report import Row, short_title
+from ragfilter.report import ChunkRow
 from ragfilter.report.contrast import Contrast, Pairing, reason
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import Ink
+from ragfilter.ui.look.ink import Ink, annotation
 
 MOST = 25
 """How many places of each list are drawn."""
@@ -38,7 +39,10 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
         {"type": "scatter", "mode": "lines", "x": xs, "y": ys, "hoverinfo": "skip",
          "line": {"color": ink.kept, "width": 1.6}, "opacity": 0.7},
     ]  # fmt: skip
-    notes = [_note(LEFT, 0, "<b>A</b>", ink, "center"), _note(RIGHT, 0, "<b>B</b>", ink, "center")]
+    notes = [
+        annotation(x, 0, f"<b>{name}</b>", ink.text, xanchor="center", yanchor="middle")
+        for x, name in ((LEFT, "A"), (RIGHT, "B"))
+    ]
     for x, letter, way in ((LEFT, "a", 1), (RIGHT, "b", -1)):
         listed = [(e, row) for e in contrast.pairings if (row := _row(e, letter)) and _drawn(row)]
         data += _points(listed, x, ink)
@@ -46,8 +50,9 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
         for each, row in listed:
             title = escape(short_title(each.title, TITLE_WIDTH), quote=False)
             anchor = "right" if way > 0 else "left"
-            shift = -14 * way
-            notes.append(_note(x, _place(row), title, ink, anchor, shift))
+            notes.append(annotation(
+                x, _place(row), title, ink.text, yanchor="middle", xanchor=anchor, xshift=-14 * way
+            ))  # fmt: skip
     axis = {"visible": False, "fixedrange": True}
     layout = ink.layout() | {
         "height": height(contrast), "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
@@ -58,7 +63,7 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _points(listed: list[tuple[Pairing, Row]], x: float, ink: Ink) -> list[dict[str, Any]]:
+def _points(listed: list[tuple[Pairing, ChunkRow]], x: float, ink: Ink) -> list[dict[str, Any]]:
     return [{
         "type": "scatter", "mode": "markers+text", "x": [x] * len(listed),
         "y": [_place(row) for _, row in listed],
@@ -71,7 +76,7 @@ def _points(listed: list[tuple[Pairing, Row]], x: float, ink: Ink) -> list[dict[
 
 
 def _stubs(
-    listed: list[tuple[Pairing, Row]], x: float, way: int, other: str, dark: bool
+    listed: list[tuple[Pairing, ChunkRow]], x: float, way: int, other: str, dark: bool
 ) -> list[dict[str, Any]]:
     """A short line from every chunk that the other list lacks to the mark of the layer that dropped
     it."""
@@ -102,24 +107,15 @@ def _told(each: Pairing) -> str:
     return "<br>".join([f"<b>{title}</b>", *said])
 
 
-def _note(
-    x: float, y: float, text: str, ink: Ink, anchor: str, shift: int = 0
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "x": x, "y": y, "text": text, "showarrow": False, "xanchor": anchor, "yanchor": "middle",
-        "xshift": shift, "font": {"size": 12, "color": ink.text},
-    }  # fmt: skip
-
-
-def _row(each: Pairing, letter: str) -> Row | None:
+def _row(each: Pairing, letter: str) -> ChunkRow | None:
     return each.a if letter == "a" else each.b
 
 
-def _place(row: Row | None) -> int:
+def _place(row: ChunkRow | None) -> int:
     return 0 if row is None or row.place is None else row.place
 
 
-def _drawn(row: Row | None) -> bool:
+def _drawn(row: ChunkRow | None) -> bool:
     return 0 < _place(row) <= MOST
 
 

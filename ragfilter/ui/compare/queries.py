@@ -21,7 +21,7 @@ from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
 from ragfilter.ui.evaluate import chosen, plots, running
 from ragfilter.ui.evaluate.chosen import Chosen
-from ragfilter.ui.look import say
+from ragfilter.ui.look import chart, say, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid
@@ -173,11 +173,9 @@ def _changes(made: Duel) -> None:
         say.empty("No question changes.", "Choose another side.")
         return
     with st.container(key="compare-gains"):
-        st.plotly_chart(
-            plots.gains(made.changes, dark=st.context.theme.type == "dark"),
+        chart.draw(
+            plots.gains(made.changes, dark=theme.is_dark()),
             key="compare-gains-chart",
-            theme=None,
-            config={"displayModeBar": False},
             alt="F1 gain or loss of every question, largest gain first",
         )
     table = pd.DataFrame(

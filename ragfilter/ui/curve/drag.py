@@ -17,9 +17,9 @@ import streamlit as st
 
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, Result
-from ragfilter.report import short_title
 from ragfilter.report.steps import keeps
 from ragfilter.settings.schema import field
+from ragfilter.text.titles import short_title
 from ragfilter.ui.curve.figure import marker_size
 from ragfilter.ui.curve.marks import best_of
 from ragfilter.ui.curve.points import Points

@@ -18,8 +18,9 @@ import plotly.graph_objects as go
 
 from ragfilter.layers.cutoff import acting
 from ragfilter.model import CutoffDetail, Result
-from ragfilter.report import Row, short_title
+from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.curve import marks
 from ragfilter.ui.curve.marks import Shapes, fallback
 from ragfilter.ui.curve.points import Points, around_cut, drawn, place
@@ -31,7 +32,7 @@ HEIGHT = 388
 
 def figure(
     result: Result,
-    rows: Sequence[Row],
+    rows: Sequence[ChunkRow],
     *,
     window: tuple[float, float] | None = None,
     chosen: str | None = None,

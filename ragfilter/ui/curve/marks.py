@@ -8,7 +8,7 @@ from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail
 from ragfilter.text import numbers
-from ragfilter.ui.look.ink import Ink
+from ragfilter.ui.look.ink import Ink, annotation
 
 Shapes = list[dict[str, Any]]
 STEPS, LANE, CURVE = 0.2, 0.24, 0.28
@@ -83,7 +83,7 @@ def cut_marks(
         if gap.after_rank == cut.cliff_after_rank:
             shapes.append(_band(gap.after_rank, gap.after_rank + 1, ink))
             label = f"<b>cliff {numbers.distance(gap.size)}</b>"
-            notes.append(_label(gap.after_rank + 0.5, 1.0, label, ink.kept, yref="paper"))
+            notes.append(annotation(gap.after_rank + 0.5, 1.0, label, ink.kept, yref="paper"))
         elif gap.cliff:
             shapes.append(_rule(gap.after_rank + 0.5, ink.muted, dash="dot", width=1))
     if 0 < cut.kept < len(detail.ids):
@@ -122,12 +122,13 @@ def k_mark(shapes: Shapes, notes: Shapes, n: int, k: int, ink: Ink, *, cuts: boo
         dash = "solid" if cuts else "dash"
         shapes.append(_rule(k + 0.5, ink.kept if cuts else ink.muted, dash=dash, width=1.2))
         if cuts:
-            notes.append(_label(k + 0.5, 1.0, f"k {k}", ink.kept, yref="paper"))
+            notes.append(annotation(k + 0.5, 1.0, f"k {k}", ink.kept, yref="paper"))
         elif k > 2:
             notes.append({**_lane(k + 0.5, f"k {k}", ink), "xanchor": "right", "xshift": -3})
     elif n and k >= n:
         text = f"k {k}: not reached"
-        note = _label(1.0, 1.0, text, ink.muted, yref="paper") if cuts else _lane(1.0, text, ink)
+        above = annotation(1.0, 1.0, text, ink.muted, yref="paper")
+        note = above if cuts else _lane(1.0, text, ink)
         notes.append({**note, "xref": "paper", "xanchor": "right"})
 
 
@@ -205,22 +206,12 @@ def _level(y: float, line: dict[str, Any], *, yref: str = "y") -> dict[str, Any]
 
 def _lane(x: float, text: str, ink: Ink) -> dict[str, Any]:
     """A label between curve and steps, where nothing else is drawn."""
-    font = {"size": 11, "color": ink.muted}
-    return {**_label(x, LANE, text, ink.muted, yref="paper"), "font": font, "yanchor": "middle"}
+    return annotation(x, LANE, text, ink.muted, 11, yref="paper", yanchor="middle")
 
 
 def _beside(
     y: float, text: str, colour: str, *, yref: str = "y", yanchor: str = "middle"
 ) -> dict[str, Any]:
     """A label to the right of the plot."""
-    font = {"size": 11, "color": colour}
-    note = _label(1.0, y, text, colour, yref=yref)
-    return {**note, "xref": "paper", "font": font, "xanchor": "left", "xshift": 5,
-            "yanchor": yanchor, "align": "left"}  # fmt: skip
-
-
-def _label(x: float, y: float, text: str, colour: str, *, yref: str = "y") -> dict[str, Any]:
-    return {
-        "x": x, "y": y, "xref": "x", "yref": yref, "text": text, "showarrow": False,
-        "font": {"size": 12, "color": colour}, "yanchor": "bottom",
-    }  # fmt: skip
+    left = {"xref": "paper", "xanchor": "left", "xshift": 5, "align": "left"}
+    return annotation(1.0, y, text, colour, 11, yref=yref, yanchor=yanchor, **left)

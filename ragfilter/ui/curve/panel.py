@@ -11,12 +11,12 @@ import streamlit as st
 
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Result
-from ragfilter.report import Row
+from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 from ragfilter.ui.curve import drag, tune
 from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
-from ragfilter.ui.look import choice, hint, html, theme
+from ragfilter.ui.look import chart, choice, hint, html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
@@ -41,17 +41,16 @@ def draw(view: View) -> None:
             rows,
             window=_window(last),
             chosen=st.session_state.chunk,
-            dark=st.context.theme.type == "dark",
+            dark=theme.is_dark(),
             by_distance=by_distance,
         )
-        st.plotly_chart(
+        chart.draw(
             figure,
             key="curve",
-            theme=None,
+            fixed=True,
             height="stretch",
             on_select=_selected,
             selection_mode="points",
-            config={"displayModeBar": False, "doubleClick": False},
             alt="Distance of each hit by its place at the cutoff, with the cut",
         )
         summary = view.summary
@@ -134,7 +133,7 @@ def _window(last: int) -> tuple[float, float] | None:
     return 0.3, (min(50, last) if shown == FIFTY else last) + 0.7
 
 
-def _legend(rows: Sequence[Row]) -> str:
+def _legend(rows: Sequence[ChunkRow]) -> str:
     """The legend: every sign of the curve with its meaning and count, in the order of the
     layers."""
     counts: Counter[tuple[str, str]] = Counter(

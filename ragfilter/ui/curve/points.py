@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from ragfilter.layers.cutoff import LOWERED, RERANK, cut_of
 from ragfilter.model import CutoffDetail, Result
-from ragfilter.report import Row
+from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 
 FEWEST_SHOWN = 10
@@ -29,7 +29,7 @@ class Points:
     """The place of every drawn hit: x by row, y by row. `axis` and `unit` name the two axes.
     `entered` are the ids that reached the cut, in order; empty if nothing cuts."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ChunkRow, ...]
     x: tuple[float, ...]
     y: tuple[float, ...]
     axis: str
@@ -48,7 +48,7 @@ def reranked(detail: CutoffDetail | None) -> bool:
     return detail is not None and detail.value_name == RERANK
 
 
-def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> Points:
+def place(result: Result, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:
     """Place every hit by its rank in the list that was cut and the value compared there."""
     if reranked(detail):
         every = [row for row in rows if row.rerank_score is not None]

@@ -174,8 +174,6 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
     return int(chosen_run) if chosen_run in saved else next(iter(saved))
 
 
+@state.tell_errors()
 def _choose_history(asked: Chosen) -> None:
-    try:
-        asked.book.record_history(asked.collection, bool(st.session_state["history-box"]))
-    except RagfilterError as error:
-        state.notice(str(error))
+    asked.book.record_history(asked.collection, bool(st.session_state["history-box"]))

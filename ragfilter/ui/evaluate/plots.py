@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from ragfilter.evaluate.matching import Change
+from ragfilter.evaluate.matching import QueryChange
 from ragfilter.evaluate.plotted import DEEP, Mark, fixed_line, frontier, marks
 from ragfilter.evaluate.plotted import kept_counts as counts_of
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import ORACLE, Row
 from ragfilter.evaluate.variants import UNFILTERED
-from ragfilter.report import short_title
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import LEGEND, Ink
 
@@ -89,7 +89,7 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
     return {"data": data, "layout": drawn}
 
 
-def gains(changes: Sequence[Change], *, dark: bool) -> dict[str, Any]:
+def gains(changes: Sequence[QueryChange], *, dark: bool) -> dict[str, Any]:
     """The gain or loss of every question, greatest gain first."""
     ink = Ink.of(dark)
     ordered = sorted(changes, key=lambda each: -each.gain)

@@ -20,7 +20,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import gating, opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
-from ragfilter.ui.look import choice, hint, prose, say
+from ragfilter.ui.look import chart, choice, hint, prose, say, theme
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid
@@ -45,7 +45,6 @@ HELP = {
 KINDS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
 """The kind of each named row: the profile unfiltered is not the same as the plain search with the
 current k."""
-CHART = {"displayModeBar": False}
 WIDTH = 68
 """The width of a column with a figure, in pixels."""
 
@@ -254,16 +253,16 @@ def _frame(rows: tuple[QueryRow, ...]) -> pd.DataFrame:
 
 
 def _plots(measured: Measured) -> None:
-    dark = st.context.theme.type == "dark"
+    dark = theme.is_dark()
     records = measured.records
     left, right = st.columns(2, gap="medium")
     with left:
-        st.plotly_chart(
-            plots.precision_recall(measured.rows, records, dark=dark), key="plot-pr", theme=None,
-            config=CHART, alt="Precision against recall of every row, with the oracle's line",
+        chart.draw(
+            plots.precision_recall(measured.rows, records, dark=dark), key="plot-pr",
+            alt="Precision against recall of every row, with the oracle's line",
         )  # fmt: skip
-        st.plotly_chart(
-            plots.kept_counts(records, dark=dark), key="plot-kept", theme=None, config=CHART,
+        chart.draw(
+            plots.kept_counts(records, dark=dark), key="plot-kept",
             alt="How many questions keep how many chunks",
         )  # fmt: skip
     with right:
@@ -278,9 +277,9 @@ def _plots(measured: Measured) -> None:
                 help="Shows, beside the curve, the figures if every chunk up to this distance "
                 "were kept.",
             )  # fmt: skip
-        st.plotly_chart(
-            plots.distances(records, threshold, dark=dark), key="plot-distances", theme=None,
-            config=CHART, alt="Distances of all questions by rank, relevant chunks marked",
+        chart.draw(
+            plots.distances(records, threshold, dark=dark), key="plot-distances",
+            alt="Distances of all questions by rank, relevant chunks marked",
         )  # fmt: skip
         found = within(records, threshold)
         st.markdown(

@@ -58,11 +58,9 @@ def load(run_id: int, resources: Resources) -> Measured:
     """A run with its records, cached. Raises InputError if it was removed, StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
-    found = resources.measured.get((run.id, run.done))
-    if found is None:
-        made = Measured(run, running.records_of(run, saved))
-        found = resources.measured.put((run.id, run.done), made)
-    return found
+    return resources.measured.of(
+        (run.id, run.done), lambda: Measured(run, running.records_of(run, saved))
+    )
 
 
 def _key(run: Run) -> tuple[str, int]:

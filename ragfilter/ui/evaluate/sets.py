@@ -14,10 +14,10 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import InputError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.query_files import Row, read_import, write
+from ragfilter.evaluate.query_files import LabelRow, read_import, write
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
@@ -196,25 +196,22 @@ def _files(asked: Chosen) -> None:
     )
 
 
+@state.tell_errors()
 def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str]) -> None:
     title = str(st.session_state[f"set-name-{turn}"]).strip()
     questions = lines(st.session_state[f"set-text-{turn}"])
-    try:
-        if title != name:
-            _check_new(title, asked)
-        made = with_ids(questions, before)
-        asked.book.put_set(asked.collection, title, made, before=before if title == name else {})
-        if name is not None and title != name:
-            if asked.book.queries(asked.collection, name) == before:
-                asked.book.remove_set(asked.collection, name)
-            else:
-                state.notice(
-                    f"The set {name!r} was changed by somebody else meanwhile, so it stays beside "
-                    f"{title!r}."
-                )
-    except RagfilterError as error:
-        state.notice(str(error))
-        return
+    if title != name:
+        _check_new(title, asked)
+    made = with_ids(questions, before)
+    asked.book.put_set(asked.collection, title, made, before=before if title == name else {})
+    if name is not None and title != name:
+        if asked.book.queries(asked.collection, name) == before:
+            asked.book.remove_set(asked.collection, name)
+        else:
+            state.notice(
+                f"The set {name!r} was changed by somebody else meanwhile, so it stays beside "
+                f"{title!r}."
+            )
     _saved(title)
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
 
@@ -227,41 +224,32 @@ def _check_new(title: str, asked: Chosen) -> None:
         )
 
 
+@state.tell_errors()
 def _add_asked(asked: Chosen, key: str) -> None:
-    try:
-        history = asked.book.queries(asked.collection, ASKED)
-    except RagfilterError as error:
-        state.notice(str(error))
-        return
+    history = asked.book.queries(asked.collection, ASKED)
     text = str(st.session_state.get(key) or "")
     st.session_state[key] = "\n".join(lines("\n".join([text, *map(one_line, history.values())])))
 
 
+@state.tell_errors()
 def _remove(asked: Chosen) -> None:
-    try:
-        asked.book.remove_set(asked.collection, asked.name)
-    except RagfilterError as error:
-        state.notice(str(error))
-        return
+    asked.book.remove_set(asked.collection, asked.name)
     _saved(None)
     st.toast(message(f"Removed the set {asked.name}. The labels of its questions stay."))
 
 
+@state.tell_errors()
 def _import(
     asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
 ) -> None:
-    try:
-        found, rows, told = read_files(questions, qrels)
-        there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
-        title = Path(questions.name).stem
-        missing = stored.import_set(
-            asked.book, asked.collection, title, found, rows, there,
-            who=qrels.name if qrels else "", source="llm" if by_llm else "human",
-            otherwise="Rename the file, or remove the set.",
-        )  # fmt: skip
-    except RagfilterError as error:
-        state.notice(str(error))
-        return
+    found, rows, told = read_files(questions, qrels)
+    there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
+    title = Path(questions.name).stem
+    missing = stored.import_set(
+        asked.book, asked.collection, title, found, rows, there,
+        who=qrels.name if qrels else "", source="llm" if by_llm else "human",
+        otherwise="Rename the file, or remove the set.",
+    )  # fmt: skip
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
     for each in told:
@@ -272,7 +260,7 @@ def _import(
 
 def read_files(
     questions: UploadedFile, qrels: UploadedFile | None
-) -> tuple[dict[str, str], list[Row], list[str]]:
+) -> tuple[dict[str, str], list[LabelRow], list[str]]:
     """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
     and line."""
     told: list[str] = []

@@ -12,6 +12,16 @@ CLEAR = "rgba(0,0,0,0)"
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
+def annotation(
+    x: float, y: float, text: str, colour: str, size: int = 12, **more: Any
+) -> dict[str, Any]:
+    """A text on a plot, above its point unless `more`, in Plotly's words, says otherwise."""
+    return {
+        "x": x, "y": y, "xref": "x", "yref": "y", "text": text, "showarrow": False,
+        "yanchor": "bottom", "font": {"size": size, "color": colour}, **more,
+    }  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Ink:
     """The colours of plots in one theme; `band` is translucent."""

@@ -11,6 +11,8 @@ from base64 import b64encode
 from functools import cache
 from importlib.resources import files
 
+import streamlit as st
+
 from ragfilter.layers import registry
 from ragfilter.layers.spec import Mark
 from ragfilter.model import LayerName, Outcome
@@ -42,6 +44,11 @@ LOST = ("#b3261e", "#ff9d94")
 """A chunk that a labelled question needs and would lose."""
 ON_PRIMARY = ("#ffffff", "#06211d")
 """The text of the main buttons: Streamlit's white is too faint on the dark theme's primary."""
+
+
+def is_dark() -> bool:
+    """Whether the visitor sees the page in its dark theme."""
+    return st.context.theme.type == "dark"
 
 
 def mark(outcome: Outcome, layer: LayerName) -> Mark:

@@ -11,9 +11,10 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.model import Result
-from ragfilter.report import Row, csv, kept_first, references, short_title
+from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import choice, hint, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.main import grid
@@ -120,14 +121,14 @@ def draw(view: View) -> None:
         grid.follow_keys()
 
 
-def in_order(view: View) -> tuple[Row, ...]:
+def in_order(view: View) -> tuple[ChunkRow, ...]:
     """The rows of the table, sorted and filtered. Works before the table is drawn."""
     order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
     return _matching(_ordered(view.rows, order), wanted or "", _admitted(view))
 
 
 def frame(
-    rows: Sequence[Row],
+    rows: Sequence[ChunkRow],
     *,
     with_score: bool,
     refs: Mapping[str, Sequence[str]] | None = None,
@@ -164,10 +165,10 @@ def frame(
 
 
 def _columns(
-    result: Result, rows: Sequence[Row], shown: Sequence[Row], *, two_signs: bool
+    result: Result, rows: Sequence[ChunkRow], shown: Sequence[ChunkRow], *, two_signs: bool
 ) -> dict[str, Any]:
     column = st.column_config
-    dark = st.context.theme.type == "dark"
+    dark = theme.is_dark()
     chips, marks = theme.chips(dark=dark), signs.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {
@@ -243,7 +244,7 @@ def _confidence(result: Result) -> str:
     )
 
 
-def _ordered(rows: Sequence[Row], order: str | None) -> Sequence[Row]:
+def _ordered(rows: Sequence[ChunkRow], order: str | None) -> Sequence[ChunkRow]:
     return kept_first(rows) if order == KEPT_FIRST else rows
 
 
@@ -255,11 +256,13 @@ def _admitted(view: View) -> frozenset[str]:
     return frozenset(i for i, words in signs.states(view).items() if chosen in words)
 
 
-def _matching(rows: Sequence[Row], wanted: str, admitted: Collection[str]) -> tuple[Row, ...]:
+def _matching(
+    rows: Sequence[ChunkRow], wanted: str, admitted: Collection[str]
+) -> tuple[ChunkRow, ...]:
     """The rows of `admitted` chunks that contain all words of `wanted`."""
     words = wanted.casefold().split()
 
-    def text(row: Row) -> str:
+    def text(row: ChunkRow) -> str:
         parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
         return " ".join(parts).casefold()
 

@@ -13,11 +13,11 @@ import streamlit as st
 from ragfilter.answer import compare
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.model import Result
-from ragfilter.report import short_title
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, prose
 from ragfilter.ui.panels import apart, preference
 from ragfilter.ui.session import answers, models, state

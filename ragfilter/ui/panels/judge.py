@@ -13,12 +13,12 @@ from ragfilter.report import (
     VerdictRow,
     judge_stats,
     remarks,
-    short_title,
     verdict_rows,
     waits_for_judge,
 )
 from ragfilter.report.forecast import Forecast, judge_prompt
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.main import grid, needs
 from ragfilter.ui.panels import judge_words
@@ -98,7 +98,7 @@ def _verdicts(result: Result) -> None:
     rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
     titles = {row.id: row.title for row in rows}
     judgement = result.judgement
-    chips = theme.verdicts(dark=st.context.theme.type == "dark")
+    chips = theme.verdicts(dark=theme.is_dark())
     said = [judge_words.verdict(row, judgement) for row in rows]
     came = any(row.by is not None for row in rows)
     table: dict[str, list[Any]] = {

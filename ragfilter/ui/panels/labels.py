@@ -193,14 +193,11 @@ def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collec
     return html.text(f"{words}. {counts}.")
 
 
+@state.tell_errors()
 def _mark(
     collection: str, query: str, chunk_ids: Sequence[str], grade: int, following: str | None
 ) -> None:
-    try:
-        made = open_resources().bench.labels.mark(collection, query, chunk_ids, grade, who=author())
-    except RagfilterError as error:
-        state.notice(str(error))
-        return
+    made = open_resources().bench.labels.mark(collection, query, chunk_ids, grade, who=author())
     ids = tuple(label.id for label in made)
     mark = Mark(ids, chunk_ids[-1], collection, query)
     st.session_state.marks = [*marks(), mark][-MOST_UNDONE:]
@@ -209,16 +206,13 @@ def _mark(
         state.open_chunk(following or chunk_ids[0])
 
 
+@state.tell_errors()
 def _undo() -> None:
     if not marks():
         # The key was pressed again before the page had disabled the button.
         return
     *before, mark = marks()
-    try:
-        open_resources().bench.labels.take_back(mark.label_ids)
-    except RagfilterError as error:
-        state.notice(str(error))
-        return
+    open_resources().bench.labels.take_back(mark.label_ids)
     st.session_state.marks = before
     asked = state.asked()
     if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):

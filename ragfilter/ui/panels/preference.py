@@ -77,12 +77,8 @@ def _tally(tally: Counter[Choice], names: Names) -> str:
     return f"{counted(tally.total(), 'vote')}, {told}"
 
 
+@state.tell_errors()
 def _vote(
     collection: str, query: str, left: Answered, right: Answered, choice: Choice
 ) -> None:  # fmt: skip
-    try:
-        open_resources().bench.preferences.vote(
-            collection, query, left, right, choice, who=author()
-        )
-    except RagfilterError as error:
-        state.notice(str(error))
+    open_resources().bench.preferences.vote(collection, query, left, right, choice, who=author())

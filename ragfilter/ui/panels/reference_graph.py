@@ -6,8 +6,9 @@ import streamlit as st
 
 from ragfilter.judge.references import DEPTHS
 from ragfilter.model import Chunk, Result
-from ragfilter.report import short_title, verdict_rows
+from ragfilter.report import verdict_rows
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import references

@@ -6,8 +6,8 @@ from functools import partial
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.model import Chunk, Result
-from ragfilter.report import short_title
 from ragfilter.rules.match import rule_book
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import desk, editor, effect
 from ragfilter.ui.rules.editor import Editing

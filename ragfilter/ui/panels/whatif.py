@@ -8,8 +8,8 @@ import streamlit as st
 
 from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.model import Hit
-from ragfilter.report import short_title
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state

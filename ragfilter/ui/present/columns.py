@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.answer.stream import Answer
-from ragfilter.report import short_title
 from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.panels import answer as panel
 from ragfilter.ui.session.answers import Side

@@ -9,7 +9,7 @@ from importlib.resources import files
 import streamlit as st
 
 from ragfilter.report.story import Story, called, cutting, sentences, story
-from ragfilter.ui.look import hint, html, prose
+from ragfilter.ui.look import chart, hint, html, prose, theme
 from ragfilter.ui.main import ask, empty, problems, summary
 from ragfilter.ui.panels import answer, people
 from ragfilter.ui.present import columns, scene, switch
@@ -154,16 +154,15 @@ def _go(step: int) -> None:
 
 
 def _picture(view: View, told: Story, after: int, word: str) -> None:
-    dark = st.context.theme.type == "dark"
+    dark = theme.is_dark()
     before = st.session_state.get("scene_before")
     st.session_state.scene_before = after
     # Each figure is a new element; its height is reserved while it is drawn.
     st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
-        st.plotly_chart(
+        chart.draw(
             scene.figure(view.mine, told, after=after, before=before, dark=dark, word=word),
             key="scene-chart",
-            theme=None,
-            config={"displayModeBar": False, "doubleClick": False},
+            fixed=True,
             alt=f"Every passage by its distance to the question. {_caption(told, after, word)}.",
         )

@@ -12,10 +12,10 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ragfilter.model import Hit, Result
-from ragfilter.report import short_title
 from ragfilter.report.story import Story, counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import Ink
+from ragfilter.ui.look.ink import Ink, annotation
 
 BAND = "The passages in this band would be sent without the filter."
 FALLEN = "Each sign below is a passage that was ruled out for this reason; point at one to read it."
@@ -145,22 +145,12 @@ def _words(
     """Labels for the band and, above every lane, why its passages are there."""
     k = min(result.settings.retrieval.k, found)
     first = f"a plain search takes the first {k}"
-    notes = [_note(0.4, 1.0, first, ink.muted, BAND, yref="paper")]
+    left = {"xanchor": "left", "align": "left"}
+    notes = [annotation(0.4, 1.0, first, ink.muted, SIZE, yref="paper", hovertext=BAND, **left)]
     for n, step in enumerate(story.steps[:after]):
         mark = theme.LAYERS[step.layer]
         said = escape(step.line, quote=False)
         y = lanes[n] + 14 * pixel
         sign = f'<span style="color:{mark.colour(dark=dark)}">{mark.sign}</span>'
-        notes.append(_note(0.4, y, f"{sign} {said}", ink.text, FALLEN))
+        notes.append(annotation(0.4, y, f"{sign} {said}", ink.text, SIZE, hovertext=FALLEN, **left))
     return notes
-
-
-def _note(
-    x: float, y: float, text: str, colour: str, about: str, *, yref: str = "y"
-) -> dict[str, Any]:
-    """A text on the picture; `about` is its tooltip."""
-    return {
-        "x": x, "y": y, "xref": "x", "yref": yref, "text": text, "showarrow": False,
-        "xanchor": "left", "yanchor": "bottom", "align": "left",
-        "font": {"size": SIZE, "color": colour}, "hovertext": about,
-    }  # fmt: skip

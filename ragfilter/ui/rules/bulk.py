@@ -12,12 +12,12 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.model import Chunk
-from ragfilter.report import short_title
 from ragfilter.rules import bulk, steps
-from ragfilter.rules.bulk import Change, Plan
+from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
@@ -72,17 +72,16 @@ def draw(work: Desk) -> None:
     _preview(work, change.say, bulk.plan(change, chunks))
 
 
-def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> Plan:
+def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPlan:
     """What fixing these kinds of finding would change, cached, since it lints each rule again."""
     ids = tuple(chunk.id for chunk in chunks)
     key = (work.collection, work.version, work.user, work.checks, ids, tuple(kinds))
-    shelf = work.resources.mends
-    found = shelf.get(key)
-    if found is None:
+
+    def mend() -> BulkPlan:
         with st.spinner("Mending the rules …"):
-            made = bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
-            found = shelf.put(key, made)
-    return found
+            return bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
+
+    return work.resources.mends.of(key, mend)
 
 
 def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
@@ -154,7 +153,7 @@ def _mend(finding: Finding) -> str:
     return "sure" if finding.sure else "if meant so"
 
 
-def _change(kind: str) -> Change:
+def _change(kind: str) -> RuleChange:
     """The change described by the form. Raises InputError, RuleError."""
     if kind == REMOVE:
         return bulk.remove()
@@ -199,7 +198,7 @@ def _terms(label: str) -> list[str]:
     )
 
 
-def _preview(work: Desk, what: str, plan: Plan) -> None:
+def _preview(work: Desk, what: str, plan: BulkPlan) -> None:
     if plan.refused:
         first, why = next(iter(plan.refused.items()))
         refused = counted(len(plan.refused), "rule")
@@ -237,7 +236,7 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
         effect.wait(work)
 
 
-def _leave_out(work: Desk, plan: Plan) -> Plan:
+def _leave_out(work: Desk, plan: BulkPlan) -> BulkPlan:
     """The plan without the chunks whose rows are not ticked."""
     ids = list(plan.after)
     # Another change, filter or collection begins with every row ticked.

@@ -13,10 +13,10 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.rule_matrix import Matrix
-from ragfilter.report import short_title
-from ragfilter.rules.overview import WORDS, Listing, Row, brief
+from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
 from ragfilter.text import numbers
-from ragfilter.ui.look import say
+from ragfilter.text.titles import short_title
+from ragfilter.ui.look import say, theme
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, pages, signs
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
@@ -144,7 +144,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
         )
 
 
-def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
+def _frame(rows: Sequence[ListingRow], made: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[signs.signed(word) for word in row.words.split(", ")] for row in rows],
         "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],
@@ -171,7 +171,7 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
 
 
 def _columns(state: int) -> dict[str, Any]:
-    chips = signs.chips(dark=st.context.theme.type == "dark")
+    chips = signs.chips(dark=theme.is_dark())
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(

@@ -15,7 +15,7 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import Checks, Filter, Listing, Row, make_listing
+from ragfilter.rules.overview import Checks, Filter, Listing, ListingRow, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -50,12 +50,12 @@ class Desk:
         # Read once, and not again for every key that is pressed.
         asked = bench.labels.questions_version(self.collection)
         key = (self.collection, self.version, self.user, asked)
-        held = self.resources.labels.get(key)
-        if held is None:
+
+        def read() -> tuple[Labels | None]:
             catalogue = bench.collection(self.collection).entries()
-            found = stored.everything(bench.labels, self.collection, catalogue, self.user)
-            held = self.resources.labels.put(key, (found,))
-        return held[0]
+            return (stored.everything(bench.labels, self.collection, catalogue, self.user),)
+
+        return self.resources.labels.of(key, read)[0]
 
     @cached_property
     def checks(self) -> Checks:
@@ -95,10 +95,9 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     if user.unrestricted:
         return Desk(collection, version, settings, user, resources, every)
     key = (collection, version, user)
-    seen = resources.visible.get(key)
-    if seen is None:
-        seen = Catalogue({i: chunk for i, chunk in every.items() if user.sees(chunk)})
-        resources.visible.put(key, seen)
+    seen = resources.visible.of(
+        key, lambda: Catalogue({i: chunk for i, chunk in every.items() if user.sees(chunk)})
+    )
     return Desk(collection, version, settings, user, resources, seen)
 
 
@@ -130,16 +129,12 @@ def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
     known = desk.collection, desk.version, desk.user, desk.checks
     key = (*known, mark, frozenset(harm.items()))
     shelf, drafts = desk.resources.listings, frozenset(state.drafts())
-    found = shelf.get((key, drafts))
-    if found is None:
-        plain = shelf.get(key)
-        if plain is None:
-            chunks = desk.chunks.values()
-            exported = journal.edited_since_export(desk.collection)
-            made = make_listing(chunks, desk.checks, exported=exported, harm=harm)
-            plain = shelf.put(key, made)
-        found = shelf.put((key, drafts), plain.with_drafts(drafts))
-    return found
+
+    def plain() -> Listing:
+        exported = journal.edited_since_export(desk.collection)
+        return make_listing(desk.chunks.values(), desk.checks, exported=exported, harm=harm)
+
+    return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
 
 
 def wanted() -> Filter:
@@ -171,7 +166,7 @@ def forget_order() -> None:
     st.session_state.pop(ORDER, None)
 
 
-def selected(desk: Desk) -> tuple[Row, ...]:
+def selected(desk: Desk) -> tuple[ListingRow, ...]:
     """The rows that the filter currently admits."""
     return listing(desk).find(wanted())
 

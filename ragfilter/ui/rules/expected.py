@@ -13,8 +13,8 @@ from ragfilter.evaluate.expectations import (
     check_rules,
     read_expectations,
 )
-from ragfilter.report import short_title
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules.desk import TITLE_WIDTH, Desk

@@ -9,7 +9,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
-from ragfilter.rules.rule_files import Change, Plan, Refusal
+from ragfilter.rules.rule_files import FileChange, ImportPlan, Refusal
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk, desk, outcome, pages
@@ -97,7 +97,7 @@ def _import(work: Desk) -> None:
     _planned(work, plan)
 
 
-def _planned(work: Desk, plan: Plan) -> None:
+def _planned(work: Desk, plan: ImportPlan) -> None:
     pruned = (
         f" ({plan.pruned} of them removals, as the file lacks these rules)" if plan.pruned else ""
     )
@@ -116,5 +116,5 @@ def _planned(work: Desk, plan: Plan) -> None:
         bulk.offer(work, after, before, "import", key="files")
 
 
-def _where(each: Change | Refusal) -> str:
+def _where(each: FileChange | Refusal) -> str:
     return f"line {each.line} {each.chunk_id}".rstrip()

@@ -11,13 +11,14 @@ import streamlit as st
 
 from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.rules import steps
-from ragfilter.rules.journal_rows import Step
+from ragfilter.rules.journal_rows import Step, Turn
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import diff, effect, outcome, pages
 from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules.saving import DONE
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
@@ -202,20 +203,19 @@ def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = 
     _forget()
     bench, among = work.resources.bench, _among(work)
     store, journal = bench.collection(work.collection), bench.journal
-    plan, act, word = (
-        (steps.plan_redo, steps.redo_step, "redone")
-        if again
-        else (steps.plan_undo, steps.undo_step, "undone")
-    )
+    kind: Turn = "redo" if again else "undo"
+    word = DONE[kind]
     try:
-        entries = plan(store, journal, edit_id=edit_id, among=among, rest=rest)
+        entries = steps.plan(kind, store, journal, edit_id=edit_id, among=among, rest=rest)
         changes = {entry.chunk_id: entry.after for entry in entries}
         spoilt = "" if sure else effect.guard_changes(work, changes)
         if spoilt:
             st.session_state[DOUBT] = Doubt(edit_id, again, rest, changes)
             outcome.put(f"Not {word} yet. {spoilt}", good=False)
             return
-        made = act(store, journal, edit_id=edit_id, who=author(), among=among, rest=rest)
+        made = steps.turn(
+            kind, store, journal, edit_id=edit_id, who=author(), among=among, rest=rest
+        )
     except ConflictError as error:
         if error.action == "rest" and not rest:
             st.session_state[CONFLICT] = edit_id, again

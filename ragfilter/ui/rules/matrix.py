@@ -13,12 +13,12 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from ragfilter.errors import InputError
 from ragfilter.evaluate.effect import Labelled
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
-from ragfilter.report import short_title
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, labelled, pages

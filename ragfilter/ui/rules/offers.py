@@ -11,9 +11,9 @@ import streamlit as st
 
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.model import Chunk
-from ragfilter.report import short_title
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, outcome, saving
 from ragfilter.ui.rules.desk import Desk

@@ -17,6 +17,7 @@ from ragfilter.model import Chunk
 from ragfilter.protocols import RuleStore
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.journal_rows import Turn, turned
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.characters import whole
 from ragfilter.ui.look import prose
@@ -25,7 +26,7 @@ from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
 
-Act = Literal["save", "undo", "redo"]
+Act = Turn | Literal["save"]
 Guard = Callable[[str, str], str]
 """Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
 TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
@@ -115,8 +116,7 @@ def act(
                 said = "Nothing to save."
             discard(chunk_id)
         else:
-            again = edits.undo if act == "undo" else edits.redo
-            again(store, journal, who=who, chunk_id=chunk_id, expected=expected)
+            edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             said += _rebase(chunk_id, expected, after)
         st.session_state[SAID] = (chunk_id, said)
     except RagfilterError as error:
@@ -147,13 +147,10 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     return " The text in the editor is not saved."
 
 
-def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
+def _brought_back(act: Turn, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
     """The rule that undo or redo would restore; None if there is nothing to restore."""
-    if act == "undo":
-        edit = journal.undoable(store.name, chunk_id)
-        return None if edit is None else edit.before or ""
-    edit = journal.redoable(store.name, chunk_id)
-    return None if edit is None else edit.after or ""
+    edit = journal.turnable(act, store.name, chunk_id)
+    return None if edit is None else turned(act, edit).after or ""
 
 
 def _warn(message: str) -> None:

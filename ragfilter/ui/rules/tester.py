@@ -10,11 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RuleError
-from ragfilter.report import short_title
 from ragfilter.rules.explain import Explanation, Part, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, expected
@@ -65,9 +65,7 @@ def _questions(work: Desk) -> None:
         return
     book = rule_book(tuple(of_rule))
     key = (work.collection, work.version, work.user, tuple(questions))
-    passes = work.resources.passes.get(key)
-    if passes is None:
-        passes = work.resources.passes.put(key, book.count_passes(questions))
+    passes = work.resources.passes.of(key, lambda: book.count_passes(questions))
     if book.errors:
         left_out = counted(len(book.errors), "rule")
         st.error(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.effect import Labelled
     from ragfilter.evaluate.proposed import Evidence, Suggested
     from ragfilter.evaluate.rule_matrix import Matrix
-    from ragfilter.rules.bulk import Plan
+    from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.lint import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.evaluate.measured import Measured
@@ -76,7 +76,7 @@ class Resources:
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
     linted: Shelf[tuple[Finding, ...]] = field(default_factory=lambda: Shelf(4))
     """What the linter finds in LLM drafts."""
-    mends: Shelf[Plan] = field(default_factory=lambda: Shelf(4))
+    mends: Shelf[BulkPlan] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
     """How many pasted questions meet each rule."""

@@ -6,7 +6,8 @@ show it and write to it through callbacks, so a widget that is not drawn loses n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.engine.replays import Replays
-from ragfilter.errors import SettingsError
+from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.model import User
 from ragfilter.rules.overview import WORDS
 from ragfilter.settings.config import Config, of_profile
@@ -321,6 +322,15 @@ def bases(collection: str | None = None) -> dict[str, str | None]:
 def notice(message: str) -> None:
     """Show a message once at the top of the page."""
     st.session_state.notices.append(message)
+
+
+@contextmanager
+def tell_errors() -> Iterator[None]:
+    """Show an error in here at the top of the page. Callbacks are decorated with it."""
+    try:
+        yield
+    except RagfilterError as error:
+        notice(str(error))
 
 
 def ignore(message: str) -> None:

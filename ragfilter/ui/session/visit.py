@@ -11,7 +11,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Result, User
-from ragfilter.report import Row, Summary, rows, summary
+from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import collections, state
@@ -78,12 +78,12 @@ class View:
         return summary(self.shown, as_operator=self.operator)
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ChunkRow, ...]:
         """The hits on the page."""
         return rows(self.shown, as_operator=self.operator)
 
     @cached_property
-    def exported(self) -> tuple[Row, ...]:
+    def exported(self) -> tuple[ChunkRow, ...]:
         """The hits that may be exported: those that the user may see."""
         return rows(self.mine) if self.operator else self.rows
 

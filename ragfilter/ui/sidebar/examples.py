@@ -78,10 +78,7 @@ def of(collection: str, resources: Resources) -> tuple[Example, ...]:
         return demo()
     if collection == ADSAPI:
         return adsapi()
-    found = resources.examples.get(collection)
-    if found is None:
-        found = resources.examples.put(collection, _titles(collection, resources))
-    return found
+    return resources.examples.of(collection, lambda: _titles(collection, resources))
 
 
 @cache

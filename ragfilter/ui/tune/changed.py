@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.changes import Change, changes
+from ragfilter.evaluate.changes import HitChange, changes
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.evaluate.opening import inspect
 from ragfilter.ui.look import say
@@ -62,7 +62,7 @@ def draw(found: Gathered, settings: Settings) -> None:
         inspect(query, st.session_state.profile, st.session_state.changes)
 
 
-def _row(query: str, each: Change) -> dict[str, Any]:
+def _row(query: str, each: HitChange) -> dict[str, Any]:
     return {
         "question": query,
         "ΔF1": each.gain,

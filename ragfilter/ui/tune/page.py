@@ -18,15 +18,13 @@ from ragfilter.layers.origin import read_tuned
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.evaluate import chosen
-from ragfilter.ui.look import hint, say
+from ragfilter.ui.look import chart, hint, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune import changed, gathered, mapping, plots, suggesting
 from ragfilter.ui.tune.gathered import Gathered
-
-CHART = {"displayModeBar": False}
 
 
 def draw(visit: Visit) -> None:
@@ -125,20 +123,19 @@ def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> N
     old = changed.before(settings)
     before = None if old is None else made.place_of(old, settings)
     before = None if before == here else before
-    dark = st.context.theme.type == "dark"
+    dark = theme.is_dark()
     left, right = st.columns((1.15, 1), gap="medium")
     with left:
-        st.plotly_chart(
+        chart.draw(
             plots.heatmap(made, measure, here, best, before, dark=dark), key="map-chart",
             on_select=lambda: _choose("map-chart", found, made), selection_mode="points",
-            theme=None, config=CHART,
             alt=f"{plots.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
-        st.plotly_chart(
-            plots.front(made, here, best, before, dark=dark), key="front-chart", theme=None,
+        chart.draw(
+            plots.front(made, here, best, before, dark=dark), key="front-chart",
             on_select=lambda: _choose("front-chart", found, made), selection_mode="points",
-            config=CHART, alt="Recall against context tokens of every setting",
+            alt="Recall against context tokens of every setting",
         )  # fmt: skip
     _told(found, made, measure, here, best)
     changed.draw(found, settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import open_rules, settled
+from rules_page import MATRIX, open_rules, settled, told
 
 from ragfilter.ui.rules import labelled, tester
 from ragfilter.ui.session import resources
@@ -17,7 +17,6 @@ from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 
-MATRIX = "attack-matrix-clerics-ac-6"
 SET = '{"contain_one_of":[["owlbear"]]}'
 
 
@@ -29,10 +28,6 @@ def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
 def bench() -> Workbench:
     found: Workbench = resources.open_resources().bench
     return found
-
-
-def told(page: Any) -> str:
-    return "\n".join(page.html)
 
 
 def save(page: Any) -> Any:

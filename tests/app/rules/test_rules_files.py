@@ -1,0 +1,87 @@
+"""Rules to and from files on the Rules page."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from rules_page import MATRIX, choose_part, open_rules, settled, stored, told
+
+from ragfilter.rules.journal import Journal
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+
+def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path) -> None:
+    settled(choose_part(page, "Files"))
+    lines = page.downloads["demo-rules.jsonl"]().splitlines()
+    assert len(lines) == 123
+    assert len(page.downloads["demo-rules.csv"]().splitlines()) == 124
+    good = {"id": "monster-owlbear", "query_must": {"contain": "owlbear"}}
+    bad = {"id": "monster-owlbear-lair", "query_must": {"contains": 1}}
+    text = "".join(f"{json.dumps(line)}\n" for line in (good, bad))
+    page.at.file_uploader(key="files-file").set_value(("rules.jsonl", text.encode(), "text/plain"))
+    settled(page.run())
+    assert "1 rule to save, 0 unchanged, 0 held back for doubts, 1 refused." in told(page)
+    assert "line 2 monster-owlbear-lair" in told(page)
+    page.at.checkbox(key="files-prune").set_value(True)
+    settled(page.run())
+    assert (
+        "124 rules to save (123 of them removals, as the file lacks these rules), 0 unchanged"
+        in told(page)
+    )
+    page.at.checkbox(key="files-prune").set_value(False)
+    settled(page.run())
+    assert "1 rule to save, 0 unchanged" in told(page)
+    assert stored("monster-owlbear") is None
+    if "files-sure" in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key="files-sure").set_value(True)
+        page.run()
+    page.press("files-save")
+    assert stored("monster-owlbear") == '{"contain":"owlbear"}'
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.run().press("history-undo")
+    assert stored("monster-owlbear") is None
+
+
+def enter(journal: Journal, chunk_id: str) -> None:
+    edit = journal.begin(
+        who="ada", collection="demo", chunk_id=chunk_id, before="{}", after=stored(chunk_id)
+    )
+    journal.finish(edit.id)
+
+
+def test_only_the_export_of_one_who_sees_everything_counts(
+    open_page: Callable[..., Any], workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered: dict[str, Callable[[], str]] = {}
+    draw = st.download_button
+
+    def spy(label: str, data: Any, *args: Any, **options: Any) -> bool:
+        offered[options["key"]] = data
+        return draw(label, data, *args, **options)
+
+    monkeypatch.setattr(st, "download_button", spy)
+    for limited in (True, False):
+        params = {"clearance.enabled": str(limited).lower()}
+        page = open_rules(open_page(params, workspace=workspace))
+        journal = resources.open_resources().bench.journal
+        enter(journal, MATRIX)
+        choose_part(page, "Files")
+        # Edits made after the file was generated are not in it.
+        enter(journal, "monster-beholder")
+        # A click starts no run, which could remove the file before the browser has it.
+        assert page.at.download_button(key="files-jsonl").proto.ignore_rerun
+        assert MATRIX in map(
+            operator.itemgetter("id"), map(json.loads, offered["files-jsonl"]().splitlines())
+        )
+        assert (MATRIX in journal.edited_since_export("demo")) is limited
+        assert "monster-beholder" in journal.edited_since_export("demo")

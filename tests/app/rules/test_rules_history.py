@@ -1,0 +1,68 @@
+"""The history of rules: undo and redo of any change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rules_page import MATRIX, choose_part, open_rules, stored, told
+
+from ragfilter.rules import edits, steps
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+CLAW = '{"contain":"claw"}'
+
+
+def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(
+    page: Any,
+) -> None:
+    bench = resources.open_resources().bench
+    store, right, wrong = bench.collection("demo"), stored(MATRIX), '{"contain":"wizard"}'
+    for rule, expected in ((wrong, right), (right, wrong)):
+        edit = edits.save(
+            store, bench.journal, chunk_id=MATRIX, rule=rule, expected=expected, who="test"
+        )
+    assert edit is not None
+    choose_part(page, "History")
+    page.at.session_state["history-open"] = edit.id
+    page.run().press("history-undo")
+    assert "Not undone yet." in told(page)
+    assert "loses relevant" in told(page)
+    assert stored(MATRIX) == right
+    page.press("history-confirm")
+    assert "Undone: 1 rule." in told(page)
+    assert stored(MATRIX) == wrong
+    page.press("history-redo")
+    assert "Redone: 1 rule." in told(page)
+    page.at.session_state["history-open"] = edit.id - 1
+    page.run().press("history-undo")
+    assert "were changed since" in told(page).partition("Not done:")[2]
+    assert stored(MATRIX) == right
+
+
+def test_the_rest_of_a_bulk_change_is_undone_without_what_was_changed_since(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    page = open_rules(open_page(workspace=copy_demo()))
+    bench = resources.open_resources().bench
+    store, ids = bench.collection("demo"), ("the-cleric", "the-monk", "the-fighter")
+    before = {i: stored(i) for i in ids}
+    first, *_ = steps.save_all(
+        store, bench.journal, rules=dict.fromkeys(ids, CLAW), expected=before, who="test"
+    )
+    edits.save(
+        store, bench.journal, chunk_id=ids[1], rule='{"contain":"mine"}', expected=CLAW, who="test"
+    )
+    choose_part(page, "History")
+    page.at.session_state["history-open"] = first.id
+    assert "history-others" not in page.run().buttons
+    page.press("history-undo").press("history-others")
+    if "history-confirm" in page.buttons:
+        page.press("history-confirm")
+    assert "Undone: 2 rules." in told(page)
+    assert {i: stored(i) for i in ids} == before | {ids[1]: '{"contain":"mine"}'}
+    assert "history-others" not in page.buttons

@@ -1,0 +1,76 @@
+"""What every rule does to many questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rules_page import CLERIC, MATRIX, choose_part, rules_frame, settled, told
+
+from ragfilter.ui.rules import labelled
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+
+def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -> None:
+    settled(choose_part(page, "Matrix"))
+    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    # Only one page is sent, and only its rules are offered.
+    assert "123 rules over" in told(page)
+    assert len(frame) == len(page.at.selectbox(key="matrix-rule").options) == 50
+    assert page.at.pagination(key="matrix-page").num_pages == 3
+    page.at.text_input(key="matrix-find").set_value("attack-matrix-clerics-ac")
+    page.run()
+    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    assert len(frame) == 21
+    page.at.selectbox(key="matrix-rule").set_value(MATRIX)
+    page.run()
+    frames = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    words = dict(zip(frames[1]["part"], frames[1]["rule"], strict=True))
+    assert words["contain_one_of[1][0]"] == '"armor class 6"'
+    assert not [f for f in page.at.dataframe if "question" in f.value]
+    page.at.selectbox(key="matrix-rule").set_value("attack-matrix-clerics-ac-2")
+    page.run()
+    (conflicts,) = [f.value for f in page.at.dataframe if "question" in f.value]
+    assert [question.endswith("plate mail and shield?") for question in conflicts["question"]] == [
+        True
+    ]
+
+
+def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:
+    settled(page.press("rules-measure"))
+    frame = rules_frame(page)
+    ruled = frame[frame["blocks"].notna()]
+    # Less distinctive columns come after what identifies a chunk.
+    assert list(frame)[-6:] == [
+        "queries", "passes", "overlap", "precision", "Δrecall without", "fires",
+    ]  # fmt: skip
+    assert (ruled["overlap"] <= ruled["blocks"]).all()
+    assert (ruled["queries"] <= ruled["blocks"] + ruled["passes"]).all()
+    assert set(ruled["fires"]) <= {"never", "sometimes", "always"}
+    # Without figures, the first page has only chunks without a rule.
+    assert len(ruled)
+    assert ((ruled["ΔF1 without"] > 0) | (ruled["conflicts"] > 0)).all()
+
+
+def test_questions_that_were_asked_are_counted_apart(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = resources.open_resources().bench.labels
+    for kept in (False, True):
+        book.record_history("demo", kept)
+    choose_part(page, "Matrix").choose("matrix-source", "Questions asked")
+    assert "No questions have been asked of this collection yet." in told(page)
+    book.remember("demo", CLERIC)
+    settled(page.run())
+    assert "123 rules over 1 question asked." in told(page)
+    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    assert sum(frame["passes"]) >= 1
+    assert sum(frame["blocks"]) > 10
+    assert frame["ΔF1 without"].isna().all()
+    assert "questions asked." not in told(page)
+    monkeypatch.setattr(labelled, "MOST_ASKED", 1)
+    book.remember("demo", "What is an owlbear?")
+    settled(page.run())
+    assert "Measured on the last 1 of 2 questions asked." in told(page)

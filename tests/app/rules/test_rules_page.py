@@ -1,0 +1,81 @@
+"""The Rules page as a whole: its table, the way through it, and what a user may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rules_page import CLERIC, MATRIX, open_chunk, open_rules, rules_frame, stored, told, write
+
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+
+def test_filters_find_chunks_and_only_one_page_is_sent(page: Any) -> None:
+    assert len(rules_frame(page)) == 50
+    assert "572 of 572 chunks" in told(page)
+    assert page.at.pagination(key="rules-page").num_pages == 12
+    page.at.text_input(key="rules-text").set_value("matrix clerics armor 6")
+    page.run()
+    assert MATRIX in set(rules_frame(page)["id"])
+    found = rules_frame(page)
+    assert all(
+        "matrix" in f"{i} {t}".lower() for i, t in zip(found["id"], found["title"], strict=True)
+    )
+    page.at.multiselect(key="rules-states").set_value(["none"])
+    page.run()
+    assert "No chunk matches the filter." in told(page)
+    assert not [f for f in page.at.dataframe if "rule" in f.value]
+
+
+def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved(
+    page: Any,
+) -> None:
+    first, second = rules_frame(page)["id"][:2]
+    page.press("rules-next")
+    write(page, '{"contain":"strength"}')
+    page.press("rule-save")
+    assert "Saved." in told(page)
+    assert stored(first) == '{"contain":"strength"}'
+    assert list(rules_frame(page)["state"][0]) == ["● valid", "↑ changed"]
+    page.press("rules-next")
+    assert page.at.session_state["rules-open"] == second
+    assert "2 of 572" in told(page)
+    page.press("rules-back").press("rule-undo")
+    assert stored(first) is None
+
+
+def test_going_to_the_rules_and_back_loses_nothing(
+    open_page: Callable[..., Any], workspace: Path
+) -> None:
+    page = open_page({"profile": "full"}, workspace=workspace).ask(CLERIC)
+    page.slide("cutoff.relative_offset", 0.2)
+    page.at.text_input(key="filter").set_value("cleric")
+    page.run()
+    kept, changes, titles = page.kept, page.changes, page.titles
+    open_rules(page)
+    page.at.switch_page("pages/inspect.py")
+    page.run()
+    assert (page.kept, page.changes, page.titles) == (kept, changes, titles)
+    assert page.at.text_input(key="question").value == CLERIC
+    assert page.at.text_input(key="filter").value == "cleric"
+
+
+def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], workspace: Path) -> None:
+    page = open_rules(open_page({"clearance.enabled": "true"}, workspace=workspace))
+    every = resources.open_resources().bench.collection("demo").catalogue().values()
+    secret = next(chunk for chunk in every if chunk.clearance)
+    page.at.text_input(key="rules-text").set_value(secret.id)
+    page.run()
+    open_chunk(page, secret.id)
+    assert "Seen as level 0, no department." in told(page)
+    assert secret.title not in page.sent
+    assert not [w for w in page.at.text_area if w.key == "rule-editor"]
+    page.at.session_state["user"] = type(page.at.session_state["user"])(
+        9, (secret.department or "",)
+    )
+    open_chunk(page, secret.id)
+    assert secret.title in told(page)
