@@ -165,7 +165,8 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     if after > before:
         return f"{said}."
     saved = ""
-    if price:
+    # A number without a currency would say nothing.
+    if price and currency:
         less = numbers.money((before - after) * price / 1e6, currency)
         saved = f", {less} saved per question"
     return f"{said}: {100 * (before - after) / before:.0f}% less{saved}."

@@ -89,7 +89,7 @@ def test_every_number_is_explained_on_demand(open_page: Callable[..., Any]) -> N
 
 def test_only_the_unfiltered_answer_is_marked(open_page: Callable[..., Any]) -> None:
     page = open_page(STAGE)
-    used = [e.value for e in page.at.html if 'class="rf-used"' in e.value]
+    used = [e.value for e in page.at.html if 'class="rf-used ' in e.value]
     marked = [body.count("class=rf-only") for body in used]
     assert marked == [0, 13]
     assert "Marked: what only this side used, 13 passages." in used[1]
