@@ -13,6 +13,7 @@ import streamlit as st
 from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.rules.overview import WORDS
+from ragfilter.rules.rule import shorten
 from ragfilter.text import numbers
 from ragfilter.ui.look import choice, hint, theme
 from ragfilter.ui.look.prose import on_button, quiet
@@ -145,7 +146,7 @@ def frame(
     }
     if edited:
         columns["rule"] = [edited.get(row.id, []) for row in rows]
-    columns["reason"] = [row.reason for row in rows]
+    columns["reason"] = [shorten(row.reason) for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
     columns |= {

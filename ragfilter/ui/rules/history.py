@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import ConflictError, RagfilterError
+from ragfilter.report import short_title
 from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step
 from ragfilter.text.numbers import counted
@@ -21,7 +22,7 @@ from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
-PAGE = 50
+PAGE, TITLE_WIDTH = 50, 35
 OPEN, DOUBT, CONFLICT = "history-open", "history-doubt", "history-conflict"
 
 
@@ -74,7 +75,7 @@ def _table(work: Desk, found: Sequence[Step]) -> None:
         ),
         (str(step.edit.id) for step in found),
         name="history",
-        height=560,
+        height=min(560, 32 * (len(found) + 1) + 6),
         columns={
             "edit": column.NumberColumn(width=50),
             "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),
@@ -103,7 +104,7 @@ def _what(step: Step) -> str:
 def _chunk(work: Desk, step: Step) -> str:
     if step.size > 1:
         return counted(step.size, "rule")
-    return _title(work, step.edit.chunk_id)
+    return short_title(_title(work, step.edit.chunk_id), TITLE_WIDTH)
 
 
 def _title(work: Desk, chunk_id: str) -> str:
