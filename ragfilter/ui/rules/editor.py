@@ -22,7 +22,7 @@ from ragfilter.ui.rules.saving import Guard, Trouble
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
-HEIGHT = 148
+HEIGHT = 190
 UNSEEN = "rule-unseen"
 MOST_FINDINGS, MOST_LISTED = 6, 60
 VIEWS = JSON, FORM = "JSON", "Form"
