@@ -17,7 +17,6 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
-MOST_HEIGHT = 240
 
 
 def draw(resources: Resources) -> None:
@@ -94,7 +93,7 @@ def _refused(job: Job) -> None:
     with st.expander(", ".join(filter(None, counts)), expanded=not at.open):
         # As in the preview; a table would cut both the fault and its remedy.
         lines = "\n".join(f"- {message(f'{each.message} {each.remedy}')}" for each in listed)
-        st.container(height=MOST_HEIGHT if len(listed) > 5 else "content").markdown(lines)
+        st.container(key=f"left-out-{job.id}").markdown(lines)
 
 
 def _buttons(job: Job, queue: Queue) -> None:
