@@ -27,7 +27,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
 KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
-    "Add a group", "Add spellings", "Replace a term", "Mend findings", "Set a rule",
+    "Add a group", "Add spellings", "Replace a term", "Fix findings", "Set a rule",
     "Remove the rule",
 )  # fmt: skip
 KIND, TERM, TERMS, RULE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule"
@@ -59,7 +59,7 @@ def draw(work: Desk) -> None:
         kinds = _findings(work, whole)
         outcome.draw()
         if kinds is not None:
-            _preview(work, "mend findings", _mends(work, whole, kinds))
+            _preview(work, "fix findings", _mends(work, whole, kinds))
         return
     try:
         change = _change(str(kind))
@@ -79,7 +79,7 @@ def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> Plan:
     shelf = work.resources.mends
     found = shelf.get(key)
     if found is None:
-        with st.spinner("Mending the rules …"):
+        with st.spinner("Fixing the rules …"):
             made = bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
             found = shelf.put(key, made)
     return found
@@ -106,7 +106,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         return None
     counts = Counter(finding.kind for finding in found)
     kinds = st.multiselect(
-        "Mend",
+        "Fix",
         list(counts),
         key=MEND_KINDS,
         persist_state="session",
@@ -127,7 +127,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
                 ],
                 "finding": [finding.problem for finding in shown],
                 "place": [finding.place for finding in shown],
-                "mend": [_mend(finding) for finding in shown],
+                "fix": [_mend(finding) for finding in shown],
             }
         ),
         [f"{finding.chunk_id} {finding.kind} {finding.place}" for finding in shown],

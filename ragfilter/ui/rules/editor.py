@@ -248,11 +248,11 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
         )
         if finding.proposal is not None:
             st.button(
-                "Mend",
+                "Fix",
                 key=f"rule-mend-{number}",
                 on_click=saving.put,
                 args=(chunk.id, saving.shown(finding.proposal), chunk.rule),
-                help="Puts the mended rule into the editor. Nothing is saved.",
+                help="Puts the fixed rule into the editor. Nothing is saved.",
             )
 
 
