@@ -118,8 +118,11 @@ def test_a_missing_collection_names_those_that_are_there(deployment: Deployment)
     assert raised.value.remedy.startswith("There are: foreign, small. ")
 
 
-def test_vectors_of_another_model_are_refused(deployment: Deployment) -> None:
-    with open_workbench(deployment) as bench, pytest.raises(StoreError, match="another-model"):
+def test_vectors_of_another_model_are_asked_with_it_or_refused(deployment: Deployment) -> None:
+    with open_workbench(deployment) as bench:
+        assert bench.backends("foreign").embedder.name == "another-model"
+    named = deployment.model_copy(update={"embedding_model": "all-MiniLM-L6-v2"})
+    with open_workbench(named) as bench, pytest.raises(StoreError, match="another-model"):
         bench.backends("foreign")
 
 

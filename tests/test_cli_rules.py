@@ -588,7 +588,7 @@ def test_lint_without_findings(run: Run) -> None:
 def test_lint_with_a_warning_is_no_failure(run: Run) -> None:
     store_rule(run.folder, "cleric-7", SPREAD)
     first, better, last = run("lint").splitlines()
-    assert first.startswith("warning: cleric-7 contain_one_of[0]: A query must name all of")
+    assert first.startswith("warning: cleric-7 contain_one_of[0]: As written, a question must")
     assert better == '  perhaps: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == "small: 3 rules, 0 errors, 1 warning, 0 notes"
     run("lint", "--strict", code=1)
@@ -665,7 +665,7 @@ def test_lint_of_a_file_needs_no_workspace(
     assert main(["rules", "lint", "--rules", file]) == 1
     error, first, better, last = capsys.readouterr().out.splitlines()
     assert error.startswith("error: b line 1, column 2: this is not valid JSON")
-    assert first.startswith("warning: a contain_one_of[0]: A query must name all of")
+    assert first.startswith("warning: a contain_one_of[0]: As written, a question must")
     assert better.strip() == 'better: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == f"{file}: 2 rules, 1 error, 1 warning, 0 notes"
     doubtful = write(tmp_path / "doubtful.jsonl", {"id": "a", "query_must": json.loads(SPREAD)})

@@ -119,7 +119,7 @@ def test_words_of_every_question_are_questioned_as_by_lint(run: Run, tmp_path: P
 def test_a_state_that_there_is_not(run: Run) -> None:
     run("list", "--state", "draft", code=2)
     assert (
-        "--state 'draft' is not a state. Use one of invalid, warning, none, valid, changed."
+        "--state 'draft' is not a state. Use one of invalid, warning, none, note, valid, changed."
         in run.err
     )
 

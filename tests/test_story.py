@@ -42,18 +42,20 @@ def test_a_result_is_told_in_three_sentences() -> None:
     told = story(result(*HITS))
     assert told.falls == (
         Fall("query_must", "were about another armor class", ("seven", "other")),
-        Fall("query_must", "were about something else", ("thief",)),
+        Fall("query_must", "were for other questions", ("thief",)),
         Fall("cutoff", "came after the cliff", ("far",)),
     )
     # 24 tokens of frame and 100 of text per chunk: four without the filter, two with it.
-    assert sentences(told, price=2.0) == (
+    assert sentences(told, 2.0, "$") == (
         "Of 6 passages found, 2 are needed.",
-        "2 were about another armor class, 1 was about something else, 1 came after the cliff.",
+        "2 were about another armor class, 1 was for other questions, 1 came after the cliff.",
         "The prompt shrinks from 496 (the first 4 passages) to 248 tokens: 50% less, "
-        "0.0005 saved per question.",
+        "$0.0005 saved per question.",
     )
+    # A price without its currency says nothing.
     assert (
-        sentences(told)[2]
+        sentences(told, 2.0)[2]
+        == sentences(told)[2]
         == "The prompt shrinks from 496 (the first 4 passages) to 248 tokens: 50% less."
     )
 

@@ -119,7 +119,7 @@ def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"query_must.pin": True}, "query_must pinned it: rule holds: owlbear."),
+        ({"query_must.pin": True}, "It is pinned by query_must: rule holds: owlbear."),
         ({}, "No limit of an active layer drops it, even at its lowest or highest value."),
     ],
 )
@@ -131,6 +131,13 @@ def test_what_nothing_drops_is_pinned_or_beyond_every_limit(
     made = replay(Pool("an owlbear", "demo", "l2", hits), Settings().with_values(values))
     assert changes(made, "c1") == ()
     assert stays(made, "c1") == why
+
+
+def test_several_limits_of_one_layer_are_not_several_layers() -> None:
+    # Rank 7 is beyond k and after the cliff, and without a cutoff it is beyond the first 5.
+    made = result(CLIFFS, **{"retrieval.k": 5})
+    assert changes(made, "c7") == ()
+    assert stays(made, "c7").startswith("More than one limit keeps it out. First Cutoff: ")
 
 
 def test_clearance_is_never_among_the_changes() -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
 
 HEAD = (
-    "side", "kept", "P", "R", "F1", "F1 at most", "noise cut", "context tokens", "LLM tokens",
-    "ms", "LLM ms", "fallbacks",
+    "side", "kept", "P", "R", "F1", "F1 at most", "noise cut, own k", "context tokens",
+    "LLM tokens", "ms", "LLM ms", "fallbacks",
 )  # fmt: skip
 QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens", "ms", "")
 ID_WIDTH, ERROR_WIDTH, CHANGES = 30, 100, 10

@@ -74,11 +74,18 @@ def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[SettingCha
 
 
 def stays(result: Result, chunk_id: str) -> str:
-    """Why no change drops a kept chunk, in words: it is pinned, or no limit goes that far."""
+    """Why no change turns a chunk's fate, in words: it is pinned, several limits keep it out, or no
+    limit goes that far."""
     for trace in result.traces:
         for decision in trace.decisions:
-            if decision.chunk_id == chunk_id and decision.outcome == "pinned":
-                return f"{layer(trace.layer).title} pinned it: {decision.reason}."
+            if decision.chunk_id != chunk_id:
+                continue
+            said = f"{layer(trace.layer).title}: {decision.reason}"
+            if decision.outcome == "pinned":
+                return f"It is pinned by {said}."
+            if decision.outcome == "dropped":
+                # Of one layer or of several.
+                return f"More than one limit keeps it out. First {said}."
     return "No limit of an active layer drops it, even at its lowest or highest value."
 
 

@@ -213,7 +213,8 @@ def _line(trace: LayerTrace, result: Result) -> str:
     user, hidden = result.user, trace.count("dropped")
     if hidden:
         return f"{count(hidden)} hidden"
-    return f"nothing hidden ({', '.join((f'level {user.level}', *user.departments))})"
+    member = f" in {' and '.join(user.departments)}" if user.departments else ""
+    return f"shows what level {user.level}{member} may see"
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -181,8 +181,7 @@ def _wait(
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
     need = Pending("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
     before = "judged with other chunks or another prompt, so " if changed else ""
-    most = inputs.settings.judge.max_chunks
-    note = f"{before}not judged yet; the first {most} by distance until then"
+    note = f"{before}not judged yet; the first {len(step.hits)} by distance until then"
     return replace(step, needs=(need,), note=note)
 
 
@@ -191,8 +190,7 @@ def _fall_back(
 ) -> LayerOutput:
     failed = "fallback, the judge failed"
     step = _nearest(asked, unasked, inputs, "fallback", lambda rule: f"{rule}; {failed}")
-    limit = inputs.settings.judge.max_chunks
-    note = f"the judge failed ({error}); the first {limit} by distance instead"
+    note = f"the judge failed ({error}); the first {len(step.hits)} by distance instead"
     return replace(step, note=note, failed=True)
 
 
@@ -294,7 +292,7 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
     if judgement.shortened:
         parts.append(f"{len(judgement.shortened)} were shortened to fit")
     if judgement.remarks:
-        parts.append(f"{len(judgement.remarks)} remarks on its answer")
+        parts.append(f"{numbers.counted(len(judgement.remarks), 'remark')} on its answer")
     return "; ".join(parts)
 
 

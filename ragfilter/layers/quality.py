@@ -377,14 +377,16 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
         return f"Raise the background share to {numbers.distance(share)}", {SHARE: share}
     path = "quality.reranker_threshold" if trace.reranked else "quality.score_threshold"
     limit = result.settings.get(path)
-    best = math.floor(100 * max((d.value or 0.0 for d in compared), default=0.0)) / 100
-    if best >= limit:
+    best = max((d.value or 0.0 for d in compared), default=0.0)
+    # What the chunk reaches for certain, and easy to read.
+    lower = math.floor(100 * best) / 100
+    if lower >= limit:
         return None
     name = "rerank threshold" if trace.reranked else "similarity threshold"
-    if best < NOISE * limit:
+    if lower < NOISE * limit:
         far = f"The best chunk reaches {best:.3f}, far below the {name} of {limit:.3f}"
         return f"{far}. Rephrase the question: a lower threshold would let in noise.", {}
-    return f"Lower the {name} from {limit:.3f} to {best:.3f}", {path: best}
+    return f"Lower the {name} from {limit:.3f} to {lower:.3f}", {path: lower}
 
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:

@@ -101,7 +101,7 @@ def _line(trace: LayerTrace, result: Result) -> str:
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
     kind = another(hit.chunk.rule, result.query)
-    return f"were about another {kind}" if kind else "were about something else"
+    return f"were about another {kind}" if kind else "were for other questions"
 
 
 SPEC: LayerSpec = LayerSpec(

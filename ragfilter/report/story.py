@@ -30,7 +30,7 @@ class Fall:
 
     @property
     def line(self) -> str:
-        """``83 were about something else``."""
+        """``83 were for other questions``."""
         return f"{numbers.count(len(self.ids))} {counted(self.words, len(self.ids))}"
 
 
@@ -43,7 +43,7 @@ class LayerFalls:
 
     @property
     def line(self) -> str:
-        """``80 were about another armor class, 3 were about something else``."""
+        """``80 were about another armor class, 3 were for other questions``."""
         return ", ".join(fall.line for fall in self.falls)
 
     @property
@@ -137,7 +137,7 @@ def cutting(result: Result) -> str:
 
 
 def counted(words: str, n: int) -> str:
-    """`words` in the right form for `n`: "were about something else" becomes "was …" for one."""
+    """`words` in the right form for `n`: "were for other questions" becomes "was …" for one."""
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
 
@@ -165,7 +165,8 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     if after > before:
         return f"{said}."
     saved = ""
-    if price:
+    # A number without a currency would say nothing.
+    if price and currency:
         less = numbers.money((before - after) * price / 1e6, currency)
         saved = f", {less} saved per question"
     return f"{said}: {100 * (before - after) / before:.0f}% less{saved}."

@@ -165,10 +165,10 @@ def _of_text(text: str, title: str, body: str, usual: Collection[str]) -> Iterat
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:
     found = spread(rule, title)
     if found is not None:
-        names = ", ".join(f"“{shorten(name)}”" for name in found.names)
+        *most, last = (f"“{shorten(name)}”" for name in found.names)
         problem = (
-            f"A query must name all of {names}, since every one of them must be met; "
-            "if any one of them is enough, they belong in one group."
+            f"As written, a question must mention {', '.join(most)} and {last}. "
+            "If any one of them is enough, put them in one group."
         )
         yield Finding("", "spread", found.place, problem, canonical(found.merged), found.sure)
 

@@ -5,6 +5,7 @@ state    means
 invalid  the rule cannot be read, or no query can meet it
 warning  the linter doubts that it works as intended
 none     the chunk has no rule, so it always passes
+note     the linter proposes to write it better
 valid    no problem is known
 """
 
@@ -24,8 +25,8 @@ from ragfilter.rules.values import COMMON
 if TYPE_CHECKING:
     from ragfilter.rules.lint import Finding
 
-State = Literal["invalid", "warning", "none", "valid"]
-STATES: tuple[State, ...] = ("invalid", "warning", "none", "valid")
+State = Literal["invalid", "warning", "none", "note", "valid"]
+STATES: tuple[State, ...] = ("invalid", "warning", "none", "note", "valid")
 WORDS = (*STATES, "draft", "changed")
 """All words for a rule's state."""
 STORED = (*STATES, "changed")
@@ -99,7 +100,9 @@ class Checks:
         severities = {finding.severity for finding in self.findings(chunk)}
         if "error" in severities:
             return "invalid"
-        return "warning" if "warning" in severities else "valid"
+        if "warning" in severities:
+            return "warning"
+        return "note" if severities else "valid"
 
     def missing(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         """Those of `chunks` whose rule has not been checked yet."""
@@ -168,7 +171,7 @@ def make_listing(
 
     def state(chunk: Chunk) -> State:
         known = checks.state(chunk)
-        return "warning" if known == "valid" and chunk.id in same else known
+        return "warning" if known in ("note", "valid") and chunk.id in same else known
 
     rows = tuple(
         ListingRow(

@@ -67,7 +67,7 @@ def test_the_headline_names_the_cliff_and_the_layers_that_acted(
 ) -> None:
     page = open_page({"profile": "adaptive-gap"}).ask(OWLBEARS)
     assert "4 kept of 200 retrieved Cliff after 4 hits gap 0.217 ≥ 0.100" in page.strip
-    assert re.search(r"Context, was [\d,]+ \(first 5\) [\d,]+ tokens", page.strip)
+    assert re.search(r"Context; plain search [\d,]+ \(first 5\) [\d,]+ tokens", page.strip)
     assert page.funnel == ["retrieved", "cutoff", "context"]
 
 

@@ -169,11 +169,11 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "clearance")}
     assert picked == {"text": "Body", "id": "Nr", "clearance": "clearance"}
     indexed(named(page, "mine").press("index"))
-    refused = next(f.value for f in page.at.dataframe if "what to do" in f.value)
-    *left_out, warning = refused["what"]
-    assert [what.split(": ")[0] for what in left_out] == ["a.csv, line 3", "b.jsonl, line 1"]
+    (listed,) = page.at.expander[0].markdown
+    *left_out, warning = listed.value.split("\n")
+    assert [what.split(":")[0] for what in left_out] == ["- a.csv, line 3", "- b.jsonl, line 1"]
     # What is indexed, but not as it was meant, is listed too.
-    assert warning.endswith("the clearance secret cannot be read, so the chunk is hidden.")
+    assert "the clearance secret cannot be read, so the chunk is hidden." in warning
     assert page.at.expander[0].label == "2 left out, 1 warning"
     assert bench().collection("mine").chunks(["3"])["3"].clearance == 4
     # As the public, the default, the export leaves out hidden chunks.

@@ -119,7 +119,7 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Serv
     used = resources.open_resources().bench.drafts.used("demo", {MATRIX})
     assert (used.prompt_tokens, used.completion_tokens) == (7, 3)
     assert "This question fails the rule" in told(page)
-    assert "Not saved." in told(page)
+    assert "Once saved: " in told(page)
     (asked,) = endpoint.asked
     sent = asked["body"]["messages"][-1]["content"]
     assert "Opponent Armor Class 7" in sent

@@ -33,7 +33,7 @@ def test_the_table_finds_rules_by_their_state(
     every = page.ids
     catalogue, checks = store.catalogue(), Checks()
     found = {}
-    for word in ("invalid", "warning", "none", "valid"):
+    for word in ("invalid", "warning", "none", "note", "valid"):
         page.at.selectbox(key="filter-rule").set_value(word)
         found[word] = page.run().ids
     assert found["invalid"] == [BROKEN]

@@ -122,7 +122,7 @@ def test_a_verdict_outlives_the_app(
     assert len(server.asked) == 1
     again.choose("panel-box", "Judge")
     told = "\n".join(again.html)
-    assert "before: time, tokens and cost are those of the earlier call" in told
+    assert "cached, so time, tokens and cost are those of the original call" in told
     assert "The reply of an earlier run is not kept." in told
 
 
@@ -207,7 +207,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     page.slide("retrieval.pool_size", 250).press("gather-again")
     assert len(server.asked) == 2
     assert set(page.kept) == kept
-    assert any("Judged by judge before" in text for text in page.html)
+    assert any("Judged by judge; cached" in text for text in page.html)
 
 
 def test_what_one_tab_asks_or_fails_at_undoes_no_verdict_of_another(

@@ -142,7 +142,10 @@ def test_the_environment_is_where_every_profile_begins(
     assert "differ from it: 1." in page.at.button(key="reset").help
     assert page.press("reset").changes == ours
     # A link that names a profile is self-contained.
-    assert open_page({"profile": "adaptive-gap"}).changes == {}
+    page = open_page({"profile": "full"})
+    assert page.changes == {}
+    # Where a reset would lead is named, or the difference from the profile would seem untrue.
+    assert page.at.button(key="back-set-quality-min_top_k").label == "7 (MIN_TOP_K)"
 
 
 @pytest.mark.parametrize("shown", ["First 50", "All"])

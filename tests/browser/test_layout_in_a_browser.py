@@ -82,6 +82,16 @@ def test_the_panel_uses_the_window_and_shows_the_rule_with_its_preview(
         expect(part).to_be_in_viewport(ratio=1)
 
 
+def test_the_votes_on_the_answers_are_whole(open_tab: OpenTab) -> None:
+    tab = open_tab(CLERIC).rest()
+    panel = tab.keyed("panel").bounding_box()
+    assert panel is not None
+    for button in tab.keyed("preference-inspect", "button").all():
+        box = button.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= panel["y"] + panel["height"]
+
+
 def test_every_page_has_one_heading_of_the_first_level(open_tab: OpenTab) -> None:
     tab = open_tab({"profile": "query-must"}).rest()
     head = tab.page.locator("h1")

@@ -49,14 +49,16 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
 
     # Before: all passages are on the curve. Step by step they are dropped, each to its reason.
     scene = page.locator(".rf-scene")
-    expect(scene).to_have_text("2 needed")
+    expect(scene).to_have_text("2 passages needed")
     keys.press("b")
     expect(scene).to_have_text("Everything found: 200")
     chart = tab.rest().keyed("scene-chart")
     lanes = chart.locator(".annotation")
     expect(lanes).to_have_count(1)
     before = chart.evaluate(HEIGHTS)
-    for step, said_now in enumerate(("117 of 200 left", "9 of 200 left", "2 needed"), start=2):
+    for step, said_now in enumerate(
+        ("117 of 200 left", "9 of 200 left", "2 passages needed"), start=2
+    ):
         keys.press("ArrowRight")
         expect(scene).to_contain_text(said_now)
         expect(lanes).to_have_count(step)

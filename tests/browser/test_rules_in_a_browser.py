@@ -108,7 +108,7 @@ def test_a_rule_is_checked_while_it_is_typed(open_tab: OpenTab) -> None:
     for _ in "cleric":
         keys.press("Backspace")
     keys.type('"cleric"}')
-    tab.expect_verdict("rule holds: cleric")
+    tab.expect_verdict("passes the rule: cleric")
     # A response during typing does not revert what was typed.
     keys.press("Backspace")
     keys.type(',\n"contain_one_of": [["cleric"], [7]]}', delay=60)

@@ -340,6 +340,17 @@ def test_what_was_not_checked_is_not_what_to_relax_to(
     assert made[0] == label
 
 
+def test_what_the_best_chunk_reaches_is_told_to_the_digits_that_others_show() -> None:
+    on = {"quality.enabled": True, "quality.reranker": "none", "quality.score_threshold": 0.6}
+    # A similarity of 1 − 1.63 / 2.
+    pool = Pool("q", "c", "l2", (Hit(Chunk("c1"), 1.63, 1),))
+    result = replay(pool, Settings().with_values(on))
+    assert quality.SPEC.relax is not None
+    made = quality.SPEC.relax(result.trace("quality"), result)
+    assert made is not None
+    assert made[0].startswith("The best chunk reaches 0.185, far below")
+
+
 def test_without_a_background_similarity_decides() -> None:
     assert ids(run([0.8, 0.3], good_by="background")) == ["c1"]
 

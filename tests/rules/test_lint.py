@@ -254,8 +254,8 @@ def test_a_finding_says_in_words_what_is_wrong() -> None:
         "m",
         "spread",
         "contain_one_of[0]",
-        "A query must name all of “cleric”, “druid”, “monk”, since every one of them must be met; "
-        "if any one of them is enough, they belong in one group.",
+        "As written, a question must mention “cleric”, “druid” and “monk”. "
+        "If any one of them is enough, put them in one group.",
         finding.proposal,
         sure=False,
     )

@@ -14,6 +14,7 @@ RULES = {
     "broken": '{"contains":"cleric"}',
     "never": '{"contain":"undead","contain_none_of":["undead"]}',
     "doubtful": '{"contain":"7","match":"substring"}',
+    "twice": '{"contain_all_of":["dragon","dragon"]}',
     "bare": None,
     "hurts": '{"contain":"troll"}',
 }
@@ -32,7 +33,7 @@ def test_what_needs_attention_comes_first() -> None:
     # A chunk without a rule that crowds results comes after every rule that does harm.
     harm = {"hurts": 0.02, "bare": 0.5}
     assert listed(Filter(), harm=harm, drafts=["good"]) == [
-        "broken", "never", "hurts", "good", "doubtful", "bare",
+        "broken", "never", "hurts", "good", "doubtful", "bare", "twice",
     ]  # fmt: skip
 
 
@@ -55,6 +56,7 @@ def test_drafts_are_marked_in_their_rows_and_nowhere_else() -> None:
         (Filter(sources=("b.md",)), []),
         (Filter(states=("invalid",)), ["broken", "never"]),
         (Filter(states=("warning", "none")), ["bare", "doubtful"]),
+        (Filter(states=("note",)), ["twice"]),
         (Filter(states=("draft",)), ["bare"]),
         (Filter(states=("changed",)), ["good"]),
         (Filter(text="title", states=("valid",)), ["good", "hurts"]),

@@ -60,9 +60,9 @@ def test_each_department_gets_a_user_who_sees_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("user", "lacking"),
     [
-        (User(), "level 4 and the departments ops and pay"),
-        (User(4), "the departments ops and pay"),
-        (User(9, ("ops",)), "the department pay"),
+        (User(), "level 4 and membership of the departments ops and pay"),
+        (User(4), "membership of the departments ops and pay"),
+        (User(9, ("ops",)), "membership of the department pay"),
         (User(1, ("ops", "pay")), "level 4"),
         (User(4, ("pay", "ops")), ""),
     ],

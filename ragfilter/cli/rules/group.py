@@ -20,7 +20,7 @@ from ragfilter.cli.rules.select import Selection, select
 FOUND = 1
 rules = make_group(
     "rules",
-    "List, suggest, check, measure, test, mend, change, export, import, undo and redo "
+    "List, suggest, check, measure, test, fix, change, export, import, undo and redo "
     "query_must rules.",
 )
 

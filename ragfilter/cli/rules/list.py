@@ -43,8 +43,9 @@ def list_(
         typer.Option(
             "--state",
             help="List only chunks in this state: invalid (cannot work), warning (questioned by "
-            "the linter), none (no rule), valid, or changed (edited since the last export, or "
-            "ever if there was none). Repeatable; the states are alternatives.",
+            "the linter), none (no rule), note (the linter can improve it), valid, or changed "
+            "(edited since the last export, or ever if there was none). Repeatable; the states are "
+            "alternatives.",
         ),
     ] = None,
     types: Annotated[

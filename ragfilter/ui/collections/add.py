@@ -144,7 +144,7 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 def _chunks(records: Sequence[Record]) -> None:
     """Draw the first chunks as they would be stored."""
     say.aside("The first chunks")
-    with st.container(key="first-chunks", height=416, gap="xsmall"):
+    with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
             chunk = record.chunk
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]

@@ -17,7 +17,6 @@ from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
-TABLE_HEIGHT = 240
 
 
 def draw(resources: Resources) -> None:
@@ -92,13 +91,9 @@ def _refused(job: Job) -> None:
         return
     listed = [*at.refused, *map(Refusal, warnings)]
     with st.expander(", ".join(filter(None, counts)), expanded=not at.open):
-        st.dataframe(
-            {
-                "what": [each.message for each in listed],
-                "what to do": [each.remedy for each in listed],
-            },
-            hide_index=True, height=TABLE_HEIGHT if len(listed) > 5 else "auto",
-        )  # fmt: skip
+        # As in the preview; a table would cut both the fault and its remedy.
+        lines = "\n".join(f"- {message(f'{each.message} {each.remedy}')}" for each in listed)
+        st.container(key=f"left-out-{job.id}").markdown(lines)
 
 
 def _buttons(job: Job, queue: Queue) -> None:

@@ -67,7 +67,7 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
         key="compare-report",
     )
     with st.container(key="compare-answers", border=True):
-        answer.warm(query, pair, resources)
+        answer.quote(query, pair, resources)
         found = answer.both(query, pair, resources, _title, _show)
         if found is not None:
             voted = tuple(

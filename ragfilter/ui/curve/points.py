@@ -78,7 +78,7 @@ def place(result: Result, rows: Sequence[ChunkRow], detail: CutoffDetail | None)
     if reranked(detail):
         axis = "place after reranking"
     elif entered and fell > 0:
-        axis = f"place at the cut · {numbers.chunks(fell)} fell before it"
+        axis = f"place at the cutoff · {numbers.chunks(fell)} dropped earlier"
     else:
         axis = f"place by {LOWERED}" if unit == LOWERED else "rank by distance"
     return Points(

@@ -52,7 +52,7 @@ def incomplete(why: str) -> None:
 
 
 def failed(result: Result) -> None:
-    """Say once above the table, in full, why the reranker or judge failed. The rows say
+    """Say once, in full, why the reranker or judge failed. The rows say
     "fallback"."""
     quality = result.settings.quality
     failed = {f.reranker: f for f in result.pool.failures}.get(reranker_key(quality))

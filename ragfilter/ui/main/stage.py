@@ -21,6 +21,7 @@ def begin(view: View) -> DeltaGenerator:
         problems.incomplete(view.result.pool.incomplete)
         html.heading(view.asked.query, level=1)
         summary.draw(view)
+        problems.failed(view.result)
     with st.container(key="stage"):
         left, right = st.columns((1.28, 1), gap="medium")
     if _clicked():
@@ -42,7 +43,6 @@ def finish(view: View, beside: DeltaGenerator) -> None:
     # the heading: if something above it is gone, a container takes over the content of that place,
     # and the panel would be visible twice until the run ends.
     with st.container():
-        problems.failed(view.result)
         needs.draw(view)
     if labels.blind():
         labels.draw_hidden()

@@ -172,7 +172,7 @@ def _context(summary: Summary) -> str:
     )
     return (
         f'<div class="rf-fact" title="{about}">'
-        f"<span>Context, was {numbers.count(summary.tokens_unfiltered)} "
+        f"<span>Context; plain search {numbers.count(summary.tokens_unfiltered)} "
         f"({unfiltered})</span><b>{numbers.tokens(summary.tokens)}</b></div>"
     )
 

@@ -41,7 +41,7 @@ Show = Callable[[str, Side, Side, Answer, Resources], None]
 
 
 def draw(view: View) -> None:
-    """Draw both answers, with a button for those that have not been made yet."""
+    """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
     found = with_and_without(view, partial(_title, k), _show)
     if found is None:
@@ -61,7 +61,7 @@ def with_and_without(
 ) -> tuple[Answer, Answer] | None:
     """Draw both answers and return them, or None if one of them is missing."""
     sides = answers.sides(view.mine)
-    warm(view.mine.query, sides, view.resources, near=view.mine)
+    quote(view.mine.query, sides, view.resources, near=view.mine)
     return both(view.mine.query, sides, view.resources, title, show, quoting)
 
 
@@ -73,15 +73,13 @@ def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> An
     return Answered(profile, changes, chunks, answer.model)
 
 
-def warm(
+def quote(
     query: str, sides: tuple[Side, Side], resources: Resources, near: Result | None = None
 ) -> None:
-    """Make what needs no LLM, once per question. With `near`, also embed what a slider would let
-    in."""
-    if st.session_state.fresh:
-        st.session_state.fresh = False
+    """Make the answers that need no LLM. With `near`, also embed what a slider would let in."""
+    if lacking := answers.lacking(query, sides, resources):
         with st.spinner("Reading the chunks …"):
-            answers.warm(query, sides, resources, near)
+            answers.extract(query, lacking, resources, near)
 
 
 def both(
@@ -149,17 +147,15 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
                 help="Stop, and keep what has arrived so far.",
             )
             return
-        if missing:
+        if model and missing:
             calls = "two calls, one for each context" if missing > 1 else "one call"
             st.button(
-                f"Answer with {prose.literal(model)}" if model else "Answer",
+                f"Answer with {prose.literal(model)}",
                 key="answer",
                 type="primary",
                 on_click=_ask,
                 args=(False,),
-                help=f"Makes {calls}."
-                if model
-                else "Compares the sentences of the new chunks with the question on this machine.",
+                help=f"Makes {calls}.",
             )
         if model and missing < 2:
             st.button(
@@ -199,7 +195,7 @@ def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
         for piece in pieces:
             text += piece
             if text:
-                place.markdown(_body(text, quoted=chat is None))
+                place.markdown(prose.written(text[:SHOWN_CHARS]))
             elif chat is not None:
                 place.html(
                     f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
@@ -247,11 +243,6 @@ def words(
 def _doubt(answer: Answer) -> None:
     if answer.doubt:
         html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
-
-
-def _body(text: str, *, quoted: bool) -> str:
-    """The answer's text as Markdown; only the beginning of a long one."""
-    return (prose.quoted if quoted else prose.written)(text[:SHOWN_CHARS])
 
 
 def _failure(answer: Answer) -> None:

@@ -163,7 +163,7 @@ def _remarks(result: Result) -> None:
     said = "; ".join(remarks(result))
     if not said:
         return
-    html.draw(f'<p class="rf-aside">Ignored in the answer: {html.text(said)}.</p>')
+    html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(said)}.</p>')
 
 
 def _prompt(result: Result) -> None:

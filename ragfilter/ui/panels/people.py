@@ -53,7 +53,7 @@ class Groups:
         parts = [f"level {self.level}"] if self.level > user.level else []
         if missing:
             word = "department" if len(missing) == 1 else "departments"
-            parts.append(f"the {word} {' and '.join(missing)}")
+            parts.append(f"membership of the {word} {' and '.join(missing)}")
         return " and ".join(parts)
 
 
@@ -104,4 +104,4 @@ def _become(key: str, users: Mapping[str, User]) -> None:
 def note(found: Groups, user: User) -> str:
     """One sentence on what the collection holds that the user may not see; empty if nothing."""
     lacking = found.lacking(user)
-    return f"To see everything here, use {lacking}." if lacking else ""
+    return f"Seeing everything here requires {lacking}." if lacking else ""

@@ -42,21 +42,20 @@ def draw(
         "both": "Both fine",
         "neither": "Both poor",
     }
-    with st.container(
-        key=f"preference-{own}", horizontal=True, vertical_alignment="center", gap="small"
-    ):
-        for choice, label in labels.items():
-            st.button(
-                label,
-                key=f"prefer-{own}-{choice}",
-                type="primary" if choice == mine else "secondary",
-                on_click=_vote,
-                args=(collection, query, left, right, choice),
-                help="Your vote on these two answers, stored with the labels. Click another "
-                "button to change it.",
-            )
     said = _said(Counter(v.seen_from(left) for v in here), on_settings(every, left, right), names)
-    html.draw(f'<p class="rf-aside" role="status">{html.text(said)}</p>')
+    with st.container(key=f"preference-{own}", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            for choice, label in labels.items():
+                st.button(
+                    label,
+                    key=f"prefer-{own}-{choice}",
+                    type="primary" if choice == mine else "secondary",
+                    on_click=_vote,
+                    args=(collection, query, left, right, choice),
+                    help="Your vote on these two answers, stored with the labels. Click another "
+                    "button to change it.",
+                )
+        html.draw(f'<p class="rf-aside" role="status">{html.text(said)}</p>')
 
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: Names) -> str:

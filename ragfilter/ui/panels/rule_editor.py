@@ -37,11 +37,12 @@ def _preview(result: Result, chunk: Chunk, rule: str | None) -> None:
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
     sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"
-    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(_sentence(check.reason))}"
+    why = check.reason.removeprefix("rule holds: ")
+    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(_sentence(why))}"
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
     elif editor.is_changed(chunk, rule):
-        line += f" Not saved. {_changes(result, chunk, rule)}"
+        line += f" Once saved: {_changes(result, chunk, rule)}"
     html.draw(f'<p class="rf-verdict">{line}</p>')
 
 

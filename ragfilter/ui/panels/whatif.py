@@ -30,12 +30,7 @@ def draw(view: View, hit: Hit) -> None:
     if not found and asked is None:
         html.draw(
             f'<p class="rf-empty"><b>No single change {words}.</b> '
-            + html.text(
-                stays(result, hit.id)
-                if kept
-                else "More than one layer drops it: start with the layer that dropped it first."
-            )
-            + "</p>"
+            f"{html.text(stays(result, hit.id))}</p>"
         )
         return
     html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')

@@ -51,6 +51,6 @@ def show(query: str, side: Side, other: Side, answer: Answer, resources: Resourc
     only = sum(hit.id not in theirs for hit in side.context.chunks)
     said = f"Marked: what only this side used, {numbers.counted(only, 'passage')}." if only else ""
     html.draw(
-        f'<div class="rf-used"><p>The passages sent</p><ol>{items}</ol>'
+        f'<div class="rf-used rf-used-{side.name}"><p>The passages sent</p><ol>{items}</ol>'
         f"{f'<p>{said}</p>' if said else ''}</div>"
     )

@@ -9,6 +9,7 @@ from importlib.resources import files
 import streamlit as st
 
 from ragfilter.report.story import Story, called, cutting, sentences, story
+from ragfilter.text.numbers import counted
 from ragfilter.ui.look import chart, hint, html, prose, theme
 from ragfilter.ui.main import ask, empty, problems, summary
 from ragfilter.ui.panels import answer, people
@@ -143,7 +144,7 @@ def _scene(told: Story, word: str) -> int:
 def _caption(told: Story, now: int, word: str) -> str:
     last = len(told.steps)
     if now >= last:
-        return f"{told.kept} {word}" if told.kept else "Nothing is left"
+        return f"{counted(told.kept, 'passage')} {word}" if told.kept else "Nothing is left"
     fallen = sum(len(step.ids) for step in told.steps[:now])
     left = f"{told.found - fallen} of {told.found} left"
     return f"Step {now} of {last}: {left}" if now else f"Everything found: {told.found}"

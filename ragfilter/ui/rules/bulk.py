@@ -27,7 +27,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
 KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
-    "Add a group", "Add spellings", "Replace a term", "Mend findings", "Set a rule",
+    "Add a group", "Add spellings", "Replace a term", "Fix findings", "Set a rule",
     "Remove the rule",
 )  # fmt: skip
 KIND, TERM, TERMS, RULE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule"
@@ -59,7 +59,7 @@ def draw(work: Desk) -> None:
         kinds = _findings(work, whole)
         outcome.draw()
         if kinds is not None:
-            _preview(work, "mend findings", _mends(work, whole, kinds))
+            _preview(work, "fix findings", _mends(work, whole, kinds))
         return
     try:
         change = _change(str(kind))
@@ -78,7 +78,7 @@ def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPla
     key = (work.collection, work.version, work.user, work.checks, ids, tuple(kinds))
 
     def mend() -> BulkPlan:
-        with st.spinner("Mending the rules …"):
+        with st.spinner("Fixing the rules …"):
             return bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
 
     return work.resources.mends.of(key, mend)
@@ -105,7 +105,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         return None
     counts = Counter(finding.kind for finding in found)
     kinds = st.multiselect(
-        "Mend",
+        "Fix",
         list(counts),
         key=MEND_KINDS,
         persist_state="session",
@@ -126,7 +126,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
                 ],
                 "finding": [finding.problem for finding in shown],
                 "place": [finding.place for finding in shown],
-                "mend": [_mend(finding) for finding in shown],
+                "fix": [_mend(finding) for finding in shown],
             }
         ),
         [f"{finding.chunk_id} {finding.kind} {finding.place}" for finding in shown],

@@ -22,7 +22,7 @@ from ragfilter.ui.rules.saving import Guard, Trouble
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
-HEIGHT = 148
+HEIGHT = 190
 UNSEEN = "rule-unseen"
 MOST_FINDINGS, MOST_LISTED = 6, 60
 VIEWS = JSON, FORM = "JSON", "Form"
@@ -248,11 +248,11 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
         )
         if finding.proposal is not None:
             st.button(
-                "Mend",
+                "Fix",
                 key=f"rule-mend-{number}",
                 on_click=saving.put,
                 args=(chunk.id, saving.shown(finding.proposal), chunk.rule),
-                help="Puts the mended rule into the editor. Nothing is saved.",
+                help="Puts the fixed rule into the editor. Nothing is saved.",
             )
 
 

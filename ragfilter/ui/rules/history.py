@@ -13,6 +13,7 @@ from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step, Turn
 from ragfilter.text.numbers import counted
+from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
@@ -22,7 +23,7 @@ from ragfilter.ui.rules.saving import DONE
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
-PAGE = 50
+PAGE, TITLE_WIDTH = 50, 35
 OPEN, DOUBT, CONFLICT = "history-open", "history-doubt", "history-conflict"
 
 
@@ -75,7 +76,7 @@ def _table(work: Desk, found: Sequence[Step]) -> None:
         ),
         (str(step.edit.id) for step in found),
         name="history",
-        height=560,
+        height=min(560, 32 * (len(found) + 1) + 6),
         columns={
             "edit": column.NumberColumn(width=50),
             "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),
@@ -104,7 +105,7 @@ def _what(step: Step) -> str:
 def _chunk(work: Desk, step: Step) -> str:
     if step.size > 1:
         return counted(step.size, "rule")
-    return _title(work, step.edit.chunk_id)
+    return short_title(_title(work, step.edit.chunk_id), TITLE_WIDTH)
 
 
 def _title(work: Desk, chunk_id: str) -> str:

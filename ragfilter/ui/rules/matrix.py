@@ -27,6 +27,8 @@ from ragfilter.ui.rules.desk import Desk
 CHOSEN, SOURCE, MISTAKE = "matrix-rule", "matrix-source", "labels-mistake"
 FIND, PAGE_AT = "matrix-find", "matrix-page"
 SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
+TITLE_WIDTH = 27
+"""Characters that fit into a column of the tables, even in capitals."""
 
 
 class Figure(NamedTuple):
@@ -221,8 +223,9 @@ def _shown(work: Desk, rules: Sequence[RuleRow]) -> Sequence[RuleRow]:
 
 def _chunks(work: Desk, ids: Sequence[str]) -> str:
     chunk = work.chunks.get(ids[0])
-    name = short_title(ids[0] if chunk is None else chunk.name, desk.TITLE_WIDTH)
-    return name if len(ids) == 1 else f"{name} and {len(ids) - 1} more"
+    more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+    name = ids[0] if chunk is None else chunk.name
+    return f"{short_title(name, TITLE_WIDTH - len(more))}{more}"
 
 
 def _table(

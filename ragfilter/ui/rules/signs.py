@@ -14,11 +14,15 @@ SIGNS = {
     "invalid": ("✕", theme.LAYERS["query_must"]),
     "warning": ("!", theme.OUTCOMES["fallback"]),
     "none": ("○", theme.LAYERS["context"]),
+    "note": ("◦", theme.OUTCOMES["kept"]),
     "valid": ("●", theme.OUTCOMES["kept"]),
     "draft": ("✎", theme.OUTCOMES["pinned"]),
     "changed": ("↑", theme.OUTCOMES["expanded"]),
 }
-MEANT = "invalid: cannot work. warning: questioned by the linter. none: no rule. valid: no warning."
+MEANT = (
+    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can "
+    "improve it. valid: no finding."
+)
 EDITED = (
     "draft: an edit that is not saved. changed: edited since the last export, or ever if nothing "
     "was exported."

@@ -1,6 +1,6 @@
 """Answers for the panel: which are cached, which are made immediately, and which need a button.
 
-An extractive answer is made when a question is asked. The sentences of the next few chunks are
+An extractive answer is made as soon as a page shows it. The sentences of the next few chunks are
 embedded too, so that most slider moves find theirs in the cache. An LLM is only asked by a button.
 If it fails, the extractive answer is shown next to the error.
 """
@@ -60,10 +60,10 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
         if found is not None:
             resources.answers.put(key, found)
     if found is None and (chat is None or not side.context.chunks):
-        found = _extract(query, side.context, resources, only_known=True)
-        if not found.error:
-            resources.answers.put(key, found)
-    return None if found is None or (found.extractive and found.error) else found
+        extracted = _extract(query, side.context, resources, only_known=True)
+        if not extracted.error:
+            found = resources.answers.put(key, extracted)
+    return found
 
 
 def make(query: str, side: Side, resources: Resources) -> Generator[str]:
@@ -139,14 +139,18 @@ def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Qu
         return ()
 
 
-def warm(
-    query: str, pair: tuple[Side, Side], resources: Resources, near: Result | None = None
-) -> None:
-    """Make the extractive answers to a new question, and embed what nearby slider positions will
-    need. Never raises: a failure is shown in place of the answer."""
+def lacking(query: str, pair: tuple[Side, Side], resources: Resources) -> list[Side]:
+    """The sides whose extractive answer must be made. None if an LLM answers: a button asks it."""
     if resources.bench.chat is not None:
-        return
-    for side in pair:
+        return []
+    found = ((side, known(query, side, resources)) for side in pair)
+    return [side for side, answer in found if answer is None or answer.error]
+
+
+def extract(query: str, sides: Sequence[Side], resources: Resources, near: Result | None) -> None:
+    """Make the extractive answers and, with `near`, embed what nearby slider positions will need.
+    Never raises: a failure is shown in place of the answer."""
+    for side in sides:
         for _ in make(query, side, resources):
             pass
     if near is not None:

@@ -45,7 +45,6 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
             found = pools.settle(
                 asked, found, settings, user, resources, score=scored, replay=state.replays().of
             )
-        st.session_state.fresh = True
         _remember(asked)
         _record(asked, resources)
         state.looked()
@@ -58,7 +57,6 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     if st.session_state.pop("settle", False):
         with _waiting(place, "Scoring …"):
             found = pools.settle(asked_before, found, settings, user, resources)
-        st.session_state.fresh = True
     wish = asking.wished()
     return found if wish is None else _meet(wish, found, asked_before, settings, resources, place)
 
@@ -77,7 +75,7 @@ def follow(collection: str, before: str, resources: Resources) -> None:
         return
     # A call in progress started with the old rules.
     asking.forget()
-    st.session_state.asked, st.session_state.fresh = now, True
+    st.session_state.asked = now
     found = pools.pool_of(now, settings, resources)
     st.session_state.settle = bool(state.replays().of(found, settings, user).needs)
 
@@ -106,7 +104,6 @@ def _meet(
             asking.forget()
             raise
         found = pools.keep(asked, found, resources)
-        st.session_state.fresh = True
     asking.forget()
     return found
 

@@ -73,7 +73,6 @@ def begin() -> None:
         collection=opened.collection,
         pending=bool(opened.query),
         unscored=opened.unscored,
-        fresh=False,
         notices=[],
         ignored=list(opened.refused),
         asked=None,

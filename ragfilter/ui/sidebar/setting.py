@@ -59,14 +59,17 @@ def draw(
         if view == "set":
             tell_variable(info.path, value, own)
         if changed:
+            variable = own.variable(info.path, before)
             st.button(
-                said(info, before),
+                said(info, before) + (f" ({variable})" if variable else ""),
                 key=f"back-{key(info.path, view)}",
                 icon=":material/undo:",
                 type="tertiary",
                 on_click=state.change,
                 args=({info.path: before},),
-                help="Back to the profile's value.",
+                help="Back to the value of the environment variable."
+                if variable
+                else "Back to the profile's value.",
             )
 
 

@@ -92,9 +92,9 @@ def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
     before = stored("monster-owlbear")
     store.set_rule("monster-owlbear", spread)
     page.at.text_input(key="rules-text").set_value("monster-owlbear")
-    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
+    settled(choose_part(page, "Bulk").choose("bulk-kind", "Fix findings"))
     (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
-    assert [list(row) for row in frame[["severity", "kind", "mend"]].to_numpy()] == [
+    assert [list(row) for row in frame[["severity", "kind", "fix"]].to_numpy()] == [
         ["warning", "spread", "if meant so"]
     ]
     assert "Nothing would change." in told(page)
@@ -117,7 +117,7 @@ def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
     # Only the text says that 10 is an armor class.
     store.set_rule("the-monk", '{"contain":"ac 10"}')
     page.at.text_input(key="rules-text").set_value("the-monk")
-    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
+    settled(choose_part(page, "Bulk").choose("bulk-kind", "Fix findings"))
     (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
     assert list(frame["kind"]) == ["spelling"]
     store.set_rule("the-monk", None)
