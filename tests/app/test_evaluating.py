@@ -143,7 +143,7 @@ def test_a_gate_compares_a_run_with_the_baseline_of_another(
         ("baseline.json", baseline.encode(), "text/plain")
     )
     page.run()
-    assert [box.value for box in page.at.success] == ["The gate passes: 3 checks met."]
+    assert [box.value for box in page.at.success] == ["The gate passes: 3 checks passed."]
     # One chunk alone loses relevant ones in most of these questions.
     page.slide("cutoff.max_results", 1).press("evaluate")
     page.at.number_input(key="gate-min-recall").set_value(0.9)

@@ -28,10 +28,10 @@ from ragfilter.ui.session.resources import Resources
 MOST_MB = 20
 FIGURES = {"f1": "F1", "recall": "recall", "precision": "precision"}
 COLUMNS = {
-    "question": st.column_config.TextColumn(width=420),
+    "question": st.column_config.TextColumn(width=330),
     "check": st.column_config.TextColumn(width=150),
     "change": st.column_config.TextColumn(
-        width=90, help="The change since the baseline. Without one: the figure itself."
+        width=80, help="The change since the baseline. Without one: the figure itself."
     ),
 }
 
@@ -43,36 +43,33 @@ def draw(measured: Measured, resources: Resources) -> None:
         return
     reached = limiting.of_records(measured.records)
     about = _about(measured.run, resources)
-    left, right = st.columns([2, 3], gap="large")
-    with left:
-        limits, allowed = _limits()
-        before = _baseline()
-        st.download_button(
-            "Download baseline",
-            data=partial(baselines.dumps, baselines.of_reached(reached, about)),
-            file_name="baseline.json",
-            mime="application/json",
-            key="gate-download",
-            icon=":material/download:",
-            on_click="ignore",
-            help="What every question of this run reaches. A small file for git, which "
-            "`ragfilter gate --baseline` reads as well.",
+    limits, allowed = _limits()
+    before = _baseline()
+    st.download_button(
+        "Download baseline",
+        data=partial(baselines.dumps, baselines.of_reached(reached, about)),
+        file_name="baseline.json",
+        mime="application/json",
+        key="gate-download",
+        icon=":material/download:",
+        on_click="ignore",
+        help="What every question of this run reaches. A small file for git, which "
+        "`ragfilter gate --baseline` reads as well.",
+    )
+    if before is None and not limits:
+        say.empty(
+            "There is nothing to check yet.",
+            "Upload the baseline of an earlier run, or set a minimum.",
         )
-    with right:
-        if before is None and not limits:
-            say.empty(
-                "There is nothing to check yet.",
-                "Upload the baseline of an earlier run, or set a minimum.",
-            )
-            return
-        try:
-            compared = None if before is None else (before, about)
-            gate = gating.decide(reached, limits, before=compared, allowed=allowed)
-        except InputError as error:
-            st.error(message(str(error)))
-            return
-        _outcome(gate)
-        _broken(gate, measured)
+        return
+    try:
+        compared = None if before is None else (before, about)
+        gate = gating.decide(reached, limits, before=compared, allowed=allowed)
+    except InputError as error:
+        st.error(message(str(error)))
+        return
+    _outcome(gate)
+    _broken(gate, measured)
 
 
 def _about(run: Run, resources: Resources) -> About:
@@ -91,7 +88,7 @@ def _limits() -> tuple[list[Limit], Mapping[str, float]]:
         least = {
             name: st.number_input(
                 f"Minimum {FIGURES[name]}", 0.0, 1.0, None, 0.01,
-                key=f"gate-min-{name}", placeholder="none", width=110,
+                key=f"gate-min-{name}", placeholder="none", width=126,
                 help="The mean over all questions must reach this.",
             )
             for name in ("f1", "recall")
@@ -99,7 +96,7 @@ def _limits() -> tuple[list[Limit], Mapping[str, float]]:
         allowed = {
             name: st.number_input(
                 f"{FIGURES[name].capitalize()} may drop", 0.0, 1.0, DEFAULT_DROPS[name], 0.01,
-                key=f"gate-drop-{name}", width=110,
+                key=f"gate-drop-{name}", width=126,
                 help="How far the mean may drop below the baseline before a drop that is unlikely "
                 "to be chance (p < 0.05) breaks the gate. A drop of 0.5 or more in one question "
                 "always does.",
@@ -116,6 +113,7 @@ def _baseline() -> Baseline | None:
         type="json",
         key="gate-baseline",
         max_upload_size=MOST_MB,
+        width=640,
         help="Downloaded here from an earlier run, or written by "
         "`ragfilter gate --update-baseline`.",
     )
@@ -133,9 +131,9 @@ def _outcome(gate: Gate) -> None:
     """Draw the verdict, and every check in a line."""
     failed = [one for one in gate.every if not one.passed]
     if failed:
-        st.error(f"The gate fails: {counted(len(failed), 'check')} of {len(gate.every)} broken.")
+        st.error(f"The gate fails: {len(failed)} of {counted(len(gate.every), 'check')} failed.")
     else:
-        st.success(f"The gate passes: {counted(len(gate.every), 'check')} met.")
+        st.success(f"The gate passes: {counted(len(gate.every), 'check')} passed.")
     for note in gate.notes:
         say.aside(note)
     st.markdown("  \n".join(message(line) for line in _lines(gate)))
