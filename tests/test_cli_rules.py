@@ -552,7 +552,7 @@ def test_suggest_needs_an_llm(run: Run) -> None:
         (["--where", "colour=red"], "fields are type, source, id, title, rule, state, text"),
         (["--where", "type"], "is not a condition"),
         (["--where", "rule=maybe"], "rule=any or none"),
-        (["--where", "state=draft"], "state=invalid, warning, none, valid or changed"),
+        (["--where", "state=draft"], "state=invalid, warning, none, note, valid or changed"),
         (["--where", "text= "], "--where text= names no words"),
         (["--limit", "0"], "--limit"),
         (["--templates", "/nowhere"], "/nowhere cannot be read"),
@@ -934,7 +934,7 @@ def test_a_draft_with_doubts_gives_way_to_a_later_line(run: Run, llm: Llm, tmp_p
     assert "1 with doubts" in printed
     assert "held back until the remarks are removed.\n" in printed
     made = lines(out)[0]
-    assert "they belong in one group" in made["remarks"][0]
+    assert "put them in one group" in made["remarks"][0]
     with out.open("a", encoding="utf-8") as file:
         file.write(json.dumps(made | {"query_must": json.loads(GOOD), "remarks": []}) + "\n")
     assert run("import", str(out)).splitlines() == [

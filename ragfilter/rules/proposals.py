@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ragfilter.model import Chunk
 from ragfilter.rules.contexts import find_contexts, find_held, held_forms
 from ragfilter.rules.families import Family, Member
+from ragfilter.rules.match import prepared
 from ragfilter.rules.named import Name
 from ragfilter.rules.plurals import forms, without_hyphens
 from ragfilter.rules.rule import Rule, canonical
@@ -47,15 +48,20 @@ def propose(
     texts: Collection[str],
     synonyms: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Proposal, ...]:
-    """Propose a rule for every member. `texts` are the collection's texts and the questions asked;
-    they show what a value is called and which names have a plural. `synonyms` are further names for
-    the first place of a family, by pattern."""
+    """Propose a rule for every member, unless a question that repeats the title that the member has
+    alone in its family would not meet it. `texts` are the collection's texts and the questions
+    asked; they show what a value is called and which names have a plural. `synonyms` are further
+    names for the first place of a family, by pattern."""
     spelling = _Spelling(families, texts)
     made = []
     for family in families:
         places = _places(family, (synonyms or {}).get(family.pattern, ()))
         names = tuple(form for place in places for form in place)
+        titles = Counter(member.chunk.title for member in family.members)
         for member, groups in _asked(family, spelling):
+            title = member.chunk.title
+            if title and titles[title] == 1 and not _meets(title, (*places, *groups)):
+                continue
             rule = canonical(Rule(contain_one_of=(*places, *groups)))
             doubt = _doubt(family, member)
             made.append(Proposal(member.chunk, family.pattern, rule, names, member.named, doubt))
@@ -106,6 +112,12 @@ def _asked(family: Family, spelling: _Spelling) -> Iterator[tuple[Member, list[G
         if any_tells:
             groups = [tuple(dict.fromkeys(term for group in groups for term in group))]
         yield member, groups
+
+
+def _meets(question: str, groups: Iterable[Group]) -> bool:
+    """Whether the question has a term of every group, as the rule of these groups will ask."""
+    text = prepared(question, "word")
+    return all(any(prepared(term, "word") in text for term in group) for group in groups)
 
 
 def _doubt(family: Family, member: Member) -> str:

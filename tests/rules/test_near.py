@@ -48,9 +48,9 @@ EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero"
             ["basic, 0 euros", "comfort, 150 euros", "premium, 300 euros"],
             [["basic", *EUROS_0]], NO_NAME,
         ),
-        # Free titles, and numbers alone.
+        # Titles that tell nothing apart, and numbers alone.
         (
-            ["Commercial fleets", "Young drivers start here", "Our family protection"],
+            ["Our policy", "Our policy", "Our policy"],
             [POLICY.format(*v) for v in ((150, 5000, 45), (300, 9000, 30), (500, 7000, 60))],
             ["150 euros, 5000, 45 days", "300 euros, 9000, 30 days",
              "500 euros, 7000, 60 days"],
@@ -91,6 +91,16 @@ def test_a_family_is_found_by_its_texts(
     asked = json.loads(first.rule)["contain_one_of"]
     assert [set(group) for group in asked] == [set(group) for group in groups]
     assert first.doubt == doubt
+
+
+def test_a_rule_that_the_own_title_does_not_meet_is_not_proposed() -> None:
+    """A question about young drivers names none of the numbers of their policy."""
+    titles = ["Commercial fleets", "Young drivers start here", "Our family protection"]
+    texts = [POLICY.format(*v) for v in ((150, 5000, 45), (300, 9000, 30), (500, 7000, 60))]
+    chunks = [Chunk(str(i), text, titles[i]) for i, text in enumerate(texts)]
+    families = find_families(chunks)
+    assert [len(family.members) for family in families] == [3]
+    assert propose(families, texts) == ()
 
 
 REST = (

@@ -156,7 +156,7 @@ def test_what_makes_an_answer_no_rule(answer: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "doubt"),
     [
-        (SPREAD, "they belong in one group"),
+        (SPREAD, "put them in one group"),
         (FOREIGN, "what the chunk itself does not contain: no term of group 1: sapper"),
         ('{"contain_all_of": ["cleric", "7th"]}', "does not contain: missing: 7th"),
         ('{"contain": "cleric", "match": "substring", "contain_none_of": ["ac"]}', "ac"),
@@ -195,7 +195,7 @@ def test_whatever_is_answered_is_a_rule_or_a_fault(parts: list[str]) -> None:
     [
         ('{"contain_one_of": ["cleric"]}', "contain_one_of[0]: a group must be a list of terms"),
         ("no", NO_JSON),
-        (SPREAD, "they belong in one group"),
+        (SPREAD, "put them in one group"),
         (FOREIGN, "what the chunk itself does not contain"),
     ],
 )
@@ -227,7 +227,7 @@ def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve, secon
     assert len(asked) == 2
     assert draft.rule == parse(SPREAD)
     assert not draft.repaired
-    assert "they belong in one group" in draft.remarks[0]
+    assert "put them in one group" in draft.remarks[0]
 
 
 def test_a_failure_during_the_repair(serve: Serve) -> None:

@@ -13,7 +13,6 @@ import streamlit as st
 from ragfilter.model import Result
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.rules.overview import WORDS
-from ragfilter.rules.rule import shorten
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import choice, hint, theme
@@ -147,7 +146,7 @@ def frame(
     }
     if edited:
         columns["rule"] = [edited.get(row.id, []) for row in rows]
-    columns["reason"] = [shorten(row.reason) for row in rows]
+    columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
     columns |= {
