@@ -25,7 +25,7 @@ from ragfilter.rules.close import VectorsOf
 from ragfilter.rules.families import Family, find_families
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.plurals import forms
-from ragfilter.rules.proposals import Proposal, propose
+from ragfilter.rules.proposals import NAME_ALONE, NO_NAME, Proposal, propose
 from ragfilter.rules.rule import Rule, canonical, parse
 from ragfilter.rules.values import COMMON, NUMBERS, tokens
 from ragfilter.text.normalise import normalise
@@ -34,6 +34,8 @@ Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 """Takes words and names, and returns the similarity of each word to its nearest name."""
 LIKE = 0.5
 """A word less similar to every name is not another name; a person has to find that."""
+MEASURED = (NAME_ALONE, NO_NAME)
+"""Doubts about which questions would drop a chunk. Labelled questions that keep it answer them."""
 LONGEST = 6
 """Maximum number of words in a phrase for a value."""
 
@@ -77,6 +79,8 @@ def suggest(
     # then the families' own texts.
     texts = asked + [chunk.text for chunk in sorted(chunks, key=lambda each: each.id not in own)]
     proposals = propose(families, texts)
+    told_apart = {each.family for each in proposals}
+    families = tuple(family for family in families if family.pattern in told_apart)
     if labelled is None or not proposals:
         return Suggested(families, proposals, Evidence())
     if likeness is not None:
@@ -95,7 +99,14 @@ def suggest(
         for i in (each.chunk.id,)
         for lost in (tuple(dict.fromkeys((*of_all.get(i, ()), *of_sure.get(i, ())))),)
     )
-    return Suggested(families, proposals, weigh(map(_with_rule, proposals), labelled))
+    evidence = weigh(map(_with_rule, proposals), labelled)
+    answers = {i for grades in labelled.qrels.values() for i in relevant_of(grades)}
+    shown = answers - evidence.losses.keys()
+    proposals = tuple(
+        replace(each, doubt="") if each.doubt in MEASURED and each.chunk.id in shown else each
+        for each in proposals
+    )
+    return Suggested(families, proposals, evidence)
 
 
 def weigh(proposed: Iterable[Chunk], labelled: Labelled) -> Evidence:
