@@ -10,7 +10,8 @@ listed   the chunk's title lists things ("clerics, druids and monks", "magic-use
          a comma between two things may set one apart instead ("goblins, in winter"), and what ends
          in a number is none of a list ("goblins and armor class 3")
 single   three groups or more, or terms of `contain_all_of`, each name one thing by a single word
-         and its plural, without digits
+         and its plural, without digits, and the title does not have all of them in one phrase
+         ("Adult Black Dragon"), which is then what a question must name
 
 The second sign needs three groups, because two plain words, such as a climate and a terrain, are
 more often meant together. Three may be too, so it is not sure.
@@ -50,7 +51,7 @@ def spread(rule: Rule, title: str = "") -> Spread | None:
     """Find what looks like alternatives that every query must name; None if there are none."""
     groups = rule.contain_one_of
     listed = _listed(groups, title)
-    found = listed or _single(groups)
+    found = listed or _single(groups, title)
     if found:
         names = tuple(groups[i][0] for i in found)
         merged = replace(rule, contain_one_of=_merge(groups, found))
@@ -58,7 +59,7 @@ def spread(rule: Rule, title: str = "") -> Spread | None:
     terms = rule.contain_all_of
     alone = [(term,) for term in terms]
     listed = _listed(alone, title)
-    found = listed or _single(alone)
+    found = listed or _single(alone, title)
     if not found:
         return None
     names = tuple(terms[i] for i in found)
@@ -93,9 +94,16 @@ def _listed(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
     return ()
 
 
-def _single(groups: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+def _single(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
     plain = tuple(i for i, group in enumerate(groups) if _one_word(group))
-    return plain if len(plain) >= 3 else ()
+    words = {word for i in plain for word in _stems(groups[i][0])}
+    return plain if len(plain) >= 3 and not any(map(words.issubset, _phrases(title))) else ()
+
+
+def _phrases(title: str) -> list[Words]:
+    """The parts of the title that no sign of a list or clause divides."""
+    clauses = _CLAUSES.split(normalise(title))
+    return [_stems(thing) for clause in clauses for thing in _COMMAS.split(clause)]
 
 
 def _one_word(group: Sequence[str]) -> bool:

@@ -65,6 +65,9 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
         # A comma alone may set apart, and what ends in a number is not a thing in a list.
         ("Vampire, bat form", [["vampire"], ["bat form"]], None),
         ("Goblins, orcs and armor class 3", [["goblin"], ["armor class 3"]], None),
+        # Three words of one phrase are its name, also with a suffix.
+        ("Adult Black Dragon - Actions", [["dragon", "dragons"], ["adult"], ["black"]], None),
+        ("Dragons", [["dragon"], ["adult"], ["black"]], [["dragon", "adult", "black"]]),
         # Numbers are not plain words.
         ("", [["level 7"], ["ac 6"], ["10"]], None),
     ],
