@@ -12,6 +12,8 @@ from ragfilter.evaluate.effect import Labelled, make_labelled
 from ragfilter.evaluate.proposed import Evidence, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.rules import contexts
+from ragfilter.rules.families import find_families
+from ragfilter.rules.proposals import NO_NAME
 from ragfilter.settings.schema import Settings
 
 PASSING = Settings().with_values(
@@ -95,6 +97,30 @@ def test_what_a_question_calls_the_value_is_a_spelling_where_another_text_says_i
 def test_what_no_part_of_a_rule_can_keep_is_a_doubt() -> None:
     made = suggest(CHUNKS, (), labelled(fighter_5="who carries the lantern"), near_to_clerics)
     assert made.evidence.losses == {"fighter-5": ("who carries the lantern",)}
+
+
+def test_a_labelled_question_that_keeps_its_chunk_settles_the_doubt() -> None:
+    leave = (
+        "Employees in {} receive {} days of annual leave. Leave is requested two weeks ahead from "
+        "the manager and may be carried over until March."
+    )
+    places = (("germany", 30), ("france", 25), ("spain", 23), ("italy", 22))
+    chunks = [Chunk(place, leave.format(place.capitalize(), days)) for place, days in places]
+    hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(chunks, start=1))
+    asked = {"germany": "how long is the leave in Germany", "france": "who may take a holiday"}
+    pools = {i: Pool(text, "demo", "l2", hits) for i, text in asked.items()}
+    made = suggest(chunks, (), make_labelled(pools, {i: {i: 1} for i in asked}, PASSING))
+    doubts = {p.chunk.id: p.doubt for p in made.proposals}
+    assert doubts == {"germany": "", "france": NO_NAME, "spain": NO_NAME, "italy": NO_NAME}
+    assert list(made.evidence.losses) == ["france"]
+
+
+def test_a_family_of_which_nothing_is_proposed_is_not_listed() -> None:
+    text = "This policy covers fire. The deductible is {} euros and claims are reported in {} days."
+    titles = {"fleets": (150, 45), "drivers": (300, 30), "families": (500, 60)}
+    chunks = [Chunk(name, text.format(*numbers), name) for name, numbers in titles.items()]
+    assert find_families(chunks)
+    assert suggest(chunks).families == suggest(chunks).proposals == ()
 
 
 def test_each_proposal_has_its_row_of_the_matrix() -> None:
