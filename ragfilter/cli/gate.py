@@ -218,7 +218,7 @@ def _gone_lines(gone: Gone, names: Mapping[str, str]) -> Iterator[str]:
         "with --update-baseline"
     )
     lost = [f"not measured  {names.get(i, i)}" for i in gone.queries]
-    lost += [f"{fewer} relevant fewer  {names[i]}" for i, fewer in gone.relevant]
+    lost += [f"{fewer} fewer relevant  {names[i]}" for i, fewer in gone.relevant]
     yield from (f"        {line}" for line in lost[:SHOWN])
     if len(lost) > SHOWN:
         yield f"        … and {len(lost) - SHOWN} more; --json lists them"

@@ -74,8 +74,9 @@ def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[SettingCha
 
 
 def stays(result: Result, chunk_id: str) -> str:
-    """Why no change turns a chunk's fate, in words: it is pinned, several limits keep it out, or no
-    limit goes that far."""
+    """Why no change keeps or drops a chunk, in words: it is pinned, several limits keep it out, or
+    no limit goes that far."""
+    kept = any(hit.id == chunk_id for hit in result.kept)
     for trace in result.traces:
         for decision in trace.decisions:
             if decision.chunk_id != chunk_id:
@@ -83,7 +84,9 @@ def stays(result: Result, chunk_id: str) -> str:
             said = f"{layer(trace.layer).title}: {decision.reason}"
             if decision.outcome == "pinned":
                 return f"It is pinned by {said}."
-            if decision.outcome == "dropped":
+            if decision.outcome == "dropped" and not kept:
+                if trace.layer == "clearance":
+                    return f"{said}."
                 # Of one layer or of several.
                 return f"More than one limit keeps it out. First {said}."
     return "No limit of an active layer drops it, even at its lowest or highest value."

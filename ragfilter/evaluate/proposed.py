@@ -100,10 +100,17 @@ def suggest(
         for lost in (tuple(dict.fromkeys((*of_all.get(i, ()), *of_sure.get(i, ())))),)
     )
     evidence = weigh(map(_with_rule, proposals), labelled)
-    answers = {i for grades in labelled.qrels.values() for i in relevant_of(grades)}
-    shown = answers - evidence.losses.keys()
+    book, kept_by = RuleBook(each.rule for each in proposals), defaultdict(list)
+    for query_id, pool in labelled.pools.items():
+        found = {hit.id for hit in pool.hits} & relevant_of(labelled.qrels.get(query_id, {}))
+        for i in found:
+            kept_by[i].append(pool.query)
     proposals = tuple(
-        replace(each, doubt="") if each.doubt in MEASURED and each.chunk.id in shown else each
+        replace(each, doubt="")
+        if each.doubt in MEASURED
+        and kept_by[each.chunk.id]
+        and all(book.scan(query).passes(each.rule) for query in kept_by[each.chunk.id])
+        else each
         for each in proposals
     )
     return Suggested(families, proposals, evidence)

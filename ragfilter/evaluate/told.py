@@ -229,7 +229,7 @@ def between(
     if a.viewer != b.viewer:
         notes.append(
             "The two sides were measured as different users, who may see different chunks. To "
-            "measure both as the same, switch the layer clearance on in both, or off."
+            "measure both as the same, ask as one user, with the layer clearance on in both or off."
         )
     if a.profiles and b.profiles and a.profiles != b.profiles:
         notes.append(
@@ -326,10 +326,10 @@ def _missing(made: Tuning) -> str:
     if share is None:
         return ""
     known = read(made.strategies["calibrated"].settings.cutoff.calibration)
-    missing = counted(lacking(share, known), "labelled relevant chunk")
+    missing = counted(lacking(share, known), "more labelled relevant chunk")
     return (
-        f"For {share:.0%} and more, the recall dial needs at least {missing} more, of those that "
-        f"reach the cutoff; it has {known.relevant}."
+        f"For {share:.0%} and more, the recall dial needs at least {missing} that reach the "
+        f"cutoff; it has {known.relevant}."
     )
 
 

@@ -101,7 +101,6 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     from ragfilter.rules.edits import edited_rules
     from ragfilter.stores.index import index, rebuild
 
-    embedder = bench.embedder_called(order.embedder) if order.embedder else bench.embedder_of(name)
     rules = edited_rules(bench.journal, name)
     if not order.source:
         report = rebuild(
@@ -118,6 +117,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             refused.append(Refusal(error.message, error.remedy))
             watch.refused(refused[-1])
 
+    embedder = bench.embedder_called(order.embedder) if order.embedder else bench.embedder_of(name)
     reading = Reading(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )

@@ -21,7 +21,7 @@ with extra("ingest"):
     from markdown_it import MarkdownIt
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-TITLE = re.compile(r"^title:[ \t]*([\"']?)(.+?)\1[ \t]*$", re.MULTILINE)
+TITLE = re.compile(r"^title:[ \t]*([\"']?)(\w[^\"'#\n]*?)\1[ \t]*$", re.MULTILINE)
 """The title in front matter, if it is plain text on one line."""
 ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
 """What site generators put behind a heading: ``{ #install }``, ``{: .note }``."""

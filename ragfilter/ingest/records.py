@@ -230,8 +230,9 @@ def _rule_of(text: str) -> tuple[str | None, str]:
 def _whole(value: object) -> int | None:
     """A whole number from 0 up, also as digits (CSV cells are text), of NumPy, or as 2.0, which
     tables make of 2 where another value is missing; None for anything else."""
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        value = int(value.strip()[:20])
+    if isinstance(value, str):
+        digits = value.strip().removesuffix(".0")
+        value = int(digits[:20]) if digits.isascii() and digits.isdigit() else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return readable_level(whole_number(value))

@@ -365,9 +365,9 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
     if any(d.setting == SHARE for d in compared):
         now = result.settings.quality.background_share
         shares = [d.value / d.limit for d in compared if d.value is not None and d.limit]
-        # Of a background share of 0 nothing can be said.
+        # Of a background share of 0, or of the way from the best hit, nothing can be said.
         nearest = min(shares, default=math.inf)
-        if math.isinf(nearest):
+        if math.isinf(nearest) or result.pool.space == "ip":
             return None
         share = math.ceil(100 * now * nearest) / 100
         if share > TUNED_SHARE:

@@ -195,7 +195,7 @@ def _step(
     among: Container[str] | None,
     state: State,
 ) -> list[Edit]:
-    """The edits of a step that are in this state, which is `called` so in messages."""
+    """The edits of a step that are in this state."""
     try:
         step = journal.step(edit_id)
     except KeyError:

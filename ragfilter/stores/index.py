@@ -194,11 +194,12 @@ def _unique(records: Iterable[Record]) -> dict[str, Record]:
 
 def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
     found = [warning for record in records for warning in record.warnings]
-    long = [r.chunk.id for r in records if reads and len(r.chunk.passage) > reads]
+    # None is named, because everybody who may index reads this.
+    long = [record for record in records if reads and len(record.chunk.passage) > reads]
     if long:
         found.append(
             f"The embedding model reads about {reads:,} characters of a chunk, so it misses the "
-            f"end of {len(long):,} in {len(records):,}, such as {long[0]!r}. Cut them smaller."
+            f"end of {len(long):,} in {len(records):,}. Cut them smaller."
         )
     return tuple(found)
 

@@ -116,7 +116,7 @@ def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
     dial = {"cutoff.target": "recall", "cutoff.recall": 0.95}
     with pytest.raises(SettingsError) as error:
         replay(POOLS["q0"], made.strategies["calibrated"].settings.with_values(dial))
-    assert "at least 8 labelled relevant chunks more" in note
+    assert "at least 8 more labelled relevant chunks" in note
     assert "at least 8 more relevant chunks" in error.value.remedy
 
 

@@ -179,6 +179,10 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
     if problem:
         st.error(message(problem))
     model = _model(target, visit)
+    given = visit.resources.bench.deployment.embedding_model
+    if target and given and model != visit.resources.bench.embedder.name:
+        problem = f"RAGFILTER_EMBEDDING_MODEL sets {given}, but {model} made {target}. Unset it."
+        st.error(message(problem))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button(
             "Index", key="index", type="primary", icon=":material/play_arrow:",

@@ -99,8 +99,6 @@ def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
     """Choose a side."""
     kept = {k: v for k, v in _compared().items() if k != letter and not k.startswith(f"{letter}.")}
     st.session_state.compared = kept | link.write_side(letter, word, changes)
-    # A different comparison, so its answers have to be made.
-    st.session_state.fresh = True
 
 
 def load(letter: str, content: bytes, name: str) -> None:

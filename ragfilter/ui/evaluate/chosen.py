@@ -138,17 +138,23 @@ def explain(asked: Chosen) -> None:
 
 def saved_runs(visit: Visit) -> dict[int, Run]:
     """The saved runs of this collection, newest first. Those made for others are left out unless
-    this user may see every chunk, since their figures count hidden ones."""
+    this user may see every chunk that they saw, since their figures count hidden ones."""
     bench, collection = visit.resources.bench, st.session_state.collection
     user = viewer(state.user(), visit.settings)
     user = replace(user, departments=tuple(sorted(user.departments)))
     found = bench.runs.saved(collection)
     others = any(run.plan.viewer != user for run in found)
-    whole = others and _sees_all(user, bench.collection(collection).entries())
-    return {run.id: run for run in found if whole or run.plan.viewer == user}
+    there = bench.collection(collection) if others else None
+    # Of an earlier version of the collection, it is not known what was hidden.
+    same = there.version if there and _sees_all(user, there.entries()) else None
+    return {
+        run.id: run
+        for run in found
+        if run.plan.viewer == user or user.unrestricted or run.plan.collection_version == same
+    }
 
 
 def _sees_all(user: User, chunks: Mapping[str, Chunk]) -> bool:
     """Whether the user may see every chunk. `chunks` is empty if the store is too large to list
     them."""
-    return user.unrestricted or (bool(chunks) and all(map(user.sees, chunks.values())))
+    return bool(chunks) and all(map(user.sees, chunks.values()))

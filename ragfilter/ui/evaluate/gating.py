@@ -31,7 +31,7 @@ COLUMNS = {
     "question": st.column_config.TextColumn(width=330),
     "check": st.column_config.TextColumn(width=150),
     "change": st.column_config.TextColumn(
-        width=80, help="The change since the baseline. Without one: the figure itself."
+        width=80, help="The change since the baseline, or the figure below its minimum."
     ),
 }
 
@@ -157,7 +157,7 @@ def _lines(gate: Gate) -> Iterator[str]:
         for query in gate.gone.queries:
             yield f"{_sign(False)} Question {query} of the baseline was not measured"
         for query, fewer in gate.gone.relevant:
-            yield f"{_sign(False)} Question {query} has {fewer} relevant fewer than the baseline"
+            yield f"{_sign(False)} Question {query} has {fewer} fewer relevant than the baseline"
 
 
 def _sign(passed: bool) -> str:
@@ -189,7 +189,8 @@ def _broken(gate: Gate, measured: Measured) -> None:
             "change": [value for _, _, value in rows],
         }
     )
-    st.markdown(prose.quiet(f"{counted(len(rows), 'question')}, the worst first"))
+    broken = len({query for query, _, _ in rows})
+    st.markdown(prose.quiet(f"{counted(broken, 'question')}; by check, the worst first"))
     ids = (f"{query} {check}" for query, check, _ in rows)
     name = f"gate-{measured.run.id}"
     clicked = grid.picked(table, ids, name=name, columns=COLUMNS, height=300)

@@ -99,7 +99,7 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
                 format_func=lambda each: run_label(saved[each]),
                 on_change=lambda: st.session_state.update({RUN: st.session_state["run-box"]}),
                 width=330,
-                help="Earlier runs on this collection, for this user.",
+                help="Earlier runs on this collection that count nothing hidden from this user.",
             )
         st.toggle(
             "Questions and labels",

@@ -62,7 +62,7 @@ def draw(measured: Measured, resources: Resources) -> None:
             "View", VIEWS,
             "Rows: settings side by side. Layers: what each layer contributes. Questions: the "
             "individual results; click one to open it in Inspect. Plots: precision against "
-            "recall, and distances. Gate: limits, and a baseline that must not be missed.",
+            "recall, and distances. Gate: limits, and a baseline to stay above.",
             key="view", default=ROWS,
         )  # fmt: skip
         if st.button(
@@ -120,7 +120,7 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
     if not run.complete:
         notes.append(
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
-            "if settings, labels and collection are still the same."
+            "if settings, user, labels and collection are still the same."
         )
     notes += [told.profiles_since(run.plan), *_since(measured, resources)]
     notes += told.about_records(measured.records, measured.variants)

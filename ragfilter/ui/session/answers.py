@@ -140,7 +140,7 @@ def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Qu
 
 
 def lacking(query: str, pair: tuple[Side, Side], resources: Resources) -> list[Side]:
-    """The sides whose extractive answer must be made. None if an LLM answers: a button asks it."""
+    """The sides whose extractive answer must be made; empty if an LLM answers, when asked to."""
     if resources.bench.chat is not None:
         return []
     found = ((side, known(query, side, resources)) for side in pair)
