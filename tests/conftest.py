@@ -21,6 +21,7 @@ from waiting import PATIENT_S
 from ragfilter.engine import complete as complete
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
+from ragfilter.models.rerankers import LateInteraction
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -42,6 +43,9 @@ CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield
 
 SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
+MOST_REMEMBERED = 20
+"""Texts of one call whose vectors are remembered: a question with the sides of its comparison, or
+what is reranked for it, and no collection."""
 SLOW_FIXTURES = {
     "adsapi_workspace",
     "cross_encoders",
@@ -75,19 +79,46 @@ def _folder(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def _made_once() -> Iterator[None]:
-    """Load the bundled model and build the command line once per process, as their users do: each
-    takes a second, and hundreds of tests open a workspace or run a command."""
+    """Load the bundled model, build the command line, and encode a text with that model once per
+    process: hundreds of tests open a workspace, run a command or search for the demo's questions.
+    """
     plain, commands = SentenceEmbedder._load, typer.main.get_command
     bundled = functools.cache(lambda: plain(SentenceEmbedder()))
 
+    def is_bundled(embedder: SentenceEmbedder) -> bool:
+        return embedder._model == BUNDLED and embedder._bundled is None
+
     def load(self: SentenceEmbedder) -> SentenceTransformer:
-        own = self._model != BUNDLED or self._bundled is not None
-        return plain(self) if own else bundled()
+        return bundled() if is_bundled(self) else plain(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SentenceEmbedder, "_load", load)
+        patch.setattr(SentenceEmbedder, "_encode", _once(SentenceEmbedder._encode, is_bundled))
+        patch.setattr(
+            LateInteraction,
+            "_encode",
+            # A test's own embedder counts what it is asked for.
+            _once(LateInteraction._encode, lambda own: type(own._embedder) is SentenceEmbedder),
+        )
         patch.setattr(typer.main, "get_command", functools.cache(commands))
         yield
+
+
+def _once(encode: Callable[..., Any], wanted: Callable[[Any], bool]) -> Callable[..., Any]:
+    """`encode`, which remembers what it returned for the same texts. Not one text at a time, since
+    a batch gives vectors that differ in their last bits."""
+    known: dict[tuple[str, ...], Any] = {}
+
+    @functools.wraps(encode)
+    def encoded(self: Any, *args: Any) -> Any:
+        texts = tuple(args[-1])
+        if not wanted(self) or len(texts) > MOST_REMEMBERED:
+            return encode(self, *args)
+        if texts not in known:
+            known[texts] = encode(self, *args)
+        return known[texts]
+
+    return encoded
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,13 +40,19 @@ def written(copy_demo: Callable[[], Path]) -> Labelled:
     return make_labelled(pools, qrels, settings)
 
 
-@pytest.fixture
-def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
-    """The demo without any rules."""
+@pytest.fixture(scope="module")
+def without_rules(copy_demo: Callable[[], Path]) -> Path:
+    """A workspace with the demo without any rules. Take a copy of it."""
     place = copy_demo()
     bare = ["rules", "bulk", "--remove", "--where", "rule=any", "--yes", "-c", "demo"]
     assert main([*bare, "--data-dir", str(place)]) == 0
-    return serve_app(RAGFILTER_DATA_DIR=str(place))
+    return place
+
+
+@pytest.fixture
+def app(serve_app: Callable[..., str], without_rules: Path, tmp_path: Path) -> str:
+    shutil.copytree(without_rules, tmp_path / "workspace")
+    return serve_app(RAGFILTER_DATA_DIR=str(tmp_path / "workspace"))
 
 
 @pytest.mark.parametrize("width", [1440, 900])
