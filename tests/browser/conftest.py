@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -27,9 +24,9 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+from serving import SERVERS, serve
 from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 
-ROOT = Path(__file__).resolve().parents[2]
 SHOWN_MS = 240_000
 """How long the page may take to show what is expected, unless a test says otherwise. A failing test
 takes this long."""
@@ -329,7 +326,7 @@ def _servers(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ServeApp]:
     """Every server is stopped at the end, whatever happens."""
-    running: list[subprocess.Popen[bytes]] = []
+    running: list[ForkServerProcess] = []
 
     def start(**variables: str) -> str:
         with socket.socket() as free:
@@ -339,16 +336,13 @@ def _servers(
         environ = bare_environ | variables
         if "RAGFILTER_DATA_DIR" not in variables:
             environ["RAGFILTER_DATA_DIR"] = str(copy_demo())
-        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-        with log.open("wb") as out:
-            server = subprocess.Popen(
-                command, cwd=ROOT, env=environ, stdout=out, stderr=out, start_new_session=True
-            )
+        server = SERVERS.Process(target=serve, args=(environ, port, log))
+        server.start()
         running.append(server)
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + PROCESS_S
         while not _healthy(url):
-            assert server.poll() is None, log.read_text()
+            assert server.is_alive(), log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
         return url
@@ -357,13 +351,12 @@ def _servers(
         yield start
     finally:
         for server in running:
-            os.killpg(server.pid, signal.SIGTERM)
+            server.terminate()
         for server in running:
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(server.pid, signal.SIGKILL)
-                server.wait()
+            server.join(10)
+            if server.is_alive():
+                server.kill()
+                server.join()
 
 
 def _healthy(url: str) -> bool:

@@ -1,0 +1,29 @@
+"""The app's server in a process of its own, forked from one that has read the large libraries: they
+take seconds, and a run starts some twenty servers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SERVERS = multiprocessing.get_context("forkserver")
+SERVERS.set_forkserver_preload(
+    ["streamlit.web.cli", "pandas", "plotly", "sentence_transformers", "chromadb", "openai"]
+)
+
+
+def serve(environ: dict[str, str], port: int, log: Path) -> None:
+    """`streamlit run app.py` in this environment, its output in `log`."""
+    with log.open("wb") as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(environ)
+    os.chdir(ROOT)
+    sys.argv = ["streamlit", "run", "app.py", "--server.port", str(port)]
+    from streamlit.web.cli import main
+
+    main()
