@@ -95,16 +95,6 @@ def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
     return frozenset(i for i, label in labels.items() if label > 0)
 
 
-def unlabelled_of(kept: Iterable[str], labels: Mapping[str, int]) -> frozenset[str]:
-    """The chunks without a label, which count as irrelevant."""
-    return frozenset(i for i in kept if i not in labels)
-
-
-def f1_at_most(kept: Collection[str], labels: Mapping[str, int]) -> float:
-    """F1 of the ids in `kept` if all unlabelled ones were relevant."""
-    return precision_recall_f1(kept, relevant_of(labels) | unlabelled_of(kept, labels)).f1
-
-
 def mean_of(scores: Sequence[Scores]) -> Scores | None:
     """The mean of each score; None for an empty sequence."""
     if not scores:

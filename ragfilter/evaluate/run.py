@@ -31,12 +31,10 @@ from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.crossval import FOLDS, folds_of
 from ragfilter.evaluate.metrics import (
     Scores,
-    f1_at_most,
     mean_of,
     noise_reduction,
     precision_recall_f1,
     relevant_of,
-    unlabelled_of,
 )
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
 from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
@@ -207,13 +205,13 @@ def _fixed_k(
 
 def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:
     """The kept ids with their scores against the labels."""
-    relevant = relevant_of(labels)
+    relevant, unlabelled = relevant_of(labels), frozenset(ids) - labels.keys()
     return Kept(
         ids=ids,
         relevant_kept=len(relevant.intersection(ids)),
         scores=precision_recall_f1(ids, relevant),
-        unlabelled=len(unlabelled_of(ids, labels)),
-        f1_most=f1_at_most(ids, labels),
+        unlabelled=len(unlabelled),
+        f1_most=precision_recall_f1(ids, relevant | unlabelled).f1,
     )
 
 
