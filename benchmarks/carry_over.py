@@ -23,8 +23,9 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
 from ragfilter.evaluate import labels, query_files
 from ragfilter.evaluate.crossval import assign_folds, pick
+from ragfilter.evaluate.prefixes import prefixes_of_pools, without_nothing
 from ragfilter.evaluate.run import gather_all
-from ragfilter.evaluate.sweep import prefixes, sweep
+from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.target import Target
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.model import Pool
@@ -118,7 +119,7 @@ def main(folder: Path, *, rerank: bool) -> None:
             made = sweep(pools, given.qrels, every)
             f1.append(made["f1"])
             kept.append(made["kept"])
-            fixed.append(prefixes(pools, given.qrels, full)["f1"])
+            fixed.append(without_nothing(prefixes_of_pools(pools, given.qrels, full))["f1"])
             out_of_place(name, pools, full, backends)
     first, means = len(rows), np.array([table.mean(axis=0) for table in f1])
     ks = np.array([table.mean(axis=0) for table in fixed])

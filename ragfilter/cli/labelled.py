@@ -86,9 +86,15 @@ class Labelled(Chosen):
 
         Raises InputError and StoreError.
         """
-        # The set of a demo's own collection also includes people's labels.
-        own = self.qrels is None and self.queries == place.collection
-        read = None if own else self.read_files(bare=bare)
+        from ragfilter.evaluate import stored
+
+        if self.llm and self.qrels is not None:
+            raise InputError(
+                "--with-llm needs a query set of the workspace, and --qrels names a file.",
+                remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
+            )
+        in_files = not self.llm and stored.in_files(place.collection, self.queries, self.qrels)
+        read = self._read_files(bare=bare) if in_files else None
         with place.open(what) as bench:
             if check is not None:
                 check(bench)
@@ -97,15 +103,10 @@ class Labelled(Chosen):
             labels, unknown = visible_labels(found, backends, user, settings, stored=read is None)
             yield Opened(bench, backends, labels, unknown)
 
-    def read_files(self, *, bare: bool = False) -> Labels | None:
-        """Read the chosen queries from two files or a demo, which need no workspace. Returns None
-        for a query set, and if an LLM's labels in the workspace count. Raises InputError."""
+    def _read_files(self, *, bare: bool) -> Labels:
         from ragfilter.evaluate import labels
         from ragfilter.evaluate.query_files import read_questions
 
-        check_llm(self.qrels, llm=self.llm)
-        if self.llm or not labels.are_files(self.queries, self.qrels):
-            return None
         if bare and self.qrels is None and self.queries not in labels.DEMOS:
             asked = Labels(read_questions(Path(self.queries)), {})
             return labels.pick(asked, only=self.only or (), leave_out=self.leave_out or ())
@@ -118,7 +119,7 @@ class Labelled(Chosen):
 
         found = self.choose(stored.load(bench.labels, collection, self.queries, llm=self.llm))
         if self.llm:
-            tell_agreement(bench, collection, user, settings)
+            _tell_agreement(bench, collection, user, settings)
         return found
 
 
@@ -138,15 +139,6 @@ class Measuring(Chosen):
         return read_labels(self, self.queries, self.qrels, bench, collection, user, settings)
 
 
-def check_llm(qrels: str | None, *, llm: bool) -> None:
-    """Raise InputError if an LLM's labels are to be combined with those of a file."""
-    if llm and qrels is not None:
-        raise InputError(
-            "--with-llm needs a query set of the workspace, and --qrels names a file.",
-            remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
-        )
-
-
 def read_labels(
     chosen: Chosen,
     queries: str,
@@ -155,18 +147,18 @@ def read_labels(
     collection: str,
     user: User,
     settings: Settings,
-    *,
-    llm: bool = False,
 ) -> Labels:
     """The labelled queries of two files, a demo, or a set in the workspace, with the labels that
     `user` may see. Reports labels of chunks that the collection lacks.
 
     Raises InputError if no label is left.
     """
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import labels, stored
 
-    found = chosen.choose(stored.find(bench.labels, collection, queries, qrels, llm=llm))
-    in_files = stored.in_files(collection, queries, qrels, llm=llm)
+    in_files = stored.in_files(collection, queries, qrels)
+    found = chosen.choose(
+        labels.load(queries, qrels) if in_files else stored.load(bench.labels, collection, queries)
+    )
     backends = parts.backends(bench, collection)
     return visible_labels(found, backends, user, settings, stored=not in_files)[0]
 
@@ -207,7 +199,7 @@ def visible_labels(
     return seen, list(missing)
 
 
-def tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:
+def _tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:
     """Report how far an LLM's labels agree with people's, for what `user` may see."""
     from ragfilter.evaluate import stored
     from ragfilter.stores import labels

@@ -152,6 +152,7 @@ Except = Annotated[
         "--except", help="Leave out the query with this ID. Repeatable.", callback=in_words
     ),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
 MOST = 1_000_000_000
 OTHER_OUT = "Use another file with --out."

@@ -12,14 +12,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.labelled import (
-    Chosen,
-    check_llm,
-    query_name,
-    read_labels,
-    tell_agreement,
-    warn_of,
-)
+from ragfilter.cli.labelled import Labelled, query_name, warn_of
 from ragfilter.cli.options import (
     MOST,
     SET_HELP,
@@ -84,25 +77,19 @@ def new(
     To continue a run that was stopped (Ctrl+C), give the same command again.
     """
     loaded = filtering.load()
-    user, collection = filtering.user, place.collection
+    user = filtering.user
     from ragfilter.evaluate import runs as running
     from ragfilter.evaluate import stored
 
-    check_llm(qrels, llm=llm)
     bar = parts.progress("queries")
 
     def seen(done: int, total: int) -> bool:
         bar(done, total)
         return True
 
-    with place.open("runs") as bench:
-        backends = parts.backends(bench, collection)
-        labels = read_labels(
-            Chosen(), queries, qrels, bench, collection, user, loaded.settings, llm=llm
-        )
+    labelled = Labelled(queries=queries, qrels=qrels, llm=llm)
+    with labelled.open("runs", place, user, loaded.settings) as (bench, backends, labels, _):
         warn_of(labels)
-        if llm:
-            tell_agreement(bench, collection, user, loaded.settings)
         name = stored.title(queries, llm=llm, qrels=qrels)
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)

@@ -153,12 +153,12 @@ def _means(one: SideMeans) -> tuple[str, ...]:
 
 
 def _row(one: Measured) -> tuple[str, ...]:
+    scores = one.kept.scores
     return (
         query_name(one.id, one.query, ID_WIDTH),
         one.side,
-        str(one.kept),
-        _score(one.scores.precision if one.scores else None),
-        _score(one.scores.recall if one.scores else None),
+        str(one.kept.kept),
+        *(_score(each if one.labelled else None) for each in (scores.precision, scores.recall)),
         f"{one.context_tokens:,}",
         f"{one.llm_tokens:,}",
         f"{one.ms:,.0f}",
@@ -171,17 +171,17 @@ def _score(value: float | None) -> str:
 
 
 def _document(one: Measured) -> dict[str, Any]:
-    scores = asdict(one.scores) if one.scores else dict.fromkeys(("precision", "recall", "f1"))
+    kept = one.kept
+    figures = asdict(kept.scores) | {
+        "f1_most": kept.f1_most, "unlabelled": kept.unlabelled, "irrelevant": kept.irrelevant,
+    }  # fmt: skip
     return {
         "side": one.side,
         "id": one.id,
         "query": one.query,
-        "kept": one.kept,
-        "ids": list(one.ids),
-        **scores,
-        "f1_most": one.f1_most,
-        "unlabelled": one.unlabelled,
-        "irrelevant": one.irrelevant,
+        "kept": kept.kept,
+        "ids": list(kept.ids),
+        **(figures if one.labelled else dict.fromkeys(figures)),
         "context_tokens": one.context_tokens,
         "llm_tokens": one.llm_tokens,
         "ms": round(one.ms, 3),

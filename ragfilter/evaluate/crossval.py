@@ -7,7 +7,7 @@ scipy, seeded, so that the same labels give the same figures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,8 @@ LEAST = 6
 
 Table = NDArray[np.float64]
 """Scores: one row per query, one column per candidate. Picked scores have one value per query."""
+Tables = Mapping[str, Table]
+"""Every figure with its scores."""
 Choice = NDArray[np.intp]
 """A fold or a candidate for each query."""
 
@@ -82,6 +84,11 @@ def choose(table: Table) -> int:
 def pick(table: Table, chosen: Choice) -> Table:
     """The score of each query with the candidate chosen for it."""
     return np.take_along_axis(table, chosen[:, None], axis=1)[:, 0]
+
+
+def picked(tables: Tables, chosen: Choice) -> Tables:
+    """Every figure of each query with the candidate chosen for it."""
+    return {name: pick(table, chosen) for name, table in tables.items()}
 
 
 def bootstrap(values: Table) -> Interval:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from ragfilter.answer.context import cost, fill
 from ragfilter.engine.replay import replay
+from ragfilter.evaluate import metrics
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.sweep import ALL, FIGURES
+from ragfilter.evaluate.metrics import FIGURES, relevant_of
+from ragfilter.evaluate.sweep import ALL
 from ragfilter.layers.cutoff import Cutoff, cut_of
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import PUBLIC, Pool, User
@@ -111,36 +113,16 @@ def _ranking(
     trace, detail = result.trace("cutoff"), cut_of(result)
     ids, values = (detail.ids, detail.values) if detail else ((), ())
     stays = {hit.id: cost(hit.chunk) for hit in result.kept}
-    relevant = sum(grade > 0 for grade in labels.values())
-    kept = np.cumsum([0, *(i in stays for i in ids)]).astype(np.float64)
-    found = np.cumsum([0, *(i in stays and labels.get(i, 0) > 0 for i in ids)]).astype(np.float64)
-    budget = base.context.max_context_tokens
-    tokens = np.array([0, *fill([stays.get(i, 0) for i in ids], budget)], dtype=np.float64)
-    bare = np.cumsum([0, *(i in stays and i not in labels for i in ids)]).astype(np.float64)
-    both = kept + relevant + bare
-    most = np.divide(2 * (found + bare), both, out=np.ones_like(kept), where=both > 0)
+    relevant = relevant_of(labels)
+    counts = metrics.Counts(
+        np.cumsum([0, *(i in stays for i in ids)]),
+        np.cumsum([0, *(i in stays and i in relevant for i in ids)]),
+        np.cumsum([0, *(i in stays and i not in labels for i in ids)]),
+        np.array([0, *fill([stays.get(i, 0) for i in ids], base.context.max_context_tokens)]),
+    )
     return Ranking(
         query_id,
         np.array(values, dtype=np.float64),
         trace.count("pinned"),
-        {
-            **scores_at(kept, found, relevant),
-            "kept": kept,
-            "tokens": tokens,
-            "unlabelled": bare,
-            "f1_most": most,
-        },
+        metrics.figures(counts, len(relevant)),
     )
-
-
-def scores_at(kept: Floats, found: Floats, relevant: int) -> dict[str, Floats]:
-    """Precision, recall and F as defined in `metrics`."""
-    right = (kept == 0) * 1.0
-    if not relevant:
-        return {"precision": right, "recall": np.ones_like(kept), "f1": right, "f2": right}
-    return {
-        "precision": np.divide(found, kept, out=np.zeros_like(kept), where=kept > 0),
-        "recall": found / relevant,
-        "f1": 2 * found / (kept + relevant),
-        "f2": 5 * found / (kept + 4 * relevant),
-    }

@@ -16,8 +16,7 @@ import numpy as np
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay, scan_rules
 from ragfilter.evaluate.crossval import Table, folds_of
-from ragfilter.evaluate.grid import scores_at
-from ragfilter.evaluate.metrics import relevant_of
+from ragfilter.evaluate.metrics import Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL
 from ragfilter.evaluate.target import Target
 from ragfilter.extras import extra
@@ -175,19 +174,18 @@ def _outcomes(
 ) -> dict[str, Floats]:
     """Every figure of each query if its hits had these probabilities. Layers after the cutoff are
     ignored, since this only chooses between models."""
-    made = [_outcome(*pair, settings) for pair in zip(examples, chances, strict=True)]
-    return {name: np.array([one[name] for one in made]) for name in made[0]}
+    made = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
+    wanted = [each.wanted for each in examples]
+    return figures(Counts(*np.array(made).T), wanted)
 
 
-def _outcome(each: Example, chances: Floats, settings: Settings) -> dict[str, float]:
+def _counts(each: Example, chances: Floats, settings: Settings) -> Counts:
     cutoff, order = settings.cutoff, np.arange(len(chances))
     if not cutoff.prefix:
         free = order[each.pinned :]
         order[each.pinned :] = free[np.argsort(-chances[free], kind="stable")]
     kept = order[: cut([*(1 - chances[order])], cutoff, pinned=each.pinned).kept]
-    n, found = np.array([float(len(kept))]), np.array([each.relevant[kept].sum()])
-    made = {name: float(value[0]) for name, value in scores_at(n, found, each.wanted).items()}
-    return made | {"kept": float(len(kept)), "tokens": float(each.tokens[kept].sum())}
+    return Counts(len(kept), each.relevant[kept].sum(), tokens=each.tokens[kept].sum())
 
 
 def _about(

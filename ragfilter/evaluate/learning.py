@@ -10,7 +10,8 @@ import numpy as np
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Choice, Table
 from ragfilter.evaluate.learn import Example, Learned, Provenance, example, learn
-from ragfilter.evaluate.sweep import FIGURES, sweep
+from ragfilter.evaluate.metrics import FIGURES
+from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.target import Target
 from ragfilter.layers.calibration import read
 from ragfilter.model import Pool, User

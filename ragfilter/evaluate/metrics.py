@@ -1,7 +1,11 @@
-"""Precision, recall and F1 of a set of kept chunks.
+"""Precision, recall, F and nDCG of kept chunks: the only place that computes them. Pure; numpy.
 
-Source: Adaptive Filtering Algorithm, "Evaluation Metrics". The figures are SetP, SetR and SetF of
-ir-measures, except if nothing is relevant or nothing is kept.
+Source: Adaptive Filtering Algorithm, "Evaluation Metrics". Tests compare the figures with SetP,
+SetR, SetF and nDCG of ir-measures. These say nothing if nothing is relevant or nothing is kept:
+
+- Nothing kept: all 0.
+- Nothing relevant: all 1 if nothing is kept, else precision and F are 0 and recall is 1, since
+  nothing was missed.
 """
 
 from __future__ import annotations
@@ -9,9 +13,60 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import log2
 from statistics import fmean
+from typing import NamedTuple
 
-from ragfilter.extras import extra
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Values = NDArray[np.float64]
+FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")
+
+
+class Counts(NamedTuple):
+    """What was kept: how many chunks, how many of them are labelled relevant, how many have no
+    label and count as irrelevant, and estimated tokens in a prompt. Numbers or arrays of one
+    shape."""
+
+    kept: ArrayLike
+    found: ArrayLike
+    unlabelled: ArrayLike = 0.0
+    tokens: ArrayLike = 0.0
+
+
+def figures(counts: Counts, relevant: ArrayLike) -> dict[str, Values]:
+    """Every one of `FIGURES`, out of so many `relevant` chunks. `f1_most` is F1 if all chunks
+    without a label were relevant."""
+    kept, found, unlabelled, tokens = (np.asarray(each, dtype=np.float64) for each in counts)
+    relevant = np.asarray(relevant)
+    precision, recall = _shares(kept, found, relevant)
+    most = _shares(kept, found + unlabelled, relevant + unlabelled)
+    f1, f2 = (f_measure(precision, recall, beta) for beta in (1.0, 2.0))
+    every = precision, recall, f1, f2, kept, tokens, unlabelled, f_measure(*most, 1.0)
+    return dict(zip(FIGURES, every, strict=True))
+
+
+def _shares(kept: Values, found: Values, relevant: Values) -> tuple[Values, Values]:
+    """Precision and recall."""
+    return ratio(found, kept, relevant == 0), ratio(found, relevant, 1.0)
+
+
+def f_measure(precision: Values, recall: Values, beta: float) -> Values:
+    """The weighted harmonic mean in which recall counts `beta` times as much as precision."""
+    weight = beta * beta
+    return ratio((1 + weight) * precision * recall, weight * precision + recall, 0.0)
+
+
+def ratio(above: Values, below: Values, otherwise: ArrayLike) -> Values:
+    """above / below, and `otherwise` where `below` is 0."""
+    return np.where(below == 0, otherwise, above / np.where(below == 0, 1.0, below))
+
+
+def gains(grades: Iterable[int]) -> list[float]:
+    """What chunks with these grades add to the discounted cumulative gain in this order: grade /
+    log2(place + 1), as in trec_eval. Unlabelled chunks add nothing."""
+    return [max(grade, 0) / log2(place + 1) for place, grade in enumerate(grades, start=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,44 +79,20 @@ class Scores:
 
 
 def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Scores:
-    """Scores of the ids in `kept` against those in `relevant`; order and repeats do not count.
-
-    Nothing kept: all 0. Nothing relevant: all 1 if nothing is kept, else precision and F1 are 0
-    and recall is 1, since nothing was missed.
-    """
+    """Scores of the ids in `kept` against those in `relevant`; order and repeats do not count."""
     kept, relevant = set(kept), set(relevant)
-    if not relevant:
-        return Scores(0.0, 1.0, 0.0) if kept else Scores(1.0, 1.0, 1.0)
-    if not kept:
-        return Scores(0.0, 0.0, 0.0)
-    return _scores(len(kept), len(relevant), len(kept & relevant))
+    return _scores(len(kept), len(kept & relevant), len(relevant))
 
 
 @lru_cache(maxsize=4096)
-def _scores(kept: int, relevant: int, both: int) -> Scores:
-    """The scores of sets of these sizes. Which ids the sets hold makes no difference."""
-    with extra("eval"):
-        from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
-
-    labels = [Qrel("q", str(i), 1) for i in range(relevant)]
-    run = [ScoredDoc("q", str(i), 0.0) for i in range(relevant - both, relevant - both + kept)]
-    found = calc_aggregate([SetP, SetR, SetF], labels, run)
-    return Scores(precision=found[SetP], recall=found[SetR], f1=found[SetF])
+def _scores(kept: int, found: int, relevant: int) -> Scores:
+    made = figures(Counts(kept, found), relevant)
+    return Scores(*(float(made[name]) for name in ("precision", "recall", "f1")))
 
 
 def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
     """The chunks that are labelled relevant."""
     return frozenset(i for i, label in labels.items() if label > 0)
-
-
-def unlabelled_of(kept: Iterable[str], labels: Mapping[str, int]) -> frozenset[str]:
-    """The chunks without a label, which count as irrelevant."""
-    return frozenset(i for i in kept if i not in labels)
-
-
-def f1_at_most(kept: Collection[str], labels: Mapping[str, int]) -> float:
-    """F1 of the ids in `kept` if all unlabelled ones were relevant."""
-    return precision_recall_f1(kept, relevant_of(labels) | unlabelled_of(kept, labels)).f1
 
 
 def mean_of(scores: Sequence[Scores]) -> Scores | None:

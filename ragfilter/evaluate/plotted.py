@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.evaluate.crossval import FOLDS, Table, choose, folds_of, pick
+from ragfilter.evaluate.crossval import FOLDS, Table, choose, folds_of, pick, picked
+from ragfilter.evaluate.metrics import f_measure
+from ragfilter.evaluate.prefixes import without_nothing
 from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.table import f_measure, or_nothing, picked, prefixes
+from ragfilter.evaluate.table import prefixes_of
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.variants import IN_FORCE
 
@@ -43,7 +45,7 @@ def fixed_line(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...
     """Every fixed k as (recall, precision)."""
     if not records:
         return ()
-    ranked = prefixes(records)
+    ranked = without_nothing(prefixes_of(records))
     recall, precision = (ranked[name].mean(axis=0).tolist() for name in ("recall", "precision"))
     return tuple(zip(recall, precision, strict=True))
 
@@ -53,11 +55,11 @@ def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
     mean over each query's best prefix."""
     if not records:
         return ()
-    ranked = or_nothing(records)
+    orders = prefixes_of(records)
     points = []
     for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
-        best = np.argmax(f_measure(ranked["precision"], ranked["recall"], beta), axis=1)
-        means = {name: float(values.mean()) for name, values in picked(ranked, best).items()}
+        best = np.argmax(f_measure(orders["precision"], orders["recall"], beta), axis=1)
+        means = {name: float(values.mean()) for name, values in picked(orders, best).items()}
         points.append((means["recall"], means["precision"]))
     return tuple(sorted(set(points)))
 
@@ -84,7 +86,7 @@ def within(records: Sequence[QueryRecord], threshold: float) -> Mapping[str, flo
     """The means of every measure if the chunks up to this distance were kept, of each query's first
     `DEEPEST`."""
     last = _last_up_to(records, np.array([threshold]))[:, 0]
-    found = picked(or_nothing(records), last)
+    found = picked(prefixes_of(records), last)
     return {name: float(values.mean()) for name, values in found.items()}
 
 
@@ -96,13 +98,13 @@ def best_distance(records: Sequence[QueryRecord]) -> BestDistance | None:
         return None
     thresholds = np.quantile(distances, np.linspace(0, 1, THRESHOLDS), method="nearest")
     last = _last_up_to(records, thresholds)
-    f1 = np.take_along_axis(or_nothing(records)["f1"], last, axis=1)
+    f1 = np.take_along_axis(prefixes_of(records)["f1"], last, axis=1)
     honest = pick(f1, Target().held_out({"f1": f1}, folds_of([r.query for r in records], FOLDS)))
     return BestDistance(float(thresholds[choose(f1)]), float(honest.mean()))
 
 
 def _last_up_to(records: Sequence[QueryRecord], thresholds: Table) -> NDArray[np.intp]:
-    """The column of `or_nothing` for every query and threshold; −1, the last column, keeps
+    """The column of `prefixes_of` for every query and threshold; −1, the last column, keeps
     nothing."""
     kept = [np.searchsorted(r.curve.distances, thresholds, side="right") for r in records]
     return np.array(kept, dtype=np.intp) - 1

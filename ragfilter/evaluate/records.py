@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
-from itertools import pairwise
-from math import log2
+from itertools import compress
 from typing import Any
 
-from ragfilter.answer.context import cost, fill
+from ragfilter.answer.context import fits
 from ragfilter.engine.replay import ReplayMemo, replay, unfiltered
 from ragfilter.errors import SettingsError
-from ragfilter.evaluate.sweep import DEEPEST
+from ragfilter.evaluate.metrics import gains, relevant_of
+from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Hit, Pool, Result, User
-from ragfilter.settings.schema import Settings
-
-UNLABELLED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +32,6 @@ class Kept:
     dcg: float
     tokens: int
     ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The first `DEEPEST` chunks of the unfiltered ranking: distance, grade (`UNLABELLED` without a
-    label), and the estimated tokens of those up to here that fit the prompt."""
-
-    distances: tuple[float, ...]
-    grades: tuple[int, ...]
-    tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +63,16 @@ def record(
     in_force = next((v.settings for v in variants if v.name == IN_FORCE), None)
     if in_force is None:
         raise ValueError("the current settings are not among the variants")
-    relevant = {i for i, grade in labels.items() if grade > 0}
-    ranking = unfiltered(pool, deep(in_force), user)
+    relevant = relevant_of(labels)
     # Variants with equal settings share one object.
     replayed: dict[int, tuple[Result, Kept]] = {}
     kept: dict[str, Kept] = {}
     memo: ReplayMemo = {}
-    costs = {hit.id: cost(hit.chunk) for hit in ranking}
     for variant in variants:
         budget = variant.settings.context.max_context_tokens
         if variant.plain:
             kept[variant.name] = _count(
-                unfiltered(pool, variant.settings, user), labels, 0.0, costs, budget
+                unfiltered(pool, variant.settings, user), labels, 0.0, budget
             )
             continue
         if id(variant.settings) not in replayed:
@@ -99,7 +83,7 @@ def record(
                     raise
                 continue
             ms = sum(trace.ms for trace in result.traces)
-            counted = _count(result.kept, labels, ms, costs, budget)
+            counted = _count(result.kept, labels, ms, budget)
             replayed[id(variant.settings)] = result, counted
         kept[variant.name] = replayed[id(variant.settings)][1]
     own = replayed[id(in_force)][0]
@@ -108,24 +92,12 @@ def record(
         id=query_id,
         query=pool.query,
         relevant=len(relevant),
-        ideal=gain(sorted(labels.values(), reverse=True)),
+        ideal=sum(gains(sorted(labels.values(), reverse=True))),
         lost=len(relevant & dropped),
-        curve=_curve(ranking, labels, costs, in_force.context.max_context_tokens),
+        curve=curve_of(pool, labels, in_force, user),
         kept=kept,
         waiting=any(result.fell_back for result, _ in replayed.values()),
     )
-
-
-@lru_cache(maxsize=8)
-def deep(settings: Settings) -> Settings:
-    """The settings with an unfiltered k large enough for everything that is looked for."""
-    return settings.with_values({"retrieval.k": DEEPEST})
-
-
-def gain(grades: Sequence[int]) -> float:
-    """The discounted cumulative gain of chunks with these grades in this order: the sum of grade /
-    log2(place + 1), as in trec_eval. Unlabelled chunks gain nothing."""
-    return sum(max(grade, 0) / log2(place + 1) for place, grade in enumerate(grades, start=1))
 
 
 def document(record: QueryRecord) -> dict[str, Any]:
@@ -140,32 +112,15 @@ def read(document: Mapping[str, Any]) -> QueryRecord:
     return QueryRecord(**{**document, "curve": Curve(**curve), "kept": kept})
 
 
-def _count(
-    hits: Sequence[Hit], labels: Mapping[str, int], ms: float, costs: dict[str, int], budget: int
-) -> Kept:
-    """`costs` caches the tokens of chunks counted before; `budget` is the prompt's."""
-    for hit in hits:
-        if hit.id not in costs:
-            costs[hit.id] = cost(hit.chunk)
-    used = [0, *fill([costs[hit.id] for hit in hits], budget)]
+def _count(hits: Sequence[Hit], labels: Mapping[str, int], ms: float, budget: int) -> Kept:
     # The context layer has seen to this, but a plain search has no layers.
-    fitting = [hit for hit, (before, now) in zip(hits, pairwise(used), strict=True) if now > before]
-    grades = [labels.get(hit.id, UNLABELLED) for hit in fitting]
+    fitting, tokens = fits(hits, budget)
+    grades = [labels.get(hit.id, UNLABELLED) for hit in compress(hits, fitting)]
     return Kept(
-        chunks=len(fitting),
+        chunks=len(grades),
         relevant=sum(grade > 0 for grade in grades),
         unlabelled=grades.count(UNLABELLED),
-        dcg=gain(grades),
-        tokens=used[-1],
+        dcg=sum(gains(grades)),
+        tokens=tokens,
         ms=ms,
-    )
-
-
-def _curve(
-    ranking: Sequence[Hit], labels: Mapping[str, int], costs: Mapping[str, int], budget: int
-) -> Curve:
-    return Curve(
-        distances=tuple(hit.distance for hit in ranking),
-        grades=tuple(labels.get(hit.id, UNLABELLED) for hit in ranking),
-        tokens=tuple(fill([costs[hit.id] for hit in ranking], budget)),
     )

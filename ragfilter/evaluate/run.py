@@ -19,34 +19,28 @@ a tuner gathers once and scores many settings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field, fields, replace
+from itertools import compress
 from statistics import fmean
-
-import numpy as np
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
-from ragfilter.evaluate.crossval import FOLDS, choose, folds_of
+from ragfilter.evaluate.crossval import FOLDS, folds_of
 from ragfilter.evaluate.metrics import (
     Scores,
-    f1_at_most,
     mean_of,
     noise_reduction,
     precision_recall_f1,
     relevant_of,
-    unlabelled_of,
 )
-from ragfilter.evaluate.target import Target
-from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Status, User
+from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
+from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
-DEEPEST = 50
-"""How far down the unfiltered ranking the best fixed k is looked for."""
 PATIENT = {"quality.reranker_timeout_ms": 600_000}
 """Nobody is waiting for an answer here, so a late score is not a failure."""
 
@@ -74,11 +68,7 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class QueryRow:
     """One query. `lost` is how many relevant chunks the pool holds, the user may see, and the
-    filter dropped, at any rank.
-
-    `ranking` is the unfiltered order, at most `DEEPEST` ids, with None for a chunk that does not
-    fit the context budget after those before it. `waiting`: a layer fell back
-    (`Result.fell_back`).
+    filter dropped, at any rank. `waiting`: a layer fell back (`Result.fell_back`).
     """
 
     id: str
@@ -87,7 +77,6 @@ class QueryRow:
     unfiltered: Kept
     filtered: Kept
     lost: tuple[str, ...]
-    ranking: tuple[str | None, ...]
     status: Status
     waiting: bool = False
 
@@ -186,18 +175,16 @@ def score(
     unlabelled: Sequence[str] = (),
 ) -> Evaluation:
     """Replay every pool under `settings` and score it. Pure. Raises ValueError without labels."""
-    deep = settings.with_values({"retrieval.k": DEEPEST})
-    rows = tuple(
-        _row(i, pool, qrels[i], settings, deep, user) for i, pool in pools.items() if i in qrels
-    )
+    pools = {i: pool for i, pool in pools.items() if i in qrels}
+    rows = tuple(_row(i, pool, qrels[i], settings, user) for i, pool in pools.items())
     if not rows:
         raise ValueError("no query has a label")
     return Evaluation(
         k=settings.retrieval.k,
         rows=rows,
-        unfiltered=_means([row.unfiltered for row in rows]),
-        filtered=_means([row.filtered for row in rows]),
-        best_fixed_k=best_fixed_k(rows),
+        unfiltered=means_of([row.unfiltered for row in rows]),
+        filtered=means_of([row.filtered for row in rows]),
+        best_fixed_k=_fixed_k(pools, qrels, settings, user),
         noise_reduction=noise_reduction(
             (row.unfiltered.irrelevant, row.filtered.irrelevant) for row in rows
         ),
@@ -205,66 +192,31 @@ def score(
     )
 
 
-def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK | None:
-    """Find the best k from 1 to `DEEPEST` over the unfiltered rankings."""
-    if len(rows) < 2:
+def _fixed_k(
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User
+) -> FixedK | None:
+    if len(pools) < 2:
         return None
-    tried = [
-        [kept_of(tuple(filter(None, row.ranking[: k + 1])), row.labels) for k in range(DEEPEST)]
-        for row in rows
-    ]
-    f1 = np.array([[kept.scores.f1 for kept in row] for row in tried])
-    held_out = Target().held_out({"f1": f1}, folds_of([row.query for row in rows], FOLDS))
-    means = _means([row[k] for row, k in zip(tried, held_out, strict=True)])
-    return FixedK(1 + choose(f1), means)
+    folds = folds_of([pool.query for pool in pools.values()], FOLDS)
+    k, fixed = best_fixed_k(prefixes_of_pools(pools, qrels, settings, user), folds)
+    found = {**fixed, "mean_kept": fixed["kept"]}
+    return FixedK(k, Means(**{each.name: fmean(found[each.name]) for each in fields(Means)}))
 
 
 def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:
     """The kept ids with their scores against the labels."""
-    relevant = relevant_of(labels)
+    relevant, unlabelled = relevant_of(labels), frozenset(ids) - labels.keys()
     return Kept(
         ids=ids,
         relevant_kept=len(relevant.intersection(ids)),
         scores=precision_recall_f1(ids, relevant),
-        unlabelled=len(unlabelled_of(ids, labels)),
-        f1_most=f1_at_most(ids, labels),
+        unlabelled=len(unlabelled),
+        f1_most=precision_recall_f1(ids, relevant | unlabelled).f1,
     )
 
 
-def _row(
-    query_id: str,
-    pool: Pool,
-    labels: Mapping[str, int],
-    settings: Settings,
-    deep: Settings,
-    user: User,
-) -> QueryRow:
-    relevant = relevant_of(labels)
-    result = replay(pool, settings, user)
-    first = _fitting(unfiltered(pool, settings, user), settings)
-    ranking = tuple(islice(unfiltered(pool, deep, user), DEEPEST))
-    kept = tuple(hit.id for hit in result.kept)
-    seen = result.user.sees
-    return QueryRow(
-        id=query_id,
-        query=pool.query,
-        labels=labels,
-        unfiltered=kept_of(tuple(filter(None, first)), labels),
-        filtered=kept_of(kept, labels),
-        lost=tuple(h.id for h in result.hits if h.id in relevant - {*kept} and seen(h.chunk)),
-        ranking=_fitting(ranking, settings),
-        status=result.status,
-        waiting=result.fell_back,
-    )
-
-
-def _fitting(hits: Sequence[Hit], settings: Settings) -> tuple[str | None, ...]:
-    """The ids of the hits, with None for those that do not fit the prompt."""
-    fitting = fits(hits, settings.context.max_context_tokens)[0]
-    return tuple(hit.id if fit else None for hit, fit in zip(hits, fitting, strict=True))
-
-
-def _means(sides: Sequence[Kept]) -> Means:
+def means_of(sides: Sequence[Kept]) -> Means:
+    """The means of at least one query."""
     scores = mean_of([side.scores for side in sides])
     assert scores is not None
     return Means(
@@ -274,4 +226,25 @@ def _means(sides: Sequence[Kept]) -> Means:
         f1_most=fmean(side.f1_most for side in sides),
         mean_kept=fmean(side.kept for side in sides),
         unlabelled=fmean(side.unlabelled for side in sides),
+    )
+
+
+def _row(
+    query_id: str, pool: Pool, labels: Mapping[str, int], settings: Settings, user: User
+) -> QueryRow:
+    relevant = relevant_of(labels)
+    result = replay(pool, settings, user)
+    first = unfiltered(pool, settings, user)
+    fitting, _ = fits(first, settings.context.max_context_tokens)
+    kept = tuple(hit.id for hit in result.kept)
+    seen = result.user.sees
+    return QueryRow(
+        id=query_id,
+        query=pool.query,
+        labels=labels,
+        unfiltered=kept_of(tuple(hit.id for hit in compress(first, fitting)), labels),
+        filtered=kept_of(kept, labels),
+        lost=tuple(h.id for h in result.hits if h.id in relevant - {*kept} and seen(h.chunk)),
+        status=result.status,
+        waiting=result.fell_back,
     )

@@ -26,9 +26,9 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
-from ragfilter.evaluate.metrics import Scores, mean_of, noise_reduction
+from ragfilter.evaluate.metrics import noise_reduction
 from ragfilter.evaluate.paired import Paired, compare
-from ragfilter.evaluate.run import kept_of
+from ragfilter.evaluate.run import Kept, kept_of, means_of
 from ragfilter.judge import call
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import PUBLIC, User
@@ -52,32 +52,24 @@ class Side:
 class Measured:
     """One query for one side.
 
-    `ids` are the kept chunks in order. None without labels are `scores`, `unlabelled` (kept chunks
-    without a label, which count as irrelevant), `f1_most` (F1 if all of those were relevant),
-    `irrelevant` and `irrelevant_before` (of the unfiltered first k). `context_tokens` estimates the
-    chunks in an answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 if it was not
-    asked). `fallback`: the judge failed, `error` says how.
+    Its figures mean nothing unless it is `labelled`. `irrelevant_before` is how many of the
+    unfiltered first k are irrelevant. `context_tokens` estimates the chunks in an answer's prompt;
+    `llm_tokens` and `llm_ms` are the judge's (0 if it was not asked). `fallback`: the judge failed,
+    `error` says how.
     """
 
     side: str
     id: str
     query: str
-    ids: tuple[str, ...]
-    scores: Scores | None
-    f1_most: float | None
-    unlabelled: int | None
-    irrelevant: int | None
-    irrelevant_before: int | None
+    kept: Kept
+    irrelevant_before: int
+    labelled: bool
     context_tokens: int
     ms: float
     llm_tokens: int = 0
     llm_ms: float = 0.0
     fallback: bool = False
     error: str = ""
-
-    @property
-    def kept(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +163,7 @@ def pairs(measured: Sequence[Measured], sides: Sequence[Side]) -> Iterator[tuple
     """Every side beside each one before it: their names and how F1 differs, over the labelled
     queries that both have. Nothing without labels."""
     f1 = {
-        side.name: {o.id: o.scores.f1 for o in measured if o.side == side.name and o.scores}
+        side.name: {o.id: o.kept.scores.f1 for o in measured if o.side == side.name and o.labelled}
         for side in sides
     }
     for a, b in combinations(f1, 2):
@@ -197,17 +189,13 @@ def _measure(
     if stats is not None and stats.cached:
         ms += stats.ms
     before = kept_of(tuple(hit.id for hit in first), labels or {})
-    kept = kept_of(tuple(hit.id for hit in hits), labels or {})
     return Measured(
         side=side.name,
         id=query_id,
         query=text,
-        ids=kept.ids,
-        scores=None if labels is None else kept.scores,
-        f1_most=None if labels is None else kept.f1_most,
-        unlabelled=None if labels is None else kept.unlabelled,
-        irrelevant=None if labels is None else kept.irrelevant,
-        irrelevant_before=None if labels is None else before.irrelevant,
+        kept=kept_of(tuple(hit.id for hit in hits), labels or {}),
+        irrelevant_before=before.irrelevant,
+        labelled=labels is not None,
         context_tokens=fits(hits, side.settings.context.max_context_tokens)[1],
         ms=ms,
         llm_tokens=stats.prompt_tokens + stats.completion_tokens if stats else 0,
@@ -218,20 +206,19 @@ def _measure(
 
 
 def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
-    scores = mean_of([row.scores for row in rows if row.scores is not None])
+    labelled = [row for row in rows if row.labelled]
+    scores = means_of([row.kept for row in labelled]) if labelled else None
     return SideMeans(
         side=name,
         queries=len(rows),
-        kept=fmean(row.kept for row in rows),
+        kept=fmean(row.kept.kept for row in rows),
         precision=scores.precision if scores else None,
         recall=scores.recall if scores else None,
         f1=scores.f1 if scores else None,
-        f1_most=_mean(row.f1_most for row in rows),
-        unlabelled=_mean(row.unlabelled for row in rows),
+        f1_most=scores.f1_most if scores else None,
+        unlabelled=scores.unlabelled if scores else None,
         noise_reduction=noise_reduction(
-            (row.irrelevant_before, row.irrelevant)
-            for row in rows
-            if row.irrelevant_before is not None and row.irrelevant is not None
+            (row.irrelevant_before, row.kept.irrelevant) for row in labelled
         ),
         context_tokens=fmean(row.context_tokens for row in rows),
         llm_tokens=fmean(row.llm_tokens for row in rows),
@@ -239,9 +226,3 @@ def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
         llm_ms=fmean(row.llm_ms for row in rows),
         fallbacks=sum(row.fallback for row in rows),
     )
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None if there are none."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None

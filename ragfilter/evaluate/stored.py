@@ -143,12 +143,17 @@ def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
     """Rename a query set of the workspace; its labels stay. Raises InputError if there is no such
     set or if the new name is taken or invalid, and StoreError."""
     asked = _own(book, collection, name)
-    if new in sets(book, collection):
-        raise InputError(
-            f"There is already a set {new!r}.", remedy="Choose another name, or remove that set."
-        )
+    check_new(book, collection, new)
     book.put_set(collection, new, asked)
     book.remove_set(collection, name)
+
+
+def check_new(book: LabelBook, collection: str, name: str) -> None:
+    """Raise InputError if a set of this name exists, and StoreError."""
+    if name in sets(book, collection):
+        raise InputError(
+            f"There is already a set {name!r}.", remedy="Choose another name, or remove that set."
+        )
 
 
 def remove(book: LabelBook, collection: str, name: str) -> None:
@@ -177,20 +182,10 @@ def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     return book.queries(collection, name)
 
 
-def find(
-    book: LabelBook, collection: str, queries: str, qrels: str | None, *, llm: bool = False
-) -> Labels:
-    """Find the labelled queries of two files, a demo, or a set in the workspace. Raises InputError
-    and StoreError."""
-    if in_files(collection, queries, qrels, llm=llm):
-        return load_files(queries, qrels)
-    return load(book, collection, queries, llm=llm)
-
-
-def in_files(collection: str, queries: str, qrels: str | None, *, llm: bool = False) -> bool:
+def in_files(collection: str, queries: str, qrels: str | None) -> bool:
     """Whether these labelled queries are read from files or a demo, without the workspace. The set
     of a demo's own collection also includes people's labels."""
-    return not llm and are_files(queries, qrels) and (qrels is not None or queries != collection)
+    return are_files(queries, qrels) and (qrels is not None or queries != collection)
 
 
 def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:

@@ -8,23 +8,15 @@ replays per query, and keep exactly the chunks that `replay` keeps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
-from typing import NamedTuple
 
 import numpy as np
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.crossval import Table
-from ragfilter.evaluate.metrics import (
-    Scores,
-    f1_at_most,
-    precision_recall_f1,
-    relevant_of,
-    unlabelled_of,
-)
+from ragfilter.evaluate.crossval import Tables
+from ragfilter.evaluate.metrics import Counts, figures, relevant_of
 from ragfilter.layers.cut import cut_hits
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
@@ -32,28 +24,8 @@ from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pending, Pool, Result, Us
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
-DEEPEST = 50
-"""How far down the unfiltered ranking a fixed k is looked for."""
 Plan = list[tuple[Settings, Cutoff]]
 ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
-
-
-class Outcome(NamedTuple):
-    """What was kept of one pool: its scores, the number of chunks, and estimated tokens in a
-    prompt. `unlabelled` is how many have no label and count as irrelevant; `f1_most` is F1 if all
-    of those were relevant."""
-
-    precision: float
-    recall: float
-    f1: float
-    f2: float
-    kept: float
-    tokens: float
-    unlabelled: float
-    f1_most: float
-
-
-FIGURES = Outcome._fields
 
 
 def sweep(
@@ -64,14 +36,14 @@ def sweep(
     *,
     progress: Progress | None = None,
     lacking: set[int] | None = None,
-) -> dict[str, Table]:
+) -> Tables:
     """Every figure, with a row for each pool and a column for each of `settings`. The columns for
     which a pool lacks rerank scores are added to `lacking`: another layer stands in there."""
     planned = plan(settings)
     table = []
     for query_id, pool in pools.items():
         labels = qrels[query_id]
-        known: dict[tuple[str, ...], Outcome] = {}
+        known: dict[tuple[str, ...], Counts] = {}
         row = []
         for place, (hits, needs) in enumerate(kept(pool, planned, user)):
             if needs and lacking is not None:
@@ -79,36 +51,13 @@ def sweep(
             ids = tuple(hit.id for hit in hits)
             if ids not in known:
                 budget = settings[place].context.max_context_tokens
-                known[ids] = _outcome(hits, labels, budget)
+                known[ids] = _counts(hits, labels, budget)
             row.append(known[ids])
         table.append(row)
         if progress is not None:
             progress(len(table), len(pools))
-    return _tables(table)
-
-
-def prefixes(
-    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
-) -> dict[str, Table]:
-    """Every figure of the unfiltered first k that fit the prompt, with a column for each k from 1
-    to `DEEPEST`."""
-    deep = settings.with_values({"retrieval.k": DEEPEST})
-    table = []
-    for query_id, pool in pools.items():
-        labels = qrels[query_id]
-        ranking = unfiltered(pool, deep, user)
-        deepest = max(len(ranking), 1)
-        budget = settings.context.max_context_tokens
-        fitting = fits(ranking, budget)[0]
-        firsts = (list(compress(ranking[:k], fitting)) for k in range(1, deepest + 1))
-        row = [_outcome(first, labels, budget) for first in firsts]
-        table.append(row + row[-1:] * (DEEPEST - deepest))
-    return _tables(table)
-
-
-def nothing(qrels: Iterable[Mapping[str, int]]) -> dict[str, Table]:
-    """Every figure if no chunk is kept, given the labels of each query: one column."""
-    return _tables([[_outcome((), labels, 0)] for labels in qrels])
+    relevant = [[len(relevant_of(qrels[i]))] for i in pools]
+    return figures(Counts(*np.moveaxis(np.array(table), -1, 0)), relevant)
 
 
 def plan(settings: Sequence[Settings]) -> Plan:
@@ -159,23 +108,7 @@ def check_reranked(pools: Iterable[Pool]) -> None:
         )
 
 
-def _outcome(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Outcome:
-    ids = [hit.id for hit in hits]
-    scores = precision_recall_f1(ids, relevant_of(labels))
-    unlabelled = len(unlabelled_of(ids, labels))
-    most = f1_at_most(ids, labels) if unlabelled else scores.f1
-    return Outcome(
-        scores.precision, scores.recall, scores.f1, _f2(scores),
-        len(ids), fits(hits, budget)[1], unlabelled, most,
-    )  # fmt: skip
-
-
-def _f2(scores: Scores) -> float:
-    """The weighted harmonic mean in which recall counts twice as much as precision."""
-    weighted = 4 * scores.precision + scores.recall
-    return 5 * scores.precision * scores.recall / weighted if weighted else 0.0
-
-
-def _tables(rows: Sequence[Sequence[Outcome]]) -> dict[str, Table]:
-    table = np.array(rows, dtype=np.float64)
-    return {name: table[..., at] for at, name in enumerate(FIGURES)}
+def _counts(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Counts:
+    grades = [labels.get(hit.id) for hit in hits]
+    found = sum(grade is not None and grade > 0 for grade in grades)
+    return Counts(len(hits), found, grades.count(None), fits(hits, budget)[1])

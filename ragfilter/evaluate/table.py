@@ -14,26 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from math import log2
+from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import (
     FOLDS,
+    Choice,
     Interval,
-    Table,
+    Tables,
     bootstrap,
     bootstrap_each,
-    choose,
     folds_of,
-    pick,
 )
-from ragfilter.evaluate.records import Kept, QueryRecord
-from ragfilter.evaluate.sweep import DEEPEST
-from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.prefixes import DEEPEST, best_fixed_k, oracle, prefixes
+from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
 from ragfilter.layers.in_force import origin
 
@@ -49,12 +47,11 @@ ABOUT_ORACLE = (
     "chosen by the labels; settings that reorder these chunks, or drop some from the middle, can "
     "exceed it"
 )
+_COUNTED = attrgetter("chunks", "relevant", "unlabelled", "tokens", "dcg", "ms")
 ABOUT_LAYERS = (
     "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "
     "it is added last, and the other layers are measured without it."
 )
-Figures = Mapping[str, NDArray[np.float64]]
-"""Every measure, with a value for each query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +84,12 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
     rows = [_row(v.name, v.group, figures_of(records, v.name), _about(v), timed=not v.plain)
             for v in measured(records, variants)
             if v.group not in ("added", "left out")]  # fmt: skip
-    ranked = prefixes(records)
+    orders = prefixes_of(records)
     if len(records) > 1:
-        folds = folds_of([record.query for record in records], FOLDS)
-        chosen = Target().held_out(ranked, folds)
-        k = 1 + choose(ranked["f1"])
+        k, fixed = best_fixed_k(orders, _folds(records))
         about = f"{k} over all queries; each is measured with the k that is best on the others"
-        rows.insert(2, _row(FIXED, "plain", picked(ranked, chosen), about))
-    ranked = or_nothing(records)
-    best = np.argmax(ranked["f1"], axis=1)
-    return (*rows, _row(ORACLE, "oracle", picked(ranked, best), ABOUT_ORACLE))
+        rows.insert(2, _row(FIXED, "plain", fixed, about))
+    return (*rows, _row(ORACLE, "oracle", oracle(orders), ABOUT_ORACLE))
 
 
 def cost(row: Row, prices: Prices) -> Interval:
@@ -132,120 +125,41 @@ def measured(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tup
     return tuple(v for v in variants if all(v.name in record.kept for record in records))
 
 
-def figures_of(records: Sequence[QueryRecord], name: str) -> Figures:
+def figures_of(records: Sequence[QueryRecord], name: str) -> Tables:
     """Every measure of one variant, by query."""
-    kept = [record.kept[name] for record in records]
-    return _figures(
-        *(_column(kept, field) for field in ("chunks", "relevant", "unlabelled", "dcg")),
-        relevant=np.array([record.relevant for record in records], dtype=np.float64),
-        ideal=np.array([record.ideal for record in records]),
-        tokens=_column(kept, "tokens"),
-        ms=_column(kept, "ms"),
-    )
+    kept = [_COUNTED(record.kept[name]) for record in records]
+    table = np.array(kept, dtype=np.float64).reshape(-1, 6)
+    chunks, relevant, unlabelled, tokens, dcg, ms = table.T
+    counts = metrics.Counts(chunks, relevant, unlabelled, tokens)
+    found = metrics.figures(counts, [record.relevant for record in records])
+    return _measures(found | {"dcg": dcg, "ms": ms}, records)
 
 
-def prefixes(records: Sequence[QueryRecord]) -> Figures:
-    """Every measure of the first k of the unfiltered ranking that fit the prompt: one row per
-    query, one column per k."""
-    fitting = [[b > a for a, b in pairwise((0, *r.curve.tokens))] for r in records]
-    places = [list(accumulate(each)) for each in fitting]
-    # What does not fit counts as nothing, at no place.
-    grades = [[g if fit else None for g, fit in zip(r.curve.grades, each, strict=True)]
-              for r, each in zip(records, fitting, strict=True)]  # fmt: skip
-    found = _padded([accumulate(int((g or 0) > 0) for g in each) for each in grades])
-    unlabelled = _padded([accumulate(int((g or 0) < 0) for g in each) for each in grades])
-    gains = _padded([
-        accumulate(max(g or 0, 0) / log2(place + 1) for place, g in zip(at, each, strict=True))
-        for at, each in zip(places, grades, strict=True)
-    ])  # fmt: skip
-    return _figures(
-        _padded(places), found, unlabelled, gains,
-        relevant=np.array([[r.relevant] for r in records], dtype=np.float64),
-        ideal=np.array([[r.ideal] for r in records]),
-        tokens=_padded([r.curve.tokens for r in records]),
-    )  # fmt: skip
+def prefixes_of(records: Sequence[QueryRecord]) -> Tables:
+    """Every measure but the time of every first k of the unfiltered ranking; see `prefixes`."""
+    found = prefixes([each.curve for each in records], [each.relevant for each in records])
+    return _measures(found, records)
 
 
 def over_fixed_k(records: Sequence[QueryRecord]) -> Interval:
     """The gain in F1 of the run's settings over the best fixed k, for at least two queries; each is
     measured with the k that is best on the other folds."""
-    ranked = prefixes(records)
-    chosen = Target().held_out(ranked, folds_of([record.query for record in records], FOLDS))
-    fixed = pick(ranked["f1"], chosen)
-    return bootstrap(figures_of(records, IN_FORCE)["f1"] - fixed)
+    _, fixed = best_fixed_k(prefixes_of(records), _folds(records))
+    return bootstrap(figures_of(records, IN_FORCE)["f1"] - fixed["f1"])
 
 
-def or_nothing(records: Sequence[QueryRecord]) -> Figures:
-    """The prefixes, with nothing kept as the last column. So the first of several equal columns
-    keeps something, and nothing kept is best if nothing is relevant."""
-    none = np.zeros((len(records), 1))
-    relevant = np.array([[float(r.relevant)] for r in records])
-    empty = _figures(none, none, none, none, relevant=relevant, ideal=relevant, tokens=none)
-    return {n: np.hstack([values, empty[n]]) for n, values in prefixes(records).items()}
+def _folds(records: Sequence[QueryRecord]) -> Choice:
+    return folds_of([record.query for record in records], FOLDS)
 
 
-def _figures(
-    chunks: Table,
-    found: Table,
-    unlabelled: Table,
-    dcg: Table,
-    *,
-    relevant: Table,
-    ideal: Table,
-    tokens: Table,
-    ms: Table | None = None,
-) -> Figures:
-    nothing = (chunks == 0) & (relevant == 0)
-    precision = _ratio(found, chunks, nothing)
-    recall = np.where(relevant == 0, 1.0, _ratio(found, relevant, nothing))
-    best = 2 * (found + unlabelled)
-    return {
-        "precision": precision,
-        "recall": recall,
-        "f1": np.where(relevant == 0, nothing * 1.0, f_measure(precision, recall, 1.0)),
-        "f2": np.where(relevant == 0, nothing * 1.0, f_measure(precision, recall, 2.0)),
-        "ndcg": _ratio(dcg, ideal, nothing),
-        "chunks": chunks,
-        "tokens": tokens,
-        **({} if ms is None else {"ms": ms}),
-        "unlabelled": unlabelled,
-        "f1_most": _ratio(best, chunks + relevant + unlabelled, nothing),
-    }
+def _measures(found: Tables, records: Sequence[QueryRecord]) -> Tables:
+    """The figures with nDCG, under the names of `MEASURES`."""
+    ideal = np.array([record.ideal for record in records])
+    ndcg = metrics.ratio(found["dcg"].T, ideal, found["kept"].T == 0).T
+    return {**found, "ndcg": ndcg, "chunks": found["kept"]}
 
 
-def f_measure(precision: Table, recall: Table, beta: float) -> Table:
-    weight = beta * beta
-    zero = np.zeros_like(precision, dtype=bool)
-    return _ratio((1 + weight) * precision * recall, weight * precision + recall, zero)
-
-
-def _ratio(above: Table, below: Table, otherwise: NDArray[np.bool_]) -> Table:
-    """above / below; if `below` is 0, 1 if `otherwise` is set, else 0."""
-    below = np.broadcast_to(below, np.broadcast_shapes(np.shape(above), np.shape(below)))
-    safe = np.where(below == 0, 1.0, below)
-    return np.where(below == 0, otherwise * 1.0, above / safe)
-
-
-def _padded(rows: Sequence[object]) -> Table:
-    """Rows of at most `DEEPEST` values, each padded with its last value (0 if it is empty)."""
-    made = np.zeros((len(rows), DEEPEST))
-    for place, row in enumerate(rows):
-        values = np.array(list(row), dtype=np.float64)  # type: ignore[call-overload]
-        if len(values):
-            made[place, : len(values)] = values
-            made[place, len(values) :] = values[-1]
-    return made
-
-
-def picked(ranked: Figures, chosen: NDArray[np.intp]) -> Figures:
-    return {name: pick(values, chosen) for name, values in ranked.items()}
-
-
-def _column(kept: Sequence[Kept], field: str) -> Table:
-    return np.array([getattr(one, field) for one in kept], dtype=np.float64)
-
-
-def _row(name: str, group: str, figures: Figures, about: str, *, timed: bool = False) -> Row:
+def _row(name: str, group: str, figures: Tables, about: str, *, timed: bool = False) -> Row:
     shown = [measure for measure in MEASURES if timed or measure != "ms"]
     means = bootstrap_each(np.stack([figures[measure] for measure in shown], axis=1))
     return Row(name, group, dict(zip(shown, means, strict=True)), about)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.crossval import Choice, Table, choose
+from ragfilter.evaluate.crossval import Choice, Table, Tables, choose
 
 CHOSEN_BY = ("f1", "f2", "recall", "tokens")
 """The figures that a target may use."""
-Tables = Mapping[str, Table]
-"""Every figure, with one row per query and one column per candidate."""
 
 
 @dataclass(frozen=True, slots=True)

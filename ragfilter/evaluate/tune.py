@@ -20,11 +20,20 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
-from ragfilter.evaluate.crossval import Choice, Interval, Table, bootstrap, folds_of, pick
+from ragfilter.evaluate.crossval import (
+    Choice,
+    Interval,
+    Tables,
+    bootstrap,
+    folds_of,
+    picked,
+)
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
 from ragfilter.evaluate.learning import Lessons, learn_by_fold
-from ragfilter.evaluate.sweep import FIGURES, check_reranked, nothing, prefixes, sweep
-from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
+from ragfilter.evaluate.metrics import FIGURES
+from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
+from ragfilter.evaluate.sweep import check_reranked, sweep
+from ragfilter.evaluate.target import CHOSEN_BY, Target
 from ragfilter.layers.calibration import read
 from ragfilter.layers.in_force import seen_labels
 from ragfilter.layers.origin import TunedOn
@@ -34,8 +43,6 @@ from ragfilter.model import PUBLIC, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
-Rows = dict[str, Table]
-"""Every figure, with one value per query."""
 FEW = 20
 """With fewer labelled queries, the figures say little."""
 RECORD = "cutoff.tuned_on"
@@ -153,12 +160,13 @@ def tune(
     named = candidates(settings, pools.values(), rerank=rerank)
     tried = [settings, *(each for group in named.values() for each in group)]
     swept = sweep(pools, qrels, tried, user, progress=progress)
-    ranked = prefixes(pools, qrels, settings, user)
+    orders = prefixes_of_pools(pools, qrels, settings, user)
+    k, fixed = best_fixed_k(orders, assigned, target)
 
-    def tuned(tables: Tables) -> Rows:
-        return _pick(tables, target.held_out(tables, assigned))
+    def tuned(tables: Tables) -> Tables:
+        return picked(tables, target.held_out(tables, assigned))
 
-    def gain(one: Rows, other: Rows) -> Gain:
+    def gain(one: Tables, other: Tables) -> Gain:
         f1, f2 = (float((one[name] - other[name]).mean()) for name in ("f1", "f2"))
         return Gain(f1, f2, bootstrap(target.better(one[target.figure], other[target.figure])))
 
@@ -167,7 +175,6 @@ def tune(
         name: {figure: table[:, first:last] for figure, table in swept.items()}
         for name, (first, last) in zip(named, pairwise(ends), strict=True)
     }
-    fixed = tuned(ranked)
     alone = {name: tuned(tables) for name, tables in groups.items()}
     some = next(iter(pools.values()))
     chosen = {
@@ -199,7 +206,7 @@ def tune(
         # Tuning does no better on held-out queries than leaving the settings as they are.
         name, after = BEFORE, before
 
-    def of(rows: Rows, settings: Settings) -> Tuned:
+    def of(rows: Tables, settings: Settings) -> Tuned:
         return Tuned(_means(rows, target), gain(rows, fixed), gain(rows, before), settings)
 
     return Tuning(
@@ -207,9 +214,9 @@ def tune(
         queries=n,
         folds=len(np.unique(assigned)),
         candidates=len(tried) - 1 + (lessons is not None),
-        k=1 + target.choose(ranked),
+        k=k,
         best_fixed_k=_means(fixed, target),
-        oracle=_means(_oracle(ranked, [qrels[i] for i in pools], target), target),
+        oracle=_means(oracle(orders, target), target),
         before=_means(before, target),
         tuned=of(after, chosen[name]),
         strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},
@@ -277,11 +284,11 @@ def _with_dial(lessons: Lessons, folds: int) -> Settings:
 def _held_out(
     groups: Mapping[str, Tables],
     lessons: Lessons | None,
-    alone: Mapping[str, Rows],
+    alone: Mapping[str, Tables],
     texts: Sequence[str],
     folds: Choice,
     target: Target,
-) -> Rows:
+) -> Tables:
     """Every figure of each query if the strategy, too, is chosen without its fold. `alone` has the
     figures of each strategy tuned alone."""
     made = {figure: np.zeros(len(folds)) for figure in FIGURES}
@@ -304,8 +311,8 @@ def _best(
     is, while what was learned is not chosen from a hundred.
     """
     n = len(texts)
-    honest: dict[str, Rows] = {
-        name: _pick(
+    honest: dict[str, Tables] = {
+        name: picked(
             tables,
             target.held_out(tables, folds_of(texts, INNER)) if n > 1 else np.zeros(1, np.intp),
         )
@@ -317,17 +324,6 @@ def _best(
     return list(honest)[target.choose(columns)]
 
 
-def _oracle(ranked: Tables, labels: Sequence[Mapping[str, int]], target: Target) -> Rows:
-    """The best prefix of each query; if nothing is relevant, that is the empty one."""
-    empty = nothing(labels)
-    orders = {name: np.hstack([table, empty[name]]) for name, table in ranked.items()}
-    return _pick(orders, np.argmax(orders[target.oracle], axis=1))
-
-
-def _pick(tables: Tables, chosen: Choice) -> Rows:
-    return {name: pick(table, chosen) for name, table in tables.items()}
-
-
-def _means(rows: Rows, target: Target) -> Means:
-    means = {name: float(values.mean()) for name, values in rows.items()}
+def _means(rows: Tables, target: Target) -> Means:
+    means = {name: float(rows[name].mean()) for name in FIGURES}
     return Means(**means, of=bootstrap(rows[target.figure]))

@@ -74,7 +74,7 @@ def test_before_and_after_by_hand() -> None:
     sides = before_and_after((Side("two", TWO), Side("judged", LLM)))
     assert [side.name for side in sides] == ["unfiltered, k 4", "two", "judged"]
     rows = measured(sides)
-    assert [(r.id, r.side, r.ids) for r in rows] == [
+    assert [(r.id, r.side, r.kept.ids) for r in rows] == [
         ("zero", "unfiltered, k 4", ("0", "1", "2", "3")),
         ("zero", "two", ("0", "1")),
         ("zero", "judged", ("0", "1")),
@@ -134,14 +134,14 @@ def test_the_plain_side_has_every_layer_off_but_clearance() -> None:
     # A context budget does not shorten the unfiltered ranking, as in `eval`.
     tight = FOUR.with_values({"context.max_context_tokens": 60})
     rows = measured(before_and_after((Side("tight", tight),)))
-    assert [len(row.ids) for row in rows[:2]] == [4, 2]
+    assert [len(row.kept.ids) for row in rows[:2]] == [4, 2]
 
 
 def test_prompts_beside_each_other_and_beside_no_judge() -> None:
     sides = prompt_sides(FOUR.with_values({"judge.max_chunks": 3}), ("default", "strict"))
     assert [side.name for side in sides] == ["no judge", "default", "strict"]
     rows = measured(sides)
-    assert [row.ids for row in rows[:3]] == [("0", "1", "2"), ("0", "1"), ("0",)]
+    assert [row.kept.ids for row in rows[:3]] == [("0", "1", "2"), ("0", "1"), ("0",)]
     none, default, strict = means(rows, sides)
     assert (none.kept, none.llm_tokens) == (3, 0)
     assert (default.recall, strict.precision) == (1, 1)
@@ -152,7 +152,7 @@ def test_a_fallback_is_counted_and_told() -> None:
     sides = (Side("judged", LLM),)
     rows = measured(sides, World(BY_QUERY, fails_on="10"))
     assert [(row.fallback, row.error) for row in rows] == [(False, ""), (True, "It hangs.")]
-    assert len(rows[1].ids) == 4
+    assert len(rows[1].kept.ids) == 4
     (mean,) = means(rows, sides)
     assert mean.fallbacks == 1
 
@@ -160,12 +160,15 @@ def test_a_fallback_is_counted_and_told() -> None:
 def test_without_labels_there_are_no_scores() -> None:
     sides = before_and_after((Side("two", TWO),))
     rows = list(measure(QUERIES, {}, sides, World({}).backends()))
-    assert {(row.scores, row.irrelevant) for row in rows} == {(None, None)}
+    assert not any(row.labelled for row in rows)
     plain, two = means(rows, sides)
     assert (two.precision, two.recall, two.f1, two.noise_reduction) == (None,) * 4
     assert (plain.kept, two.kept) == (4, 2)
     made = document(rows, sides)
     assert json.loads(json.dumps(made, allow_nan=False)) == made
+    assert {(row["f1"], row["f1_most"], row["irrelevant"]) for row in made["per_query"]} == {
+        (None, None, None)
+    }
 
 
 def test_stopped_early_the_means_are_over_what_every_side_has() -> None:

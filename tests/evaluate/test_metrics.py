@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
 
-from ragfilter.evaluate.metrics import precision_recall_f1
+from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1
 
 IDS = st.sets(st.sampled_from("abcdefgh"))
 
@@ -39,3 +40,21 @@ def test_the_source_s_definitions(kept: set[str], relevant: set[str]) -> None:
     assert scores.precision == pytest.approx(common / len(kept))
     assert scores.recall == pytest.approx(common / len(relevant))
     assert scores.f1 == pytest.approx(2 * common / (len(kept) + len(relevant)))
+
+
+@given(IDS.filter(bool), IDS.filter(bool))
+def test_the_figures_are_those_of_ir_measures(kept: set[str], relevant: set[str]) -> None:
+    judged = [Qrel("q", i, 1) for i in relevant]
+    run = [ScoredDoc("q", i, 0.0) for i in kept]
+    # trec_eval's beta is the square of this one.
+    measures = {"precision": SetP, "recall": SetR, "f1": SetF, "f2": SetF(beta=4.0)}
+    theirs = calc_aggregate(measures.values(), judged, run)
+    ours = figures(Counts(len(kept), len(kept & relevant)), len(relevant))
+    for name, measure in measures.items():
+        assert float(ours[name]) == pytest.approx(theirs[measure], abs=1e-12), name
+
+
+def test_arrays_are_scored_at_once() -> None:
+    made = figures(Counts([0, 1, 4], [0, 1, 1], unlabelled=[0, 0, 2]), [0, 2, 2])
+    assert made["f1"].tolist() == [1, pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    assert made["f1_most"].tolist() == [1, pytest.approx(2 / 3), pytest.approx(6 / 8)]

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import table
 from ragfilter.evaluate.maps import axes, make
-from ragfilter.evaluate.records import gain, record
+from ragfilter.evaluate.metrics import gains
+from ragfilter.evaluate.prefixes import DEEPEST, _deep, prefixes_of_pools
+from ragfilter.evaluate.records import record
 from ragfilter.evaluate.run import score
-from ragfilter.evaluate.sweep import DEEPEST, kept, plan, prefixes, sweep
+from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import UNFILTERED, variants
 from ragfilter.filter import Filter
 from ragfilter.layers.calibration import Calibration
@@ -86,9 +88,9 @@ def test_outcomes_of_a_pool_under_two_settings() -> None:
 
 def test_prefixes_go_on_where_the_ranking_ends() -> None:
     off = FULL.with_values({"clearance.enabled": False})
-    made = prefixes({"q": pool([1, 2, 3])}, {"q": {"c1": 1}}, off)
-    assert made["kept"].shape == (1, DEEPEST)
-    assert made["kept"][0, :5].tolist() == [1, 2, 3, 3, 3]
+    made = prefixes_of_pools({"q": pool([1, 2, 3])}, {"q": {"c1": 1}}, off)
+    # The last column is of nothing kept.
+    assert made["kept"].tolist() == [[1, 2, *[3] * (DEEPEST - 2), 0]]
     assert made["recall"][0, :3].tolist() == [0, 1, 1]
 
 
@@ -105,23 +107,22 @@ def test_a_plain_search_counts_what_fits_the_prompt() -> None:
         "tokens": [100, 100, 150, 150], "kept": [1, 1, 2, 2], "precision": [1, 1, 1, 1],
         "recall": [1 / 3, 1 / 3, 2 / 3, 2 / 3],
     }  # fmt: skip
-    made = prefixes({"q": pool}, {"q": labels}, settings)
+    made = prefixes_of_pools({"q": pool}, {"q": labels}, settings)
     assert {name: list(made[name][0, :4]) for name in first} == first
 
     kept = record("q", pool, labels, variants(settings))
     assert kept.curve.tokens == (100, 100, 150, 150)
     plain = kept.kept[UNFILTERED]
     assert (plain.chunks, plain.relevant, plain.unlabelled, plain.tokens) == (2, 2, 0, 150)
-    assert plain.dcg == gain((1, 2))
-    drawn = table.prefixes([kept])
+    assert plain.dcg == sum(gains((1, 2)))
+    drawn = table.prefixes_of([kept])
     names = {"kept": "chunks"}
     assert {name: list(drawn[names.get(name, name)][0, :4]) for name in first} == first
-    assert list(drawn["ndcg"][0, :4]) == [gain(at) / gain((2, 1, 1)) for at in
+    assert list(drawn["ndcg"][0, :4]) == [sum(gains(at)) / sum(gains((2, 1, 1))) for at in
                                           ((1,), (1,), (1, 2), (1, 2))]  # fmt: skip
 
     (row,) = score({"q": pool}, {"q": labels}, settings).rows
     assert row.unfiltered.ids == ("c1", "c3")
-    assert row.ranking == ("c1", None, "c3", None)
 
 
 def test_a_map_over_k_is_what_the_first_k_give() -> None:
@@ -130,7 +131,7 @@ def test_a_map_over_k_is_what_the_first_k_give() -> None:
     assert axes(plain)[0] == "retrieval.k"
     assert "retrieval.k" not in axes(FULL)
     made = make(pools, qrels, plain, User(), "retrieval.k", "")
-    first = prefixes(pools, qrels, plain)["f1"][0]
+    first = prefixes_of_pools(pools, qrels, plain)["f1"][0]
     assert 12 in made.xs
     assert made.figures["f1"][:, 0].tolist() == [first[min(int(k), DEEPEST) - 1] for k in made.xs]
 
@@ -145,8 +146,8 @@ def test_a_map_of_hits_without_distances_is_replayed() -> None:
 
 def test_nothing_to_be_seen_is_nothing_kept() -> None:
     hidden = Pool("q", "c", "l2", (Hit(Chunk("a", clearance=5), 0.1, 1),))
-    made = prefixes({"q": hidden}, {"q": {"a": 1}}, FULL)
-    assert made["kept"].tolist() == made["f1"].tolist() == [[0] * DEEPEST]
+    made = prefixes_of_pools({"q": hidden}, {"q": {"a": 1}}, FULL)
+    assert made["kept"].tolist() == made["f1"].tolist() == [[0] * (DEEPEST + 1)]
 
 
 @pytest.mark.parametrize("measured", ["score", "sweep", "prefixes"])
@@ -163,6 +164,7 @@ def test_settings_are_validated_as_often_for_20_pools_as_for_2(
     monkeypatch.setattr(Settings, "model_validate", validate)
     grid = [FULL.model_copy(update={"quality": FULL.quality})] * 3
     calls = []
+    _deep.cache_clear()
     for n in (2, 20):
         validated.clear()
         pools = {f"q{i}": pool([1, 2, 3 + i]) for i in range(n)}
@@ -172,7 +174,7 @@ def test_settings_are_validated_as_often_for_20_pools_as_for_2(
         elif measured == "sweep":
             sweep(pools, qrels, grid)
         else:
-            prefixes(pools, qrels, FULL)
+            prefixes_of_pools(pools, qrels, FULL)
         calls.append(len(validated))
     # The count can fail: the unfiltered order of any depth takes its own settings, once.
-    assert calls == ([0, 0] if measured == "sweep" else [1, 1])
+    assert calls == ([0, 0] if measured == "sweep" else [1, 0])

@@ -23,9 +23,10 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import beir, query_files
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measurable, measure, visible
+from ragfilter.evaluate.metrics import gains
 from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, within
-from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
-from ragfilter.evaluate.table import figures_of, layer_gains, prefixes, table
+from ragfilter.evaluate.records import QueryRecord, document, read, record
+from ragfilter.evaluate.table import figures_of, layer_gains, prefixes_of, table
 from ragfilter.evaluate.told import left_out
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
 from ragfilter.ingest.load import load as read_file
@@ -193,7 +194,7 @@ def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
             kept = replay(pool, named[name].settings).kept
         run += [ScoredDoc(query_id, hit.id, -place) for place, hit in enumerate(kept)]
     if name == "best prefix":
-        figures = {measure: values[:, 6] for measure, values in prefixes(made).items()}
+        figures = {measure: values[:, 6] for measure, values in prefixes_of(made).items()}
     else:
         figures = dict(figures_of(made, name))
     judged = [Qrel(q, c, grade) for q, labels in qrels.items() for c, grade in labels.items()]
@@ -276,7 +277,7 @@ def test_lost_is_what_the_pool_holds_and_the_filter_drops(
 
 def test_gain_is_discounted_by_the_place() -> None:
     # 3 / log2(2) + 0 + 1 / log2(4)
-    assert gain([3, -1, 1]) == 3.5
+    assert gains([3, -1, 1]) == [3, 0, 0.5]
 
 
 def test_the_oracles_line_beats_every_fixed_k() -> None:
@@ -284,7 +285,9 @@ def test_the_oracles_line_beats_every_fixed_k() -> None:
     made = [record(i, random_pool(i, labels), labels, variants(GAP)) for i, labels in qrels.items()]
     line = frontier(made)
     assert [recall for recall, _ in line] == sorted(recall for recall, _ in line)
-    assert max(p * r * 2 / (p + r) for r, p in line if p + r) >= prefixes(made)["f1"].mean(0).max()
+    assert (
+        max(p * r * 2 / (p + r) for r, p in line if p + r) >= prefixes_of(made)["f1"].mean(0).max()
+    )
 
 
 def test_what_each_layer_buys() -> None:

@@ -13,7 +13,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.labelled import Chosen, read_labels
-from ragfilter.cli.options import SET_HELP, Filtering, Place, QrelsFile
+from ragfilter.cli.options import SET_HELP, DryRun, Filtering, Place, QrelsFile
 from ragfilter.errors import InputError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels
@@ -87,7 +87,7 @@ class Asking:
 class Saving(Asking):
     """Options: whether to save a change of rules, and what to measure before."""
 
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
+    dry_run: DryRun = False
 
     def save(
         self,

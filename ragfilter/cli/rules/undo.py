@@ -9,7 +9,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import MOST, Filtering, Json, Place
+from ragfilter.cli.options import MOST, DryRun, Filtering, Json, Place
 from ragfilter.cli.rules.effect import Asking, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, OneChunk, rules
 from ragfilter.cli.rules.history import edit_document
@@ -35,7 +35,6 @@ Rest = Annotated[
     bool,
     typer.Option("--rest", help="Leave out the rules of the change that were changed since."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 MOST_TOLD = 5
 
 

@@ -11,8 +11,8 @@ from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.plotted import DEEP, best_distance, within
+from ragfilter.evaluate.prefixes import DEEPEST
 from ragfilter.evaluate.runs import changed_since
-from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.publish.measured import of_run

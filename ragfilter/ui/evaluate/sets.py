@@ -201,7 +201,7 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
     title = str(st.session_state[f"set-name-{turn}"]).strip()
     questions = lines(st.session_state[f"set-text-{turn}"])
     if title != name:
-        _check_new(title, asked)
+        stored.check_new(asked.book, asked.collection, title)
     made = with_ids(questions, before)
     asked.book.put_set(asked.collection, title, made, before=before if title == name else {})
     if name is not None and title != name:
@@ -214,14 +214,6 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
             )
     _saved(title)
     st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
-
-
-def _check_new(title: str, asked: Chosen) -> None:
-    """Raise InputError if a set of this name exists."""
-    if title in stored.sets(asked.book, asked.collection):
-        raise InputError(
-            f"There is already a set {title!r}.", remedy="Choose another name, or remove that set."
-        )
 
 
 @state.tell_errors()
