@@ -298,6 +298,17 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert re.search(r"^The settings in force are .* the best fixed k", text, re.MULTILINE)
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
     assert "cost of 1,000" not in text
+    low, high = by_name[0]["settings in force"]["recall"]["ci"]
+    wanted = rf"^settings in force .* {low:.3f} – {high:.3f} "
+    assert not re.search(wanted, text, re.MULTILINE)
+    wide = run("runs", "show", numbers[0], "--intervals")[1]
+    assert re.search(wanted, wide, re.MULTILINE)
+    show = ("runs", "show", numbers[0], "--only")
+    best = json.loads(run(*show, "highlights", "--json")[1])["per_query"]
+    assert best == sorted(first["per_query"], key=lambda each: -each["gain"])
+    line = rf"^{best[0]['id']} .* {re.escape(signed(best[0]['gain']))} "
+    assert re.search(line, run(*show, "changed")[1], re.MULTILINE)
+    assert run(*show, "failures")[1] == "No query is among the failures.\n"
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
     assert re.search(r"^ +precision .* tokens +cost of 1,000 +ms$",
                      run("runs", "show", numbers[0])[1], re.MULTILINE)  # fmt: skip

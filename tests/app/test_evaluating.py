@@ -89,8 +89,13 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert any("The judge, which calls an LLM" in text for text in page.html)
     assert unexplained_here(page.choose("view", "Plots")) == []
     page.choose("view", "Questions")
-    assert len(page.at.dataframe[0].value) == FEW
+    every = page.at.dataframe[0].value
+    assert len(every) == FEW
     assert unexplained_here(page) == []
+    page.choose("query-filter", "changed")
+    changed = every[every["ΔF1"] != 0]
+    assert 0 < len(changed) < FEW
+    assert list(page.at.dataframe[0].value["question"]) == list(changed["question"])
 
 
 def test_where_prices_are_set_the_cost_has_its_interval(
