@@ -442,7 +442,7 @@ def test_a_run_tells_what_changed_since_and_between(
     code, out, err = run(*new, "--json")
     first = json.loads(out)
     assert (code, first["notes"]) == (0, [])
-    assert "Only 3 queries have a chunk labelled relevant: too few for reliable figures" in err
+    assert "Only 3 questions have a chunk labelled relevant: too few for reliable figures" in err
     (tmp_path / "more.tsv").write_text("q1\tmoon-0\t1\n", "utf-8")
     more = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "more.tsv")]
     run("labels", "import", *more, *set_name)

@@ -15,7 +15,6 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.labelled import (
     Chosen,
     check_llm,
-    query_name,
     read_labels,
     tell_agreement,
     warn_of,
@@ -49,6 +48,7 @@ from ragfilter.evaluate.table import (
 )
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, unmeasured
 from ragfilter.text.numbers import counted, money, signed
+from ragfilter.text.query_id import query_name
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
