@@ -16,6 +16,7 @@ from faults import Handler, Serve
 from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
+from ragfilter.evaluate.variants import profiles_version
 from ragfilter.settings.deployment import Deployment
 from ragfilter.text.numbers import signed
 from ragfilter.workbench import Workbench, open_workbench
@@ -449,10 +450,13 @@ def test_a_run_tells_what_changed_since_and_between(
     number = str(first["run"])
     told = run("runs", "show", number)[1]
     assert "labels have changed since then: measure again" in told
-    assert "profiles have changed" not in told
+    assert "earlier version" not in told
     with monkeypatch.context() as patch:
-        patch.setattr("ragfilter.evaluate.told.profiles_version", lambda: "of another version")
-        assert "The profiles have changed since then" in run("runs", "show", number)[1]
+        # A version that counts something differently.
+        patch.setattr("ragfilter.evaluate.variants.COUNTING", 0)
+        profiles_version.cache_clear()
+        assert "An earlier version of ragfilter measured this" in run("runs", "show", number)[1]
+    profiles_version.cache_clear()
     second = json.loads(run(*new, "--json")[1])
     (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
     assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0

@@ -199,15 +199,15 @@ def seen(runs: Sequence[Run], settings: tuple[Settings, Settings]) -> tuple[str,
 
 
 def profiles_since(plan: Plan) -> str:
-    """That the profiles have changed since a run was planned, or that this is not known; empty if
-    they have not."""
+    """That the profiles, or what is counted, have changed since a run was planned, or that this is
+    not known; empty if they have not."""
     if not plan.profiles:
         return "It is not known whether the profiles have changed since then."
     if plan.profiles == profiles_version():
         return ""
     return (
-        "The profiles have changed since then, with ragfilter's version. The figures are those of "
-        "the earlier ones: measure again."
+        "An earlier version of ragfilter measured this, with other profiles or counting something "
+        "differently: measure again."
     )
 
 
@@ -236,8 +236,8 @@ def between(
         )
     if a.profiles and b.profiles and a.profiles != b.profiles:
         notes.append(
-            "The profiles changed between the two runs, with ragfilter's version: measure both "
-            "again."
+            "Two versions of ragfilter measured these, with other profiles or counting something "
+            "differently: measure both again."
         )
     else:
         notes += filter(None, dict.fromkeys(map(profiles_since, (a, b))))
