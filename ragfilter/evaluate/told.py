@@ -280,6 +280,19 @@ def _alone(made: Tuning) -> list[str]:
     ]
 
 
+def fixed_k(settings: Settings) -> str:
+    """That the cutoff keeps the same number of chunks for every question; empty if it does not."""
+    cutoff = settings.cutoff
+    if not cutoff.enabled or (
+        cutoff.strategy != "fixed" and cutoff.max_results > cutoff.min_results
+    ):
+        return ""
+    return (
+        f"The cutoff keeps {counted(cutoff.max_results, 'chunk')} whatever the distances: it is a "
+        "fixed k, as in a plain search."
+    )
+
+
 def notes(made: Tuning) -> list[str]:
     """Caveats about the figures."""
     alone = [] if made.beats_fixed_k else _alone(made)
