@@ -339,7 +339,7 @@ def test_tune_for_people_warns_of_few_labels(
     assert "95% interval" in out
     assert "beat the best fixed k" in out
     assert "Only 16 questions have a chunk labelled relevant" in err
-    plain = "a fixed k, as in a plain search"
+    plain = ", as in a plain search: no distance changes it"
     assert plain not in out
     assert main(["tune", *args, "--no-rerank", "--strategy", "fixed"]) == 0
     assert plain in capsys.readouterr().out

@@ -29,8 +29,8 @@ UNCHANGED = (
     "current ones on held-out questions."
 )
 ONE = (
-    "Only one question is measured: nothing can be held out, so there is no best fixed k and no "
-    "interval. Label a second question."
+    "Only one question is measured: nothing can be held out, so there is no best fixed k, and an "
+    "interval is that one value. Label a second question."
 )
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
@@ -288,8 +288,8 @@ def fixed_k(settings: Settings) -> str:
     ):
         return ""
     return (
-        f"The cutoff keeps {counted(cutoff.max_results, 'chunk')} whatever the distances: it is a "
-        "fixed k, as in a plain search."
+        f"The cutoff is a fixed k of {cutoff.max_results}, as in a plain search: no distance "
+        "changes it."
     )
 
 
