@@ -287,7 +287,7 @@ def test_a_query_without_a_relevant_chunk_in_the_collection_is_left_out(
     bench(None)
     Path(files[5]).write_text("first\t0\t1\nsecond\t10\t0\nsecond\tx\t1\n", "utf-8")
     assert main([command, *files, "-p", "adaptive-gap", "--json"]) == 0
-    assert "Only 1 query has a chunk labelled relevant" in (told := capsys.readouterr().err)
+    assert "Only 1 question has a chunk labelled relevant" in (told := capsys.readouterr().err)
     assert (
         "1 of 2 labelled queries, such as 'second': none of their relevant chunks is in the "
         "collection line, as this user sees it, so they are left out" in told
@@ -325,7 +325,7 @@ def test_labels_that_name_unknown_chunks_are_told(
     assert (
         "".join(line for line in err.splitlines(True) if "too few for reliable" not in line) == said
     )
-    assert ("Only 1 query has a chunk labelled relevant" in err) == (code == 0)
+    assert ("Only 1 question has a chunk labelled relevant" in err) == (code == 0)
     assert (json.loads(out)["unknown_labels"] if out else None) == missing
 
 

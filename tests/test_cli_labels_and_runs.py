@@ -16,6 +16,7 @@ from faults import Handler, Serve
 from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
+from ragfilter.evaluate.variants import profiles_version
 from ragfilter.settings.deployment import Deployment
 from ragfilter.text.numbers import signed
 from ragfilter.workbench import Workbench, open_workbench
@@ -298,6 +299,17 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert re.search(r"^The settings in force are .* the best fixed k", text, re.MULTILINE)
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
     assert "cost of 1,000" not in text
+    low, high = by_name[0]["settings in force"]["recall"]["ci"]
+    wanted = rf"^settings in force .* {low:.3f} – {high:.3f} "
+    assert not re.search(wanted, text, re.MULTILINE)
+    wide = run("runs", "show", numbers[0], "--intervals")[1]
+    assert re.search(wanted, wide, re.MULTILINE)
+    show = ("runs", "show", numbers[0], "--only")
+    best = json.loads(run(*show, "highlights", "--json")[1])["per_query"]
+    assert best == sorted(first["per_query"], key=lambda each: -each["gain"])
+    line = rf"^{best[0]['id']} .* {re.escape(signed(best[0]['gain']))} "
+    assert re.search(line, run(*show, "changed")[1], re.MULTILINE)
+    assert run(*show, "failures")[1] == "No query is among the failures.\n"
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
     assert re.search(r"^ +precision .* tokens +cost of 1,000 +ms$",
                      run("runs", "show", numbers[0])[1], re.MULTILINE)  # fmt: skip
@@ -431,17 +443,20 @@ def test_a_run_tells_what_changed_since_and_between(
     code, out, err = run(*new, "--json")
     first = json.loads(out)
     assert (code, first["notes"]) == (0, [])
-    assert "Only 3 queries have a chunk labelled relevant: too few for reliable figures" in err
+    assert "Only 3 questions have a chunk labelled relevant: too few for reliable figures" in err
     (tmp_path / "more.tsv").write_text("q1\tmoon-0\t1\n", "utf-8")
     more = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "more.tsv")]
     run("labels", "import", *more, *set_name)
     number = str(first["run"])
     told = run("runs", "show", number)[1]
     assert "labels have changed since then: measure again" in told
-    assert "profiles have changed" not in told
+    assert "earlier version" not in told
     with monkeypatch.context() as patch:
-        patch.setattr("ragfilter.evaluate.told.profiles_version", lambda: "of another version")
-        assert "The profiles have changed since then" in run("runs", "show", number)[1]
+        # A version that counts something differently.
+        patch.setattr("ragfilter.evaluate.variants.COUNTING", 0)
+        profiles_version.cache_clear()
+        assert "An earlier version of ragfilter measured this" in run("runs", "show", number)[1]
+    profiles_version.cache_clear()
     second = json.loads(run(*new, "--json")[1])
     (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
     assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0

@@ -30,6 +30,28 @@ def test_a_query_is_reported_alone_and_against_a_profile(run: Any, tmp_path: Pat
     assert re.search(r"Only A keeps: \d", out)
 
 
+def test_a_query_is_reported_against_a_file_saved_settings_and_a_run(
+    run: Any, place: Path, tmp_path: Path
+) -> None:
+    one = tmp_path / "one.toml"
+    one.write_text('profile = "unfiltered"\nretrieval.k = 1\n')
+    (place / "ws" / "settings").mkdir(exist_ok=True)
+    (place / "ws" / "settings" / "mine.toml").write_text(one.read_text())
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    code, out, _ = run("runs", "new", "-c", "small", *files, "--config", str(one), "--json")
+    number = str(json.loads(out)["run"])
+    asked = ("report", "query", "what does a cat do", "-c", "small", "-p", "unfiltered")
+    for against, name in ((str(one), "one.toml"), ("mine", "mine.toml"), (number, f"run {number}")):
+        code, out, _ = run(*asked, "--against", against)
+        assert code == 0
+        assert f"A is {name}, B is these settings" in out
+        assert "Both keep: 1" in out
+        assert "Only B keeps: 5" in out
+    for against, why in (("unfilterd", "There is no profile 'unfilterd'."), ("99", "no run 99")):
+        code, _, err = run(*asked, "--against", against)
+        assert (code, why in err) == (2, True)
+
+
 def test_runs_are_reported_alone_and_against_each_other(run: Any, place: Path) -> None:
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     numbers = []

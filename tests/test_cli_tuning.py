@@ -301,7 +301,7 @@ def test_a_gate_names_a_question_without_an_id_by_its_words(
     gate = ["gate", *where, "--queries", "bare", *limits, "recall=0.9", "--junit", str(junit)]
     assert main(gate) == 1
     out = capsys.readouterr().out
-    assert any(f"0.250  {text[:20]}" in out for text in texts)
+    assert any(f"{text}: recall 0.250 < 0.900" in out for text in texts)
     assert "q-" not in out + junit.read_text(encoding="utf-8").replace("bread-q", "")
 
 
@@ -338,7 +338,11 @@ def test_tune_for_people_warns_of_few_labels(
     assert "relative, tuned" in out
     assert "95% interval" in out
     assert "beat the best fixed k" in out
-    assert "Only 16 queries have a chunk labelled relevant" in err
+    assert "Only 16 questions have a chunk labelled relevant" in err
+    plain = ", as in a plain search: no distance changes it"
+    assert plain not in out
+    assert main(["tune", *args, "--no-rerank", "--strategy", "fixed"]) == 0
+    assert plain in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -380,7 +384,7 @@ def test_a_gate_that_breaks_names_figure_and_queries(
     assert "BROKEN  mean recall" in out
     assert "ok      mean precision" in out
     # One of four at most.
-    assert "0.250  bread-q0" in out
+    assert "bread-q0: recall 0.250 < 0.900" in out
     assert "moon-q0" not in out
 
 
@@ -419,7 +423,10 @@ def test_a_gate_holds_the_filter_to_its_baseline(
     assert main(["gate", *args, *worse, *files, "--junit", str(junit)]) == 1
     out = capsys.readouterr().out
     assert "BROKEN  mean recall" in out
-    assert "queries lost 0.5 or more" in out
+    assert "questions lost 0.5 or more" in out
+    # Each question once, with all its reasons.
+    assert re.search(r"^ +cat-q0: recall −\d\.\d+, F1 −\d\.\d+$", out, re.MULTILINE)
+    assert out.count("cat-q0") == 1
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
     capsys.readouterr()
@@ -456,11 +463,11 @@ def test_a_stale_baseline_is_told(
         for what in ("other labels", "another embedding model")
     ]
     assert main(["gate", *args, "--baseline", str(file), "--only", "cat-q1"]) == 0
-    assert "15 of 16 queries in the baseline were not measured" in capsys.readouterr().err
+    assert "15 of 16 questions in the baseline were not measured" in capsys.readouterr().err
     del tree["queries"]["cat-q1"]
     file.write_text(json.dumps(tree), "utf-8")
     assert main(["gate", *args, "--baseline", str(file)]) == 0
-    assert "the baseline lacks them: 1 of 16 queries, such as 'cat-q1'" in capsys.readouterr().err
+    assert "the baseline lacks them: 1 of 16 questions, such as 'cat-q1'" in capsys.readouterr().err
 
 
 def test_a_gate_fails_if_labelled_chunks_disappear(
@@ -479,9 +486,9 @@ def test_a_gate_fails_if_labelled_chunks_disappear(
     gate = ["gate", *args[:-1], other, "--baseline", str(file), "--junit", str(junit)]
     assert main(gate) == 1
     out = capsys.readouterr().out
-    assert "BROKEN  missing since the baseline: 4 queries, 4 relevant chunks" in out
-    assert "not measured  moon-q0" in out
-    assert "1 fewer relevant  cat-q0" in out
+    assert "BROKEN  missing since the baseline: 4 questions, 4 relevant chunks" in out
+    assert "moon-q0: not measured" in out
+    assert "cat-q0: 1 fewer relevant" in out
     assert ElementTree.parse(junit).getroot().get("failures") == "1"
     assert main([*gate, "--json"]) == 1
     gone = json.loads(capsys.readouterr().out)["gone"]

@@ -85,7 +85,7 @@ def test_what_is_measured_says_where_a_model_failed(
     measured = evaluate(labels.queries, labels.qrels, chosen, backends)
     assert [row.waiting for row in measured.rows] == [fell_back]
     assert (
-        "In 1 query, a layer fell back: a model failed" in evaluation_text(measured)
+        "In 1 question, a layer fell back: a model failed" in evaluation_text(measured)
     ) == fell_back
     alone = (Variant(IN_FORCE, "settings", chosen),)
     assert [each.waiting for each in measure(labels, alone, backends)] == [fell_back]

@@ -20,6 +20,7 @@ from ragfilter.protocols import Progress, Vectors
 from ragfilter.stores import copies
 from ragfilter.stores import index as indexing
 from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.elsewhere import Stores
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.workspace import Workspace
 
@@ -202,6 +203,13 @@ def test_another_model_needs_a_reset(workspace: Workspace) -> None:
         index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder("other"))
     assert error.value.action == "replace"
     assert len(stored(workspace)) == 3
+
+
+def test_the_model_of_a_collection_that_the_store_has_lost_is_known(workspace: Workspace) -> None:
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder("mine"))
+    workspace.store().client.delete_collection("demo")
+    stores = Stores(workspace)
+    assert (stores.embedder("demo"), stores.embedder("another")) == ("mine", "")
 
 
 def test_a_collection_of_somebody_else_is_not_touched(workspace: Workspace) -> None:

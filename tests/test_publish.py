@@ -350,7 +350,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
     assert shown.over_fixed_k is None
 
 
-EARLIER = "The profiles have changed since then, with ragfilter's version."
+EARLIER = "An earlier version of ragfilter measured this"
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ EARLIER = "The profiles have changed since then, with ragfilter's version."
         ({}, {}, ""),
         ({"profiles": "p0"}, {"profiles": "p0"}, EARLIER),
         ({"profiles": ""}, {}, "It is not known whether the profiles have changed since then."),
-        ({"profiles": "p0"}, {}, "The profiles changed between the two runs"),
+        ({"profiles": "p0"}, {}, "Two versions of ragfilter measured these"),
         ({"viewer": User(2)}, {}, "The two sides were measured as different users"),
     ],
 )
@@ -375,7 +375,7 @@ def test_reports_tell_that_profiles_or_users_differ(
     made = duel(records, "unfiltered", records, IN_FORCE)
     text = Tags(measured.of_duel(made, called, runs)).text
     assert said in text
-    assert bool(said) == bool(re.search("profiles (have )?changed|different users", text))
+    assert bool(said) == bool(re.search("profiles|different users", text))
     assert (EARLIER in Tags(measured.of_run(runs[0], records)).text) == ("p0" in own.values())
 
 

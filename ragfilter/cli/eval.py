@@ -7,12 +7,13 @@ from typing import Any
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, query_name, warn_in_sample, warn_of
+from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import run, told
 from ragfilter.evaluate.run import Evaluation, Kept, Means, QueryRow
 from ragfilter.text.numbers import counted
+from ragfilter.text.query_id import query_name
 
 
 @command(name="eval")

@@ -11,28 +11,24 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, query_name, warn_in_sample, warn_of
+from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.errors import InputError
 from ragfilter.evaluate import baseline as baselines
 from ragfilter.evaluate import gate as gating
+from ragfilter.evaluate import gate_words, told
 from ragfilter.evaluate import limits as limiting
-from ragfilter.evaluate import told
-from ragfilter.evaluate.baseline import DROPPING, Drop, Gone
-from ragfilter.evaluate.junit import Case
-from ragfilter.evaluate.junit import junit as as_junit
-from ragfilter.evaluate.limits import Check
+from ragfilter.evaluate.baseline import DROPPING
+from ragfilter.evaluate.gate import Gate
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import evaluate
 from ragfilter.files import write_text
-from ragfilter.text.numbers import counted, p_value, signed
+from ragfilter.text.numbers import counted
 
 log = logging.getLogger(__name__)
 
 BROKEN = 1
-QUERY_WIDTH = 60
 OTHER_FILE = "Name another file."
-SHOWN = 10
 
 
 @command()
@@ -126,10 +122,8 @@ def gate(
     )  # fmt: skip
     for note in gate.notes:
         log.warning("%s", note)
-    names = {i: query_name(i, text, QUERY_WIDTH) for i, text in labels.queries.items()}
     if junit is not None:
-        cases = [_case(one, names) for one in gate.every]
-        suite = as_junit(f"ragfilter gate {place.collection}", cases)
+        suite = gate_words.suite(gate, place.collection, labels.queries)
         write_text(junit, suite, remedy=OTHER_FILE)
     n, mean = len(made.rows), made.filtered
     waiting = sum(row.waiting for row in made.rows)
@@ -149,18 +143,20 @@ def gate(
     else:
         lines = [
             f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
-            f"{counted(n, 'labelled query')}",
-            *(line for one in gate.every for line in _lines(one, names)),
+            f"{counted(n, 'labelled question')}",
+            *(f"{'ok' if one.passed else 'BROKEN':6s}  {gate_words.line(one)}"
+              for one in gate.every),
+            *_broken(gate, labels.queries),
             told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
             told.fell_back(waiting),
-        ]
+        ]  # fmt: skip
         parts.emit("".join(f"{line}\n" for line in lines if line))
     if update and baseline is not None and not gate.passed:
         parts.tell(f"Not written: {baseline}, because a limit is broken.")
     elif update and baseline is not None:
         kept = baselines.dumps(baselines.of_reached(reached, about))
         write_text(baseline, kept, remedy=OTHER_FILE)
-        parts.tell(f"Written to {baseline}: the figures of {counted(n, 'query')}.")
+        parts.tell(f"Written to {baseline}: the figures of {counted(n, 'question')}.")
     return 0 if gate.passed else BROKEN
 
 
@@ -170,55 +166,10 @@ def _read_drop(given: str) -> tuple[str, float]:
     return limit.figure, limit.value
 
 
-def _case(one: Check | Drop | Gone, names: Mapping[str, str]) -> Case:
-    why = "" if one.passed else "".join(f"{line}\n" for line in _lines(one, names))
-    if isinstance(one, Drop):
-        return Case(f"{one.figure} against the baseline", why)
-    if isinstance(one, Gone):
-        return Case("queries and relevant chunks of the baseline", why)
-    at = "at least" if one.limit.least else "at most"
-    return Case(f"{one.limit.figure} {at} {one.limit.value:g}", why)
-
-
-def _lines(one: Check | Drop | Gone, names: Mapping[str, str]) -> Iterator[str]:
-    """A check in one line. Below a failed one, the queries (by `names`) that exceed the limit most
-    or lost most."""
-    state = "ok" if one.passed else "BROKEN"
-    if isinstance(one, Gone):
-        yield from _gone_lines(one, names)
-        return
-    if isinstance(one, Drop):
-        yield (
-            f"{state:6s}  mean {one.figure} {one.now:.3f}, baseline {one.before:.3f}: "
-            f"{signed(-one.drop)}, may drop {one.allowed:g} ({p_value(one.p_value)})"
-        )
-        if one.severe:
-            yield f"        {counted(len(one.severe), 'query')} lost 0.5 or more"
-    else:
-        sign = "≥" if one.limit.least else "≤"
-        wanted = f"wanted {sign} {one.limit.value:g}"
-        yield f"{state:6s}  mean {one.limit.figure} {one.mean:.3f}, {wanted}"
-    if not one.passed:
-        for query_id, value in one.worst[:SHOWN]:
-            figure = signed(value) if isinstance(one, Drop) else f"{value:.3f}"
-            yield f"        {figure}  {names[query_id]}"
-        if len(one.worst) > SHOWN:
-            yield f"        … and {len(one.worst) - SHOWN} more; --json lists them"
-
-
-def _gone_lines(gone: Gone, names: Mapping[str, str]) -> Iterator[str]:
-    if gone.passed:
-        yield "ok      all queries and relevant chunks of the baseline are there"
-        return
-    fewer_relevant = sum(fewer for _, fewer in gone.relevant)
-    what = [counted(len(gone.queries), "query")] if gone.queries else []
-    what += [counted(fewer_relevant, "relevant chunk")] if fewer_relevant else []
-    yield (
-        f"BROKEN  missing since the baseline: {', '.join(what)}; if that is intended, renew it "
-        "with --update-baseline"
-    )
-    lost = [f"not measured  {names.get(i, i)}" for i in gone.queries]
-    lost += [f"{fewer} fewer relevant  {names[i]}" for i, fewer in gone.relevant]
-    yield from (f"        {line}" for line in lost[:SHOWN])
-    if len(lost) > SHOWN:
-        yield f"        … and {len(lost) - SHOWN} more; --json lists them"
+def _broken(gate: Gate, texts: Mapping[str, str]) -> Iterator[str]:
+    """The questions that break the checks."""
+    reasons = gate_words.broken(*gate.every)
+    if reasons:
+        breaks = "breaks" if len(reasons) == 1 else "break"
+        yield f"{counted(len(reasons), 'question')} {breaks} them:"
+        yield from (f"        {line}" for line in gate_words.listed(reasons, texts))

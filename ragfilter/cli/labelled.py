@@ -28,8 +28,6 @@ from ragfilter.evaluate.measuring import labels_version, measurable
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
-from ragfilter.text.query_id import query_id as id_of
-from ragfilter.text.titles import short_title
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -227,8 +225,3 @@ def warn_in_sample(
     for note in notes:
         log.warning("%s", note)
     return notes
-
-
-def query_name(query_id: str, text: str, width: int) -> str:
-    """A query's name in a table: its id, or its text if the id was only made from that."""
-    return short_title(text if query_id == id_of(text) else query_id, width)

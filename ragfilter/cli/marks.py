@@ -91,7 +91,7 @@ def next_(
 
     loaded, user = filtering.load(), filtering.user
     with place.open("labels") as bench:
-        result = parts.ask(question, loaded, parts.backends(bench, place.collection), user)
+        result = parts.ask(question, loaded.settings, parts.backends(bench, place.collection), user)
         standing = bench.labels.standing(place.collection, question)
         me = bench.deployment.user
     # A blind labeller may label what others have labelled.

@@ -56,12 +56,18 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
 
     deployment = read_deployment(data_dir=context.params.get("data_dir"))
     judge_prompts.use_folder(prompt_folder(deployment))
+    return value and file_of(value, deployment.data_dir)
+
+
+def file_of(value: Path, workspace: Path) -> Path:
+    """The settings file that `value` names: itself, or that of settings saved in the workspace.
+    Raises InputError, SettingsError: there are none."""
     try:
-        if value is None or value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
+        if value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
             return value
     except OSError:  # a name too long for a file, which the reader reports
         return value
-    return saved.find(deployment.data_dir, whole(str(value)))
+    return saved.find(workspace, whole(str(value)))
 
 
 ConfigFile = Annotated[

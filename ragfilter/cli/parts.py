@@ -122,10 +122,10 @@ def backends(bench: Workbench, name: str) -> Backends:
     return backends
 
 
-def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
-    tell_learned_elsewhere(loaded.settings, backends)
+def ask(text: str, settings: Settings, backends: Backends, user: User) -> Result:
+    tell_learned_elsewhere(settings, backends)
     # Not pushed into the store, whose own filter is slow for large collections.
-    return gather.run(text, loaded.settings, backends, user, wide=True)
+    return gather.run(text, settings, backends, user, wide=True)
 
 
 def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:

@@ -86,7 +86,7 @@ def query(
         loaded = replace(loaded, settings=call.without(loaded.settings))
 
     with place.open("query") as bench:
-        result = parts.ask(text, loaded, parts.backends(bench, place.collection), user)
+        result = parts.ask(text, loaded.settings, parts.backends(bench, place.collection), user)
         answered = parts.answer_of(result, bench) if answer else None
     if why is not None:
         parts.emit(parts.dumps(why_document(result, why)) if as_json else why_text(result, why))

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place
+from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of
 from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import unfiltered
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.files import write_text
 from ragfilter.model import Result
@@ -28,6 +28,11 @@ from ragfilter.publish.html import Origin
 from ragfilter.publish.question import Called
 from ragfilter.publish.told import Told, told
 from ragfilter.report import seen
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from ragfilter.workbench import Workbench
 
 report = make_group(
     "report", "Write a self-contained HTML report: of a query, a run, or two runs compared."
@@ -46,7 +51,11 @@ def query(
     filtering: Filtering,
     against: Annotated[
         str | None,
-        typer.Option("--against", help="Compare with this profile, as side A."),
+        typer.Option(
+            "--against",
+            help="Compare with this as side A: a profile, a settings file, the name of saved "
+            "settings, or the number of a run.",
+        ),
     ] = None,
     answer: Annotated[
         bool, typer.Option("--answer", help="Include the answers of both sides. May call an LLM.")
@@ -58,7 +67,7 @@ def query(
     with place.open("report") as bench:
         backends = parts.backends(bench, place.collection)
         prices = bench.prices
-        result = seen(parts.ask(text, loaded, backends, user))
+        result = seen(parts.ask(text, loaded.settings, backends, user))
         origin = _of_result(result, backends)
 
         def answers(sides: Sequence[tuple[str, Result]]) -> list[Told]:
@@ -77,15 +86,9 @@ def query(
                 embedder=backends.embedder,
             )
         else:
-            other = parts.load_config(
-                against, None,
-                [f"clearance.enabled={str(loaded.settings.clearance.enabled).lower()}"], {},
-            )  # fmt: skip
-            first = seen(parts.ask(text, other, backends, user))
-            names = (
-                Called(against, other.profile, other.settings),
-                Called("these settings", loaded.profile, loaded.settings),
-            )
+            other = _other(against, loaded.settings, bench)
+            first = seen(parts.ask(text, other.settings, backends, user))
+            names = (other, Called("these settings", loaded.profile, loaded.settings))
             made = question.of_two(
                 (first, result), names, origin, prices=prices,
                 answers=answers([("A", first), ("B", result)]), embedder=backends.embedder,
@@ -132,6 +135,28 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
         Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
     )
     _write(measured.of_duel(made, (first, second), runs, bench.prices, since=since), out)
+
+
+def _other(against: str, settings: Settings, bench: Workbench) -> Called:
+    """What `--against` names, with clearance on or off as in `settings`. Raises InputError,
+    SettingsError."""
+    clearance = {"clearance.enabled": settings.clearance.enabled}
+    if against.isdecimal() and len(against) < 10:
+        from ragfilter.evaluate.runs import settings_of
+
+        run = bench.runs.get(int(against))
+        own = settings_of(run).with_values(clearance)
+        return Called(f"run {run.id}", run.plan.profile, own)
+    profile, file = (against, None) if against in PROFILES else (None, Path(against))
+    try:
+        file = file and file_of(file, bench.deployment.data_dir)
+    except SettingsError as error:
+        raise SettingsError(
+            f"There is no profile {against!r}. {error.message}",
+            remedy=f"Choose one of: {', '.join(PROFILES)}. {error.remedy}",
+        ) from None
+    loaded = parts.load_config(profile, file, None, {"--against": clearance})
+    return Called(file.name if file else against, loaded.profile, loaded.settings)
 
 
 def _of_result(result: Result, backends: Backends) -> Origin:

@@ -12,7 +12,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.labelled import Labelled, query_name, warn_of
+from ragfilter.cli.labelled import Labelled, warn_of
 from ragfilter.cli.options import (
     MOST,
     SET_HELP,
@@ -26,8 +26,9 @@ from ragfilter.cli.options import (
 )
 from ragfilter.cli.sides import paired_text
 from ragfilter.cli.table import table as columns
-from ragfilter.evaluate import paired, told
+from ragfilter.evaluate import kinds, paired, told
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.kinds import Kind, QuestionRow
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import (
     ABOUT_LAYERS,
@@ -39,8 +40,9 @@ from ragfilter.evaluate.table import (
     over_fixed_k,
     table,
 )
-from ragfilter.evaluate.variants import IN_FORCE, unmeasured
-from ragfilter.text.numbers import counted, money
+from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, unmeasured
+from ragfilter.text.numbers import counted, money, signed
+from ragfilter.text.query_id import query_name
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 QUERY_WIDTH = 60
 LOST = 10
 SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
+FORMS = dict.fromkeys(SHOWN, ".3f") | {"chunks": ".1f", "tokens": ",.0f", "ms": ".1f"}
 
 runs = make_group(
     "runs", "Measure settings over labelled queries; list, show, compare and remove saved runs."
@@ -126,11 +129,30 @@ def list_(
 
 
 @command(runs)
-def show(run: RunId, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show the table of a run."""
+def show(
+    run: RunId,
+    only: Annotated[
+        Kind | None, typer.Option("--only", help=f"Show only these queries. {kinds.ABOUT}")
+    ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Show the 95% interval of every measure.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show the table of a run, or some of its queries."""
+    from ragfilter.evaluate.runs import records_of
+
     with parts.open_for(data_dir, "runs") as bench:
-        shown = _shown(bench.runs.get(run), bench)
-    parts.emit(parts.dumps(shown[0]) if as_json else shown[1])
+        found = bench.runs.get(run)
+        document, text = _shown(found, bench, intervals=intervals)
+        rows = kinds.rows(records_of(found, bench.runs))
+    if only is not None:
+        rows = kinds.only(rows, only)
+        figures = {each["id"]: each for each in document["per_query"]}
+        document |= {"per_query": [figures[row.id] for row in rows]}
+        text = _queries_text(rows, only)
+    parts.emit(parts.dumps(document) if as_json else text)
 
 
 @command(runs)
@@ -206,15 +228,27 @@ def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, 
 
 def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
     """The figures of each query with the run's own settings, as plain values."""
-    figures = figures_of(records, IN_FORCE)
+    figures, plain = figures_of(records, IN_FORCE), figures_of(records, UNFILTERED)
+    gains = figures["f1"] - plain["f1"]
     return [
-        {"id": each.id, "query": each.query, "relevant": each.relevant, "lost": each.lost}
+        {"id": each.id, "query": each.query, "relevant": each.relevant, "lost": each.lost,
+         "gain": float(gains[place])}
         | {measure: float(figures[measure][place]) for measure in MEASURES}
         for place, each in enumerate(records)
-    ]
+    ]  # fmt: skip
 
 
-def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
+def _queries_text(rows: Sequence[QuestionRow], kind: Kind) -> str:
+    if not rows:
+        return f"No query is among the {kind}.\n"
+    heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant", "no label")
+    return columns(heads, [
+        (query_name(row.id, row.query, QUERY_WIDTH), str(row.lost), f"{row.f1:.3f}",
+         signed(row.gain), f"{row.precision:.3f}", f"{row.recall:.3f}", str(row.kept),
+         str(row.relevant), str(row.unlabelled)) for row in rows])  # fmt: skip
+
+
+def _shown(run: Run, bench: Workbench, *, intervals: bool = False) -> tuple[dict[str, Any], str]:
     from ragfilter.evaluate.runs import changed_since, records_of, settings_of, variants_of
 
     records, named = records_of(run, bench.runs), variants_of(run)
@@ -249,9 +283,10 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
         text += columns(heads, [_line(row, prices) for row in rows])
         text += "".join(f"{row.name}: {row.about}\n" for row in rows if row.about)
         text += f"{unmeasured()}\n"
-        text += "\nF1 with 95% interval, and F1 if all unlabelled chunks were relevant\n"
-        text += columns(("", "low", "high", "at most"), [
-            (row.name, f"{row.means['f1'].low:.3f}", f"{row.means['f1'].high:.3f}",
+        measures = FORMS if intervals else {"f1": FORMS["f1"]}
+        text += "\n95% intervals, and F1 if all unlabelled chunks were relevant\n"
+        text += columns(("", *measures, "F1 at most"), [
+            (row.name, *(_ends(row.means.get(name), form) for name, form in measures.items()),
              f"{row.means['f1_most'].mean:.3f}") for row in rows])  # fmt: skip
         text += "\nWhat each layer contributes, with the 95% interval\n"
         text += columns(("layer", "", "F1", "recall", "tokens"), [
@@ -283,6 +318,10 @@ def _line(row: Row, prices: Prices | None) -> tuple[str, ...]:
         *price,
         f"{means['ms'].mean:.1f}" if "ms" in means else "–",
     )
+
+
+def _ends(found: Interval | None, form: str) -> str:
+    return f"{found.low:{form}} – {found.high:{form}}" if found else "–"
 
 
 def _date(run: Run) -> str:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
-from ragfilter.cli.labelled import Labelled, query_name, warn_in_sample, warn_of
+from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
 from ragfilter.cli.options import Place
 from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import paired, told
@@ -20,6 +20,7 @@ from ragfilter.evaluate.paired import Paired
 from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, measure, pairs
 from ragfilter.model import User
 from ragfilter.text.numbers import counted, p_value, signed
+from ragfilter.text.query_id import query_name
 from ragfilter.text.titles import short_title
 
 if TYPE_CHECKING:

@@ -179,6 +179,7 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         "",
         *(f"{path} = {told.shown(path, value)}" for path, value in changed.items()),
         *([] if changed else [told.UNCHANGED]),
+        *([fixed] if (fixed := told.fixed_k(tuned.settings)) else []),
     ]
     if file is not None:
         lines += ["", f"Written to {file}; use it with --config {file}."]

@@ -57,14 +57,14 @@ def decide(
     gone = baselines.check_gone(baseline, reached)
     if partly and gone.queries:
         notes.append(
-            f"{len(gone.queries)} of {len(baseline.queries)} queries in the baseline were not "
+            f"{len(gone.queries)} of {len(baseline.queries)} questions in the baseline were not "
             f"measured, such as {gone.queries[0]!r}."
         )
     new = [one.id for one in reached if one.id not in baseline.queries]
     if new:
         notes.append(
             f"Not compared, because the baseline lacks them: {len(new)} of {len(reached)} "
-            f"queries, such as {new[0]!r}."
+            f"questions, such as {new[0]!r}."
         )
     drops = baselines.check_drops(baseline, reached, allowed)
     return Gate(checks, drops, None if partly else gone, tuple(notes))

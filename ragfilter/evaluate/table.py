@@ -183,5 +183,5 @@ def _about(variant: Variant) -> str:
         return ""
     return (
         f"{found.summary}; its figures on those are better than on new ones, and Tune shows how "
-        "good it is on held-out queries"
+        "good it is on held-out questions"
     )

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 UNCHANGED = (
     "Nothing would change: chosen among all strategies, tuned settings do no better than the "
-    "current ones on held-out queries."
+    "current ones on held-out questions."
 )
 ONE = (
-    "Only one question is measured: nothing can be held out, so there is no best fixed k and no "
-    "interval. Label a second question."
+    "Only one question is measured: nothing can be held out, so there is no best fixed k, and an "
+    "interval is that one value. Label a second question."
 )
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
@@ -138,32 +138,35 @@ def about_labels(labels: Labels) -> list[str]:
     return [sentence for sentence in said if sentence]
 
 
-def unanswered(queries: int) -> str:
-    """That this many queries have labels, and none of them relevant; empty for none."""
-    if not queries:
+def unanswered(questions: int) -> str:
+    """That this many questions have labels, and none of them relevant; empty for none."""
+    if not questions:
         return ""
-    has, is_ = ("has", "it counts") if queries == 1 else ("have", "they count")
+    has, is_ = ("has", "it counts") if questions == 1 else ("have", "they count")
     return (
-        f"{counted(queries, 'question')} {has} no chunk labelled relevant, so {is_} as having no "
+        f"{counted(questions, 'question')} {has} no chunk labelled relevant, so {is_} as having no "
         "answer: only keeping nothing is right. If there is an answer, label it."
     )
 
 
-def fell_back(queries: int) -> str:
-    """That a layer fell back in this many queries; empty for none."""
-    if not queries:
-        return ""
-    return f"In {counted(queries, 'query')}, a layer fell back: a model failed or was not asked."
-
-
-def few(queries: int) -> str:
-    """A warning if there are too few queries with something relevant for reliable figures; empty
-    otherwise."""
-    if queries >= FEW:
+def fell_back(questions: int) -> str:
+    """That a layer fell back in this many questions; empty for none."""
+    if not questions:
         return ""
     return (
-        f"Only {counted(queries, 'query')} {'has' if queries == 1 else 'have'} a chunk labelled "
-        f"relevant: too few for reliable figures. Label at least {FEW}."
+        f"In {counted(questions, 'question')}, a layer fell back: a model failed or was not asked."
+    )
+
+
+def few(questions: int) -> str:
+    """A warning if there are too few questions with something relevant for reliable figures; empty
+    otherwise."""
+    if questions >= FEW:
+        return ""
+    has = "has" if questions == 1 else "have"
+    return (
+        f"Only {counted(questions, 'question')} {has} a chunk labelled relevant: too few for "
+        f"reliable figures. Label at least {FEW}."
     )
 
 
@@ -196,15 +199,15 @@ def seen(runs: Sequence[Run], settings: tuple[Settings, Settings]) -> tuple[str,
 
 
 def profiles_since(plan: Plan) -> str:
-    """That the profiles have changed since a run was planned, or that this is not known; empty if
-    they have not."""
+    """That the profiles, or what is counted, have changed since a run was planned, or that this is
+    not known; empty if they have not."""
     if not plan.profiles:
         return "It is not known whether the profiles have changed since then."
     if plan.profiles == profiles_version():
         return ""
     return (
-        "The profiles have changed since then, with ragfilter's version. The figures are those of "
-        "the earlier ones: measure again."
+        "An earlier version of ragfilter measured this, with other profiles or counting something "
+        "differently: measure again."
     )
 
 
@@ -233,8 +236,8 @@ def between(
         )
     if a.profiles and b.profiles and a.profiles != b.profiles:
         notes.append(
-            "The profiles changed between the two runs, with ragfilter's version: measure both "
-            "again."
+            "Two versions of ragfilter measured these, with other profiles or counting something "
+            "differently: measure both again."
         )
     else:
         notes += filter(None, dict.fromkeys(map(profiles_since, (a, b))))
@@ -277,6 +280,19 @@ def _alone(made: Tuning) -> list[str]:
     ]
 
 
+def fixed_k(settings: Settings) -> str:
+    """That the cutoff keeps the same number of chunks for every question; empty if it does not."""
+    cutoff = settings.cutoff
+    if not cutoff.enabled or (
+        cutoff.strategy != "fixed" and cutoff.max_results > cutoff.min_results
+    ):
+        return ""
+    return (
+        f"The cutoff is a fixed k of {cutoff.max_results}, as in a plain search: no distance "
+        "changes it."
+    )
+
+
 def notes(made: Tuning) -> list[str]:
     """Caveats about the figures."""
     alone = [] if made.beats_fixed_k else _alone(made)
@@ -310,12 +326,12 @@ def notes(made: Tuning) -> list[str]:
         kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
         told.append(
             "Recall dial of calibrated, as shares of the relevant hits that reach the cutoff, "
-            f"before the context budget, on held-out queries: {kept}."
+            f"before the context budget, on held-out questions: {kept}."
         )
     if made.budget is not None:
         told.append(
             f"With the target budget, calibrated has a recall of {made.budget.recall:.3f} with "
-            f"{made.budget.tokens:,.0f} tokens on held-out queries."
+            f"{made.budget.tokens:,.0f} tokens on held-out questions."
         )
     return [note for note in told if note]
 

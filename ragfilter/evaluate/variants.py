@@ -22,6 +22,8 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
 Group = Literal["plain", "strategy", "profile", "settings", "added", "left out"]
+COUNTING = 2
+"""Raised when what is counted for a query changes, so that earlier runs are told apart."""
 UNFILTERED = "unfiltered"
 IN_FORCE = "settings in force"
 
@@ -70,8 +72,8 @@ def unmeasured() -> str:
 
 @cache
 def profiles_version() -> str:
-    """A hash that changes with any value of any profile."""
-    values = [of_profile(name).model_dump_json() for name in PROFILES]
+    """A hash that changes with any value of any profile, and with what is counted."""
+    values = [str(COUNTING), *(of_profile(name).model_dump_json() for name in PROFILES)]
     return blake2b("".join(values).encode(), digest_size=6).hexdigest()
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
-from ragfilter.stores import foreign
+from ragfilter.stores import copies, foreign
 from ragfilter.stores.chroma.store import ChromaStore, CollectionInfo
 from ragfilter.stores.foreign import SERVERS, Finding, Opening
 from ragfilter.stores.workspace import Workspace
@@ -37,12 +38,13 @@ class Stores:
 
     def embedder(self, name: str) -> str:
         """The embedding model with which the collection `name` was opened or made; empty if nothing
-        says so, or if there is no such collection."""
+        says so, or if there is no such collection. One that the store has lost is known from our
+        own copy."""
         opening = self.opening(name)
         try:
             return opening.embedder or self.at(opening.folder).collection(name).embedder
         except CollectionMissing:
-            return ""
+            return self._copied_with(name)
 
     def of(self, name: str) -> ChromaStore:
         """The store that holds the collection `name`."""
@@ -113,6 +115,17 @@ class Stores:
         for store in self._folders.values():
             store.close()
         self._folders.clear()
+
+    def _copied_with(self, name: str) -> str:
+        """The embedding model of our own copy of a collection; empty if there is none to be
+        read."""
+        # Looked for among the copies, because a name from a link may be any path.
+        there = {path.stem: path for path in self._workspace.copies_dir.glob("*.parquet")}
+        copy = None
+        if name in there:
+            with suppress(StoreError):
+                copy = copies.read_summary(there[name])
+        return copy.embedder if copy else ""
 
     def _in(self, folder: str) -> ChromaStore:
         with self._opening:

@@ -69,6 +69,13 @@ class Label:
     grade: int
     source: Origin
 
+    @property
+    def told(self) -> str:
+        """Who said what, and when: ``ann: relevant (21 Mar 2025)``."""
+        who = f"{self.who} (LLM)" if self.source == "llm" else self.who
+        grade = GRADES.get(self.grade, f"grade {self.grade}")
+        return f"{who}: {grade} ({self.at.astimezone():%d %b %Y})"
+
 
 class LabelBook(database.Book):
     """The labels in the database at `url`."""

@@ -57,7 +57,7 @@ class Plan:
     space: str
     queries: int
     profiles: str
-    """A hash of the profiles, whose values another version of ragfilter may change."""
+    """A hash of what another version of ragfilter may change: the profiles, and what is counted."""
 
 
 @dataclass(frozen=True, slots=True)

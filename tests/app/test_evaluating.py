@@ -72,7 +72,7 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     plain = rows.loc[["unfiltered", "best fixed k"], "F1"]
     assert plain.max() <= rows.loc["oracle", "F1"]
     assert any("best fixed k" in text and "Oracle" in text for text in page.html)
-    assert any(f"Only {FEW} queries have a chunk labelled relevant" in text for text in page.html)
+    assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
     ends = rows["F1 95%"].str.split(" – ", expand=True).astype(float)
     assert (ends[0] - 5e-4 <= rows["F1"]).all()
     assert (rows["F1"] <= ends[1] + 5e-4).all()
@@ -89,8 +89,13 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert any("The judge, which calls an LLM" in text for text in page.html)
     assert unexplained_here(page.choose("view", "Plots")) == []
     page.choose("view", "Questions")
-    assert len(page.at.dataframe[0].value) == FEW
+    every = page.at.dataframe[0].value
+    assert len(every) == FEW
     assert unexplained_here(page) == []
+    page.choose("query-filter", "changed")
+    changed = every[every["ΔF1"] != 0]
+    assert 0 < len(changed) < FEW
+    assert list(page.at.dataframe[0].value["question"]) == list(changed["question"])
 
 
 def test_where_prices_are_set_the_cost_has_its_interval(
@@ -144,14 +149,21 @@ def test_a_gate_compares_a_run_with_the_baseline_of_another(
     )
     page.run()
     assert [box.value for box in page.at.success] == ["The gate passes: 3 checks passed."]
+    page.at.number_input(key="gate-max-kept").set_value(0)
+    page.at.number_input(key="gate-drop-precision").set_value(0.1)
+    page.run()
+    assert any("✕ mean kept chunks" in t and "✓ mean precision" in t for t in page.html)
+    page.at.number_input(key="gate-max-kept").set_value(None)
     # One chunk alone loses relevant ones in most of these questions.
     page.slide("cutoff.max_results", 1).press("evaluate")
     page.at.number_input(key="gate-min-recall").set_value(0.9)
     page.run()
     assert page.at.error[0].value.startswith("The gate fails: ")
-    assert any("✕ Mean recall" in text and "minimum 0.9" in text for text in page.html)
+    assert any("✕ mean recall" in text and "at least 0.9" in text for text in page.html)
     table = page.at.dataframe[0]
-    assert set(table.value["check"]) >= {"recall dropped", "recall below minimum"}
+    assert table.value["question"].is_unique
+    assert any("< 0.900, recall −" in why for why in table.value["why"])
+    assert 'name="recall at least 0.9"><failure' in downloads["gate.xml"]()
     question = table.value["question"].iloc[0]
     page.at.session_state[table.key] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     page.run()

@@ -169,7 +169,8 @@ def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None
     book().mark("demo", question, [chunk], 0, who="bob")
     page.run()
     [row] = page.at.dataframe[0].value.to_dict("records")
-    assert (row["question"], row["said"]) == (question, "ann: relevant, bob: not relevant")
+    said = "; ".join(label.told for label in book().standing("demo", question))
+    assert (row["question"], row["said"]) == (question, said)
     assert any("No LLM is configured" in text for text in page.html)
     assert [*unexplained(page.at.main)] == []
 

@@ -56,7 +56,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert [*unexplained(page.at.main)] == []
     page.press("map")
     assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
-    assert any(f"Only {FEW} queries have a chunk labelled relevant" in text for text in page.html)
+    assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
     assert any("In force: of " in text and "have no label" in text for text in page.html)
     assert any("No click led to these settings" in text for text in page.html)
     assert not page.at.button(key="map-best").disabled

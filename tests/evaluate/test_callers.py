@@ -37,7 +37,7 @@ def test_results_are_measured_by_their_labels() -> None:
 
 def test_questions_without_anything_relevant_are_told(caplog: pytest.LogCaptureFixture) -> None:
     rf.measure(results(), {**QRELS, "bare": {"c0": 0}})
-    assert "Only 2 queries have a chunk labelled relevant" in caplog.text
+    assert "Only 2 questions have a chunk labelled relevant" in caplog.text
     assert "1 question has no chunk labelled relevant, so it counts as having no" in caplog.text
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -58,6 +60,9 @@ def test_an_llms_labels_are_never_mixed_in_silently(book: LabelBook) -> None:
     book.add("c", [("q", "x", 2), ("q", "y", 2)], who="gpt", source="llm")
     assert grades(book) == {"q": {"x": 0}}
     assert grades(book, llm=True) == {"q": {"x": 0, "y": 2}}
+    one = book.standing("c")[-1]
+    noon = replace(one, at=datetime(2025, 3, 21, 12, tzinfo=UTC))
+    assert noon.told == "gpt (LLM): relevant (21 Mar 2025)"
     assert conflicts(book.standing("c")) == ()
 
 

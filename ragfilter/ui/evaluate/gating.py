@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
@@ -11,12 +11,13 @@ import streamlit as st
 from ragfilter.errors import InputError
 from ragfilter.evaluate import baseline as baselines
 from ragfilter.evaluate import gate as gating
+from ragfilter.evaluate import gate_words
 from ragfilter.evaluate import limits as limiting
 from ragfilter.evaluate.baseline import DEFAULT_DROPS, About, Baseline
 from ragfilter.evaluate.gate import Gate
-from ragfilter.evaluate.limits import Limit
+from ragfilter.evaluate.limits import SHARES, Limit
 from ragfilter.stores.runs import Run
-from ragfilter.text.numbers import counted, p_value, signed
+from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening
 from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.look import prose, say
@@ -26,12 +27,13 @@ from ragfilter.ui.session import uploads
 from ragfilter.ui.session.resources import Resources
 
 MOST_MB = 20
-FIGURES = {"f1": "F1", "recall": "recall", "precision": "precision"}
+FIRST = ("f1", "recall")
+"""The figures whose minimum is asked for at once."""
+NARROW, WIDE = 126, 210
 COLUMNS = {
     "question": st.column_config.TextColumn(width=330),
-    "check": st.column_config.TextColumn(width=150),
-    "change": st.column_config.TextColumn(
-        width=80, help="The change since the baseline, or the figure below its minimum."
+    "why": st.column_config.TextColumn(
+        width=330, help="The change since the baseline, or the figure beyond its limit."
     ),
 }
 
@@ -68,8 +70,7 @@ def draw(measured: Measured, resources: Resources) -> None:
     except InputError as error:
         st.error(message(str(error)))
         return
-    _outcome(gate)
-    _broken(gate, measured)
+    _outcome(gate, measured)
 
 
 def _about(run: Run, resources: Resources) -> About:
@@ -84,27 +85,40 @@ def _about(run: Run, resources: Resources) -> About:
 
 def _limits() -> tuple[list[Limit], Mapping[str, float]]:
     """Draw the limits, and return them with how much each mean may drop."""
-    with st.container(horizontal=True, gap="small"):
-        least = {
-            name: st.number_input(
-                f"Minimum {FIGURES[name]}", 0.0, 1.0, None, 0.01,
-                key=f"gate-min-{name}", placeholder="none", width=126,
-                help="The mean over all questions must reach this.",
-            )
-            for name in ("f1", "recall")
-        }  # fmt: skip
-        allowed = {
-            name: st.number_input(
-                f"{FIGURES[name].capitalize()} may drop", 0.0, 1.0, DEFAULT_DROPS[name], 0.01,
-                key=f"gate-drop-{name}", width=126,
-                help="How far the mean may drop below the baseline before a drop that is unlikely "
-                "to be chance (p < 0.05) breaks the gate. A drop of 0.5 or more in one question "
-                "always does.",
-            )
-            for name in DEFAULT_DROPS
-        }  # fmt: skip
-    limits = [Limit(name, value, True) for name, value in least.items() if value is not None]
-    return limits, allowed
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        limits = [_limit(name, least=True) for name in FIRST]
+        drops = {name: _drop(name) for name in DEFAULT_DROPS}
+        with (
+            st.popover("More limits", help="Precision, kept chunks and lost relevant chunks."),
+            st.container(horizontal=True, gap="small"),
+        ):
+            limits += [_limit("precision", least=True, width=WIDE)]
+            drops["precision"] = _drop("precision", width=WIDE)
+            limits += [_limit("kept", least=least, width=WIDE) for least in (True, False)]
+            limits += [_limit("lost", least=False, width=WIDE)]
+    allowed = {name: value for name, value in drops.items() if value is not None}
+    return [limit for limit in limits if limit is not None], allowed
+
+
+def _limit(name: str, *, least: bool, width: int = NARROW) -> Limit | None:
+    share = name in SHARES
+    value = st.number_input(
+        f"{'Minimum' if least else 'Maximum'} {gate_words.NAMES[name]}",
+        0.0, 1.0 if share else None, None, 0.01 if share else 1.0,
+        key=f"gate-{'min' if least else 'max'}-{name}", placeholder="none", width=width,
+        help=f"The mean over all questions must {'reach' if least else 'not exceed'} this.",
+    )  # fmt: skip
+    return None if value is None else Limit(name, value, least)
+
+
+def _drop(name: str, *, width: int = NARROW) -> float | None:
+    figure = gate_words.NAMES[name]
+    return st.number_input(
+        f"{figure[0].upper()}{figure[1:]} may drop", 0.0, 1.0, DEFAULT_DROPS.get(name), 0.01,
+        key=f"gate-drop-{name}", placeholder="any", width=width,
+        help="How far the mean may drop below the baseline before a drop that is unlikely to be "
+        "chance (p < 0.05) breaks the gate. A drop of 0.5 or more in one question always does.",
+    )  # fmt: skip
 
 
 def _baseline() -> Baseline | None:
@@ -127,8 +141,10 @@ def _baseline() -> Baseline | None:
         return None
 
 
-def _outcome(gate: Gate) -> None:
-    """Draw the verdict, and every check in a line."""
+def _outcome(gate: Gate, measured: Measured) -> None:
+    """Draw the verdict, every check in a line, and the questions that break them. A click opens one
+    in Inspect."""
+    plan, texts = measured.run.plan, {record.id: record.query for record in measured.records}
     failed = [one for one in gate.every if not one.passed]
     if failed:
         st.error(f"The gate fails: {len(failed)} of {counted(len(gate.every), 'check')} failed.")
@@ -136,64 +152,27 @@ def _outcome(gate: Gate) -> None:
         st.success(f"The gate passes: {counted(len(gate.every), 'check')} passed.")
     for note in gate.notes:
         say.aside(note)
-    st.markdown("  \n".join(message(line) for line in _lines(gate)))
-
-
-def _lines(gate: Gate) -> Iterator[str]:
-    for check in gate.checks:
-        figure = FIGURES[check.limit.figure]
-        yield f"{_sign(check.passed)} Mean {figure} {check.mean:.3f}, minimum {check.limit.value:g}"
-    for drop in gate.drops:
-        yield (
-            f"{_sign(drop.passed)} Mean {FIGURES[drop.figure]} {drop.now:.3f}, baseline "
-            f"{drop.before:.3f}: {signed(-drop.drop)}, may drop {drop.allowed:g} "
-            f"({p_value(drop.p_value)})"
-        )
-        if drop.severe:
-            yield f"{_sign(False)} {counted(len(drop.severe), 'question')} lost 0.5 or more"
-    if gate.gone is not None:
-        if gate.gone.passed:
-            yield f"{_sign(True)} All questions and relevant chunks of the baseline are there"
-        for query in gate.gone.queries:
-            yield f"{_sign(False)} Question {query} of the baseline was not measured"
-        for query, fewer in gate.gone.relevant:
-            yield f"{_sign(False)} Question {query} has {fewer} fewer relevant than the baseline"
-
-
-def _sign(passed: bool) -> str:
-    return "✓" if passed else "✕"
-
-
-def _broken(gate: Gate, measured: Measured) -> None:
-    """Draw the questions that break the checks, those that lost most first. A click opens one in
-    Inspect."""
-    rows = [
-        (query, f"{FIGURES[drop.figure]} dropped", signed(value))
-        for drop in gate.drops
-        if not drop.passed
-        for query, value in drop.worst
-    ]
-    rows += [
-        (query, f"{FIGURES[check.limit.figure]} below minimum", f"{value:.3f}")
-        for check in gate.checks
-        if not check.passed
-        for query, value in check.worst
-    ]
-    if not rows:
-        return
-    texts = {record.id: record.query for record in measured.records}
-    table = pd.DataFrame(
-        {
-            "question": [texts[query] for query, _, _ in rows],
-            "check": [check for _, check, _ in rows],
-            "change": [value for _, _, value in rows],
-        }
+    lines = (f"{'✓' if one.passed else '✕'} {gate_words.line(one)}" for one in gate.every)
+    st.markdown("  \n".join(map(message, lines)))
+    st.download_button(
+        "Download JUnit",
+        data=partial(gate_words.suite, gate, plan.collection, texts),
+        file_name="gate.xml",
+        mime="application/xml",
+        key="gate-junit",
+        icon=":material/download:",
+        on_click="ignore",
+        help="The checks as JUnit XML, which CI systems read, as from `ragfilter gate --junit`.",
     )
-    broken = len({query for query, _, _ in rows})
-    st.markdown(prose.quiet(f"{counted(broken, 'question')}; by check, the worst first"))
-    ids = (f"{query} {check}" for query, check, _ in rows)
-    name = f"gate-{measured.run.id}"
-    clicked = grid.picked(table, ids, name=name, columns=COLUMNS, height=300)
-    if clicked is not None:
-        plan = measured.run.plan
-        opening.inspect(texts[rows[clicked][0]], plan.profile, plan.changes)
+    reasons = gate_words.broken(*gate.every)
+    if not reasons:
+        return
+    st.markdown(prose.quiet(counted(len(reasons), "question")))
+    # One that was not measured is known by its id only.
+    asked = [texts.get(query, query) for query in reasons]
+    clicked = grid.picked(
+        pd.DataFrame({"question": asked, "why": list(reasons.values())}),
+        reasons, name=f"gate-{measured.run.id}", columns=COLUMNS, height=300,
+    )  # fmt: skip
+    if clicked is not None and list(reasons)[clicked] in texts:
+        opening.inspect(asked[clicked], plan.profile, plan.changes)

@@ -11,7 +11,7 @@ import streamlit as st
 from ragfilter.evaluate import llm_labels, stored
 from ragfilter.evaluate.llm_labels import Bill, Request
 from ragfilter.model import Chunk
-from ragfilter.stores.labels import GRADES, Label, conflicts
+from ragfilter.stores.labels import Label, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening
@@ -64,7 +64,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
         {
             "question": [pair[0].query for pair in parted],
             "chunk": [_name(pair[0].chunk_id, catalogue) for pair in parted],
-            "said": [", ".join(map(_said, pair)) for pair in parted],
+            "said": ["; ".join(label.told for label in pair) for pair in parted],
         }
     )
     ids = [f"{pair[0].query} {pair[0].chunk_id}" for pair in parted]
@@ -77,10 +77,6 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
 
 def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:
     return catalogue[chunk_id].name if chunk_id in catalogue else f"{chunk_id} (no longer there)"
-
-
-def _said(label: Label) -> str:
-    return f"{label.who}: {GRADES.get(label.grade, f'grade {label.grade}')}"
 
 
 def _propose(asked: Chosen) -> None:

@@ -8,8 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import told
+from ragfilter.evaluate import kinds, told
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.kinds import QuestionRow
 from ragfilter.evaluate.plotted import DEEP, best_distance, within
 from ragfilter.evaluate.prefixes import DEEPEST
 from ragfilter.evaluate.runs import changed_since
@@ -19,7 +20,7 @@ from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import gating, opening, plots
-from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
+from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.look import chart, choice, hint, prose, say, theme
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.look.say import Fact
@@ -205,15 +206,14 @@ def _layers(measured: Measured) -> None:
 def _questions(measured: Measured) -> None:
     with st.container(key="queries-bar", horizontal=True, gap="small"):
         wanted = st.segmented_control(
-            "Questions shown", FILTERS, key="query-filter", default=FILTERS[0], required=True,
-            label_visibility="collapsed",
+            "Questions shown", ("all", *kinds.KINDS), key="query-filter", default="all",
+            required=True, label_visibility="collapsed", format_func=str.capitalize,
         )  # fmt: skip
-        rows = matching(measured.queries, wanted or FILTERS[0])
+        every = measured.queries
+        rows = kinds.only(every, wanted) if wanted in kinds.KINDS else every
         st.markdown(prose.quiet(counted(len(rows), "question")))
         hint.beside(
-            "Failures: a lower F1 than the unfiltered first k, or nothing relevant found. "
-            "Changed: a different F1. Highlights: a gain of 0.2 or more without losing recall. "
-            "Click a row to open the question in Inspect with these settings."
+            f"{kinds.ABOUT} Click a row to open the question in Inspect with these settings."
         )
     if not rows:
         say.empty("There are no questions of this kind.", "Choose All.")
@@ -236,7 +236,7 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def _frame(rows: tuple[QueryRow, ...]) -> pd.DataFrame:
+def _frame(rows: tuple[QuestionRow, ...]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "question": [row.query for row in rows],

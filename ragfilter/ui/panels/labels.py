@@ -176,12 +176,7 @@ def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collec
     """Draw who labelled this chunk how, and how many chunks are labelled."""
     if blind():
         standing = tuple(one for one in standing if one.chunk_id in judged)
-    said = [
-        f"{label.who}{' (LLM)' if label.source == 'llm' else ''}: "
-        f"{GRADES.get(label.grade, f'grade {label.grade}')}"
-        for label in standing
-        if label.chunk_id == chunk_id
-    ]
+    said = [label.told for label in standing if label.chunk_id == chunk_id]
     # The count must not tell a blind labeller whether a chunk is kept.
     counted = queue(view) if blind() else [row.id for row in view.rows if row.kept]
     missing = sum(i not in judged for i in counted)

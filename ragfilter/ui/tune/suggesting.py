@@ -16,7 +16,7 @@ from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled, verdict
+from ragfilter.evaluate.told import NAMES, fixed_k, gain_in, notes, shown, unlabelled, verdict
 from ragfilter.evaluate.tune import Means, Tuning, tune
 from ragfilter.text import numbers
 from ragfilter.ui.look import say
@@ -155,7 +155,7 @@ def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
     st.markdown(
         f"**{message(verdict(made))}**: {message(gain_in(figure, tuned.gain.of) + against)}. "
         f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
-        f"candidates. {message(told)} {message(bare)}"
+        f"candidates. {message(told)} {message(fixed_k(tuned.settings))} {message(bare)}"
     )
 
 
