@@ -20,8 +20,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import gating, opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
-from ragfilter.ui.look import chart, choice, hint, prose, say, theme
-from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid
 from ragfilter.ui.session import reports
@@ -176,8 +175,8 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
             height=36 + 32 * len(table) + 3, column_config=config, placeholder="–",
         )  # fmt: skip
     # Below the table, because the last column would cut it off.
-    notes = [f"**{literal(r.name)}**: {message(r.about)}" for r in measured.rows if r.about]
-    st.caption("  \n".join([*notes, message(unmeasured())]))
+    notes = [f"<b>{html.text(r.name)}</b>: {html.prose(r.about)}" for r in measured.rows if r.about]
+    html.draw(f'<p class="rf-aside">{"<br>".join([*notes, html.prose(unmeasured())])}</p>')
 
 
 def _layers(measured: Measured) -> None:
