@@ -184,7 +184,7 @@ def _layers(measured: Measured) -> None:
     table = pd.DataFrame(
         {
             "layer": [gain.layer for gain in measured.gains],
-            "": [groups[gain.group] for gain in measured.gains],
+            "measured": [groups[gain.group] for gain in measured.gains],
             "ΔF1": [told.gain_short(gain.f1) for gain in measured.gains],
             "Δrecall": [told.gain_short(gain.recall) for gain in measured.gains],
             "Δtokens": [told.gain_short(gain.tokens, 0) for gain in measured.gains],
@@ -254,7 +254,8 @@ def _frame(rows: tuple[QueryRow, ...]) -> pd.DataFrame:
 def _plots(measured: Measured) -> None:
     dark = theme.is_dark()
     records = measured.records
-    left, right = st.columns(2, gap="medium")
+    with st.container(key="plots"):
+        left, right = st.columns(2, gap="medium")
     with left:
         chart.draw(
             plots.precision_recall(measured.rows, records, dark=dark), key="plot-pr",
