@@ -49,7 +49,7 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
 
 def rules_frame(page: Any) -> Any:
     """The table of the chunks, or under Bulk of those that would change."""
-    (frame,) = [f.value for f in page.at.dataframe if "rule" in f.value]
+    (frame,) = [f.value for f in page.at.dataframe if {"rule", "state"} & {*f.value}]
     return frame
 
 

@@ -96,13 +96,14 @@ def test_inspect(begin: Callable[..., Any], shoot: Shoot) -> None:
     shoot(tab, "help")
     tab = begin(CHUNK)
     expect(tab.chunk).to_be_visible()
-    shoot(tab, "inspect-chunk")
+    shoot(tab, "inspect-chunk-text")
     for part in tab.keyed("chunk-part").get_by_role("radio").all_inner_texts()[1:]:
         tab.choose("chunk-part", part)
         shoot(tab, f"inspect-chunk-{part.lower().replace(' ', '-')}")
     for panel in PANELS:
-        tab.choose("panel-box", panel)
-        shoot(tab, f"inspect-{panel.lower()}")
+        if panel != "Chunk":
+            tab.choose("panel-box", panel)
+            shoot(tab, f"inspect-{panel.lower()}")
 
 
 def test_present(begin: Callable[..., Any], shoot: Shoot) -> None:

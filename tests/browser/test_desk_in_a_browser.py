@@ -29,7 +29,7 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     tab.click("back-tune-cutoff-relative_offset")
     expect(tab.strip).to_contain_text("Best + 0.35")
     # The change that brings the chunk back, and Ctrl+Z twice.
-    tab.rest().choose("chunk-part", "What if").click("whatif-0")
+    tab.rest().click("whatif-0")
     tab.expect_kept(12).rest()
     # In a field it takes back what was typed, and no setting.
     question = tab.keyed("ask-row", "input")

@@ -104,9 +104,10 @@ def test_values_that_exclude_each_other_are_left_out(profile: str, x: str, y: st
     here, best = made.nearest(settings), made.highest("f1")
     assert made.holds(settings)
     assert {here, best, *made.front()} <= set(made.places)
-    squares = plots.heatmap(made, "f1", here, best, dark=False)["data"][0]
+    squares, colours, *_ = plots.heatmap(made, "f1", here, best, dark=False)["data"]
     assert squares["customdata"] == made.places
-    assert np.isfinite(squares["marker"]["color"] if y else squares["y"]).all()
+    assert np.isfinite(squares["y"]).all()
+    assert not y or np.isfinite(colours["z"]).sum() == len(made.places)
     points = plots.front(made, here, best, dark=False)["data"][0]
     assert np.isfinite([points["x"], points["y"]]).all()
     assert f"; {made.left_out}" in text(made, settings, "f1")
@@ -141,12 +142,15 @@ def test_the_place_before_a_click_is_marked() -> None:
     assert "before the click" not in {each.get("name") for each in alone}
 
 
-def test_the_map_is_drawn_as_squares_that_name_their_place() -> None:
+def test_the_points_of_the_map_name_their_place_and_lie_on_its_colours() -> None:
     made = make(POOLS, QRELS, GAP, PUBLIC, THRESHOLD, OFFSET)
     flat = made.figures["f1"].ravel()
     figure = plots.heatmap(made, "f1", made.nearest(GAP), int(np.argmax(flat)), dark=False)
-    assert figure["data"][0]["marker"]["symbol"] == "square"
-    assert figure["data"][0]["customdata"] == list(range(flat.size))
+    points, colours, *_ = figure["data"]
+    assert points["customdata"] == list(range(flat.size))
+    at = {(x, y): z for x, row in zip(colours["x"], zip(*colours["z"], strict=True), strict=True)
+          for y, z in zip(colours["y"], row, strict=True)}  # fmt: skip
+    assert [at[each] for each in zip(points["x"], points["y"], strict=True)] == flat.tolist()
     front = plots.front(made, 0, 1, dark=True)["data"][1]
     assert front["x"] == sorted(front["x"])
     assert front["y"] == sorted(front["y"])

@@ -150,7 +150,7 @@ def _chunks(records: Sequence[Record]) -> None:
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
             facts += [f"{len(chunk.text):,} characters"]
             st.markdown(f"**{literal(chunk.title or chunk.id)}**")
-            st.caption(literal(" · ".join(filter(None, facts))))
+            say.aside(" · ".join(filter(None, facts)))
             st.text(chunk.text)
 
 

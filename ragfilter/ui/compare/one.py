@@ -172,7 +172,6 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
         table,
         (each.id for each in shown),
         name="compare-rows",
-        height=min(36 + 32 * len(table) + 3, 360),
         columns={
             "kept by": text(width=70),
             "title": text(width=260),

@@ -16,7 +16,9 @@ MOST = 25
 """How many places of each list are drawn."""
 ROW, ABOVE, BELOW = 26, 34, 10
 """Pixels per place, above the lists and below them."""
-TITLE_WIDTH = 34
+WIDE, NARROW = 34, 22
+"""Characters of a title, and of one in a narrow window."""
+GAP = "\u00a0" * 5
 LEFT, RIGHT, STUB = 0.4, 0.6, 0.07
 """The positions of the lists, and the length of a stub, as fractions of the width."""
 
@@ -35,7 +37,14 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
         if _drawn(each.a) and _drawn(each.b):
             xs += [LEFT, RIGHT, None]
             ys += [_place(each.a), _place(each.b), None]
+    listed = {
+        letter: [(e, row) for e in contrast.pairings if (row := _row(e, letter)) and _drawn(row)]
+        for letter in ("a", "b")
+    }
     data: list[dict[str, Any]] = [
+        # The style sheet shows the first or the second, and counts on their places.
+        _titles(listed, WIDE),
+        _titles(listed, NARROW),
         {"type": "scatter", "mode": "lines", "x": xs, "y": ys, "hoverinfo": "skip",
          "line": {"color": ink.kept, "width": 1.6}, "opacity": 0.7},
     ]  # fmt: skip
@@ -44,15 +53,8 @@ def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
         for x, name in ((LEFT, "A"), (RIGHT, "B"))
     ]
     for x, letter, way in ((LEFT, "a", 1), (RIGHT, "b", -1)):
-        listed = [(e, row) for e in contrast.pairings if (row := _row(e, letter)) and _drawn(row)]
-        data += _points(listed, x, ink)
-        data += _stubs(listed, x, way, "b" if letter == "a" else "a", dark)
-        for each, row in listed:
-            title = escape(short_title(each.title, TITLE_WIDTH), quote=False)
-            anchor = "right" if way > 0 else "left"
-            notes.append(annotation(
-                x, _place(row), title, ink.text, yanchor="middle", xanchor=anchor, xshift=-14 * way
-            ))  # fmt: skip
+        data += _points(listed[letter], x, ink)
+        data += _stubs(listed[letter], x, way, "b" if letter == "a" else "a", dark)
     axis = {"visible": False, "fixedrange": True}
     layout = ink.layout() | {
         "height": height(contrast), "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
@@ -73,6 +75,24 @@ def _points(listed: list[tuple[Pairing, ChunkRow]], x: float, ink: Ink) -> list[
         "hovertemplate": "%{customdata}<extra></extra>",
         "marker": {"size": 20, "symbol": "circle", "color": ink.kept, "opacity": 1},
     }]  # fmt: skip
+
+
+def _titles(listed: dict[str, list[tuple[Pairing, ChunkRow]]], width: int) -> dict[str, Any]:
+    """The titles on the outer sides of the lists, a space off their points."""
+    placed = []
+    for letter, rows in listed.items():
+        for each, row in rows:
+            title = escape(short_title(each.title, width), quote=False)
+            placed.append(
+                (LEFT, _place(row), f"{title}{GAP}", "middle left")
+                if letter == "a"
+                else (RIGHT, _place(row), f"{GAP}{title}", "middle right")
+            )
+    xs, ys, texts, sides = zip(*placed, strict=True)
+    return {
+        "type": "scatter", "mode": "text", "x": xs, "y": ys, "text": texts, "textposition": sides,
+        "textfont": {"size": 12}, "hoverinfo": "skip", "cliponaxis": False,
+    }  # fmt: skip
 
 
 def _stubs(

@@ -197,8 +197,7 @@ def _changes(made: Duel) -> None:
         **{name: number(format="%.3f") for name in ("F1 A", "F1 B")},
     }
     ids = (each.id for each in rows)
-    height = min(36 + 32 * len(table) + 3, 460)
-    row = grid.picked(table, ids, name="compare-questions", columns=config, height=height)
+    row = grid.picked(table, ids, name="compare-questions", columns=config, height=460)
     if row is not None:
         _open(rows[row].query)
         st.rerun()

@@ -37,11 +37,9 @@ def precision_recall(
         own = [row for row in rows if row.group == group]
         if own:
             data.append({
-                "type": "scatter", "mode": "markers+text" if group == "settings" else "markers",
-                "name": group,
+                "type": "scatter", "mode": "markers", "name": group,
                 "x": [row.means["recall"].mean for row in own],
                 "y": [row.means["precision"].mean for row in own],
-                "text": [row.name for row in own], "textposition": "top center",
                 "hovertext": [_told(row) for row in own], "hoverinfo": "text",
                 "marker": {"symbol": symbol, "size": 15 if group == "settings" else 10,
                            "color": ink.kept if group in ("settings", "oracle") else ink.curve,
@@ -59,7 +57,11 @@ def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]
         "type": "bar", "x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept},
         "hovertemplate": "%{y} questions keep %{x}<extra></extra>",
     }]  # fmt: skip
-    return {"data": data, "layout": layout(ink, "chunks kept", "questions")}
+    drawn = layout(ink, "chunks kept", "questions")
+    if max(counts, default=0) < 6:
+        # There is no half a question.
+        drawn["yaxis"]["dtick"] = 1
+    return {"data": data, "layout": drawn}
 
 
 def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -> dict[str, Any]:

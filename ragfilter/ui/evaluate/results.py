@@ -21,7 +21,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import gating, opening, plots
 from ragfilter.ui.evaluate.measured import Measured
-from ragfilter.ui.look import chart, choice, hint, prose, say, theme
+from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid
@@ -177,8 +177,8 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
             height=36 + 32 * len(table) + 3, column_config=config, placeholder="–",
         )  # fmt: skip
     # Below the table, because the last column would cut it off.
-    notes = [f"**{literal(r.name)}**: {message(r.about)}" for r in measured.rows if r.about]
-    st.caption("  \n".join([*notes, message(unmeasured())]))
+    notes = [f"<b>{html.text(r.name)}</b>: {html.prose(r.about)}" for r in measured.rows if r.about]
+    html.draw(f'<p class="rf-aside">{"<br>".join([*notes, html.prose(unmeasured())])}</p>')
 
 
 def _layers(measured: Measured) -> None:
@@ -186,7 +186,7 @@ def _layers(measured: Measured) -> None:
     table = pd.DataFrame(
         {
             "layer": [gain.layer for gain in measured.gains],
-            "": [groups[gain.group] for gain in measured.gains],
+            "measured": [groups[gain.group] for gain in measured.gains],
             "ΔF1": [told.gain_short(gain.f1) for gain in measured.gains],
             "Δrecall": [told.gain_short(gain.recall) for gain in measured.gains],
             "Δtokens": [told.gain_short(gain.tokens, 0) for gain in measured.gains],
@@ -255,7 +255,8 @@ def _frame(rows: tuple[QuestionRow, ...]) -> pd.DataFrame:
 def _plots(measured: Measured) -> None:
     dark = theme.is_dark()
     records = measured.records
-    left, right = st.columns(2, gap="medium")
+    with st.container(key="plots"):
+        left, right = st.columns(2, gap="medium")
     with left:
         chart.draw(
             plots.precision_recall(measured.rows, records, dark=dark), key="plot-pr",

@@ -6,6 +6,7 @@ For our own text, in which `code` is between backticks. Text from outside is sho
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import streamlit as st
 
@@ -16,9 +17,10 @@ Fact = tuple[str, str, str]
 """A label, its value, and a smaller note next to it."""
 
 
-def aside(words: str) -> None:
+def aside(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
     """Draw a side note."""
-    st.caption(message(words))
+    # Streamlit's caption is too faint to be read by everybody.
+    html.draw(f'<p class="rf-aside">{html.prose(words)}</p>', width=width)
 
 
 def heading(words: str) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 from zlib import crc32
 
 import pandas as pd
@@ -85,15 +85,16 @@ def draw(
 
 def picked(
     table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: dict[str, Any],
-    height: int | Literal["auto"] = "auto",
+    height: int = 360,
 ) -> int | None:  # fmt: skip
-    """Draw `table`, whose rows have the keys `ids`, and return the row that was clicked."""
+    """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the row
+    that was clicked."""
     with st.container(key="table"):
         found = st.dataframe(
             table,
             key=key_of(name, ids),
             hide_index=True,
-            height=height,
+            height=min(height, 32 * (len(table) + 1) + 7),
             row_height=32,
             on_select="rerun",
             selection_mode=("single-row", "single-cell"),

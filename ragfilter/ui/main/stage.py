@@ -14,7 +14,7 @@ from ragfilter.ui.session.visit import View
 
 def begin(view: View) -> DeltaGenerator:
     """Draw what the user asked for first: the clicked chunk, then the curve. Returns the place of
-    the panel."""
+    what `finish` draws beside the curve."""
     # One container for everything that appears or disappears with a setting; otherwise it would
     # move the curve, and the browser would redraw it.
     with st.container(key="headline"):
@@ -23,21 +23,22 @@ def begin(view: View) -> DeltaGenerator:
         summary.draw(view)
         problems.failed(view.result)
     with st.container(key="stage"):
-        left, right = st.columns((1.28, 1), gap="medium")
+        left, beside = st.columns((1.28, 1), gap="medium")
     if _clicked():
-        with right:
-            panel.draw(view)
+        with beside:
+            beside = panel.draw(view)
     with left:
         html.heading("Curve")
         if labels.blind():
             labels.draw_hidden()
         else:
             curve.draw(view)
-    return right
+    return beside
 
 
 def finish(view: View, beside: DeltaGenerator) -> None:
-    """Draw the rest. An answer may take time, so the panel that contains it comes last."""
+    """Draw the rest. An answer may take time, so the panel that contains it comes last, and so does
+    what would change the outcome of a clicked chunk."""
     html.heading("Chunks")
     # Always present, or the table would be redrawn whenever this appears or disappears. Not before
     # the heading: if something above it is gone, a container takes over the content of that place,
@@ -48,8 +49,10 @@ def finish(view: View, beside: DeltaGenerator) -> None:
         labels.draw_hidden()
     else:
         table.draw(view)
-    if not _clicked():
-        with beside:
+    with beside:
+        if _clicked():
+            panel.finish(view)
+        else:
             panel.draw(view)
 
 

@@ -20,32 +20,24 @@ from ragfilter.ui.panels import labels, reference_graph, rule_editor, whatif
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
-PARTS = TEXT, RULE, REFERENCES, CHANGE = "Text", "Rule", "References", "What if"
+PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
 
 
 def draw(view: View) -> None:
     """Draw the open chunk, or a hint on how to open one."""
-    wanted = st.session_state.chunk
-    hit = find(view.result, wanted)
-    if wanted is not None and (
-        hit is None or hit.id not in visible(view.result, as_operator=view.operator)
-    ):
-        # The same for both, because the address can name a chunk that is hidden.
-        html.draw(
-            '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find it, or '
-            "the user may not see it.</p>"
-        )
-        labels.begin(view)
-        return
+    hit = _opened(view)
     if hit is None:
+        # Of a hidden chunk, which the address can name, the same is said as of an unknown one.
         html.draw(
             '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
             "the table or a citation to read its text, edit its rule and follow its references."
             "</p>"
+            if st.session_state.chunk is None
+            else '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find '
+            "it, or the user may not see it.</p>"
         )
         labels.begin(view)
         return
-    hit = find(view.shown, wanted) or hit
     chunk = _whole(hit.chunk, view)
     named = _named_refs(view, chunk)
     if labels.blind():
@@ -61,10 +53,25 @@ def draw(view: View) -> None:
                     _rule(view, chunk)
         case "References":
             reference_graph.draw(view, chunk)
-        case "What if":
-            whatif.draw(view, hit)
         case _:
             _text(chunk)
+
+
+def finish(view: View) -> None:
+    """Draw below the text what would change the outcome: many replays, for which neither the text
+    nor the curve waits."""
+    hit = _opened(view)
+    if hit is not None and not labels.blind() and st.session_state.get("part", TEXT) == TEXT:
+        whatif.draw(view, hit)
+
+
+def _opened(view: View) -> Hit | None:
+    """The open chunk as the user may see it, if the user may."""
+    wanted = st.session_state.chunk
+    hit = find(view.result, wanted)
+    if hit is None or hit.id not in visible(view.result, as_operator=view.operator):
+        return None
+    return find(view.shown, wanted) or hit
 
 
 def _text(chunk: Chunk) -> None:
@@ -95,9 +102,9 @@ def _part(view: View, chunk_id: str) -> str:
             label_visibility="collapsed",
         )
         hint.beside(
-            "Text: what the chunk says. Rule: the questions it is meant for (query_must), with "
-            "an editor and a preview. References: chunks that the judge's EXPAND would bring in. "
-            "What if: the smallest setting change that would bring the chunk back or drop it."
+            "Text: what the chunk says, and the smallest changes that would bring it back or drop "
+            "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
+            "References: chunks that the judge's EXPAND would bring in."
         )
         _steps([row.id for row in table.in_order(view)], chunk_id)
     return str(shown)

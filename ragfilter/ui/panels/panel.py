@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.main import empty
@@ -14,9 +15,10 @@ HEIGHT = 584
 """Minimum height in pixels; the style sheet uses the height of the window."""
 
 
-def draw(view: View) -> None:
-    """Draw the tabs and the chosen page."""
-    with st.container(key="panel", border=True, height=HEIGHT, gap="small"):
+def draw(view: View) -> DeltaGenerator:
+    """Draw the tabs and the chosen page. Returns the panel, which `finish` completes."""
+    panel = st.container(key="panel", border=True, height=HEIGHT, gap="small")
+    with panel:
         if st.session_state.get("panel-box") != st.session_state.panel:
             st.session_state["panel-box"] = st.session_state.panel
         with st.container(
@@ -38,6 +40,14 @@ def draw(view: View) -> None:
         html.heading(st.session_state.panel)
         clearance.note(st.session_state.panel, view.user)
         _page(view)
+    return panel
+
+
+def finish(view: View) -> None:
+    """Draw what the page of the open chunk shows last."""
+    from ragfilter.ui.panels import chunk
+
+    chunk.finish(view)
 
 
 def _page(view: View) -> None:

@@ -2,6 +2,8 @@
 Pure.
 
 Passages that moved since the previous scene are a separate trace, which the style sheet animates.
+In the last scene, the passages that are left fill the plot, with their ranks; the lanes keep their
+places.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ def figure(
     bottom = low - pixel * (LANE * len(lanes) + 24)
     first, last = sorted((after, after if before is None else before))
     moved = {i for step in story.steps[first:last] for i in step.ids}
-    scene = (story, lanes, after, ink, dark, word)
+    k = min(result.settings.retrieval.k, len(hits))
+    left = _left(hits, story) if after >= len(lanes) else []
+    stretch = len(hits) / max([k, *(hit.rank for hit in left)]) if left else 1.0
+    filling = _filling(left, stretch, low, pixel)
+    scene = (story, lanes, after, ink, dark, word, filling)
     whole = {
         "data": [
             _points(result, [hit for hit in hits if hit.id not in moved], *scene),
@@ -72,8 +78,8 @@ def figure(
             },
             "yaxis": {"visible": False, "fixedrange": True,
                       "range": [bottom, top]},
-            "shapes": [_plain_search(result, len(hits), (low - 16 * pixel, top), ink)],
-            "annotations": _words(result, story, lanes, after, pixel, len(hits), ink, dark),
+            "shapes": [_plain_search((k + 0.6) * stretch, (low - 16 * pixel, top), ink)],
+            "annotations": _words(k, story, lanes, after, pixel, ink, dark),
         },
     }  # fmt: skip
     return go.Figure(whole, _validate=False)
@@ -88,15 +94,19 @@ def _points(
     ink: Ink,
     dark: bool,
     word: str,
+    filling: dict[str, tuple[float, float]],
 ) -> dict[str, Any]:
-    """One point per passage, in the lane of the step that dropped it, if any."""
+    """One point per passage, in the lane of the step that dropped it, if any; `filling` are the
+    places of those that fill the plot."""
     fell = {i: n for n, step in enumerate(story.steps) for i in step.ids}
     words = {i: fall.words for fall in story.falls for i in fall.ids}
     kept = {hit.id for hit in result.kept}
-    ys, colours, symbols, sizes, told = [], [], [], [], []
+    xs, ys, colours, symbols, sizes, told = [], [], [], [], [], []
     for hit in hits:
         n = fell.get(hit.id)
         title = escape(short_title(hit.chunk.name, 70), quote=False)
+        x, y = filling.get(hit.id, (hit.rank, hit.distance))
+        xs.append(x)
         if n is not None and n < after:
             mark = theme.LAYERS[story.steps[n].layer]
             ys.append(lanes[n])
@@ -106,44 +116,61 @@ def _points(
         else:
             stays = hit.id in kept and after >= len(lanes)
             mark = theme.OUTCOMES["kept"]
-            ys.append(hit.distance)
+            ys.append(y)
             colours.append(mark.colour(dark=dark) if stays else ink.curve)
             symbols.append("circle")
             sizes.append(20 if stays else 10)
         why = word if n is None else counted(words[hit.id], 1)
         told.append(f"<b>{title}</b><br>{escape(why, quote=False)}")
     return {
-        "type": "scatter", "mode": "markers", "x": [hit.rank for hit in hits], "y": ys,
-        "customdata": told,
+        "type": "scatter", "mode": "markers+text", "x": xs, "y": ys, "customdata": told,
+        # The curve rises to the right, so to the left above a point there is room.
+        "text": [str(hit.rank) if hit.id in filling else "" for hit in hits],
+        "textposition": "top left",
         "hovertemplate": "%{customdata}<extra></extra>", "cliponaxis": False,
         "marker": {"opacity": 1, "symbol": symbols, "size": sizes, "color": colours,
                    "line": {"width": 2, "color": colours}},
     }  # fmt: skip
 
 
-def _plain_search(
-    result: Result, found: int, span: tuple[float, float], ink: Ink
-) -> dict[str, Any]:
+def _left(hits: list[Hit], story: Story) -> list[Hit]:
+    """The passages that no step drops."""
+    fell = {i for step in story.steps for i in step.ids}
+    return [hit for hit in hits if hit.id not in fell]
+
+
+def _filling(
+    left: list[Hit], stretch: float, low: float, pixel: float
+) -> dict[str, tuple[float, float]]:
+    """The places of the passages that are left, if they have the plot to themselves."""
+    if not left:
+        return {}
+    near, far = left[0].distance, left[-1].distance
+    places = {}
+    for hit in left:
+        share = (hit.distance - near) / (far - near) if far > near else 0.5
+        places[hit.id] = (hit.rank * stretch, low + (0.08 + 0.78 * share) * TOP * pixel)
+    return places
+
+
+def _plain_search(end: float, span: tuple[float, float], ink: Ink) -> dict[str, Any]:
     """The band of what a plain search would send."""
     return {
-        "type": "rect", "x0": 0.4, "x1": min(result.settings.retrieval.k, found) + 0.6,
-        "y0": span[0], "y1": span[1], "fillcolor": ink.band, "line": {"width": 0},
-        "layer": "below",
+        "type": "rect", "x0": 0.4, "x1": end, "y0": span[0], "y1": span[1],
+        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
     }  # fmt: skip
 
 
 def _words(
-    result: Result,
+    k: int,
     story: Story,
     lanes: list[float],
     after: int,
     pixel: float,
-    found: int,
     ink: Ink,
     dark: bool,
 ) -> list[dict[str, Any]]:
     """Labels for the band and, above every lane, why its passages are there."""
-    k = min(result.settings.retrieval.k, found)
     first = f"a plain search takes the first {k}"
     left = {"xanchor": "left", "align": "left"}
     notes = [annotation(0.4, 1.0, first, ink.muted, SIZE, yref="paper", hovertext=BAND, **left)]

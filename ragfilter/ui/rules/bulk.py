@@ -131,7 +131,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         ),
         [f"{finding.chunk_id} {finding.kind} {finding.place}" for finding in shown],
         name="bulk-findings",
-        height=min(36 * (len(listed) + 1), 320),
+        height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
     )
     st.button(

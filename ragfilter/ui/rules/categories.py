@@ -252,4 +252,4 @@ def _tried(work: Desk, made: Sequence[Draft]) -> None:
             st.markdown(f"**{literal(chunk.name)}**")
             st.code(draft.text or f"No draft: {draft.error}", language="json", wrap_lines=True)
             for doubt in draft.remarks:
-                st.caption(f"**Doubt:** {message(doubt)}")
+                say.aside(f"Doubt: {doubt}")

@@ -39,7 +39,7 @@ def draw(work: Desk) -> None:
     measured = _measure(work)
     made = matrix.last(work)
     rows = desk.listing(work, {} if made is None else made.harm())
-    left, right = st.columns((1.2, 1), gap="medium")
+    left, right = st.columns((1.4, 1), gap="medium")
     with left:
         _filters(rows)
         ids = desk.ordered(work, rows, anew=measured)
@@ -108,9 +108,7 @@ HELP = {
 def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
     with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
         shown = ids[pages.choose(desk.PAGE_AT, len(ids), PAGE)]
-        st.caption(
-            f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content"
-        )
+        say.aside(f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content")
         st.button(
             "Measure",
             key="rules-measure",
@@ -158,10 +156,12 @@ def _frame(rows: Sequence[ListingRow], made: Matrix | None) -> pd.DataFrame:
             "kept wrongly": [crowding.get(row.id) for row in rows],
             **matrix.figures(known, ["blocks"]),
         }
+    if any(row.chunk.rule for row in rows):
+        # A page of chunks without one has the room for what tells them apart.
+        columns["rule"] = [brief(row.chunk.rule) for row in rows]
     columns |= {
-        "rule": [brief(row.chunk.rule) for row in rows],
-        "type": [row.chunk.type for row in rows],
         "source": [row.chunk.source for row in rows],
+        "type": [row.chunk.type for row in rows],
         "id": [row.id for row in rows],
     }
     if made is not None:
@@ -184,8 +184,8 @@ def _columns(state: int) -> dict[str, Any]:
             help="Labelled questions that keep the chunk, which has no rule, though no label says "
             "that it is relevant.",
         ),
+        "source": text(width=138),
         "type": text(width=60),
-        "source": text(width=100),
         "id": text(width=150),
         **matrix.columns(WIDTHS),
     }

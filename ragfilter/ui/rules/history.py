@@ -76,7 +76,7 @@ def _table(work: Desk, found: Sequence[Step]) -> None:
         ),
         (str(step.edit.id) for step in found),
         name="history",
-        height=min(560, 32 * (len(found) + 1) + 6),
+        height=560,
         columns={
             "edit": column.NumberColumn(width=50),
             "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),

@@ -14,7 +14,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
-from ragfilter.ui.look.prose import message
+from ragfilter.ui.look import say
 from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, outcome, saving
 from ragfilter.ui.rules.desk import Desk
 
@@ -92,19 +92,32 @@ def accept(
         help="The table lists the objections.",
     )
     taken = new if with_doubts else sure
-    sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
+    sure_of_it = False
+    if taken:
+        sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
+    else:
+        say.aside(_why_none(new, others))
     with st.container(key="suggest-all", horizontal=True, gap="small"):
         st.button(
-            f"Accept {counted(len(taken), 'rule')} {whose}",
+            f"Accept {counted(len(taken), 'rule')} {whose}" if taken else "Accept",
             key="suggest-accept",
             type="primary",
             on_click=_accept,
             args=(work, taken),
-            disabled=not (taken and sure_of_it),
+            disabled=not sure_of_it,
             help="Saves them as one step, which can be undone under History.",
         )
         beside()
     _one(work, offers)
+
+
+def _why_none(new: Sequence[Offer], others: int) -> str:
+    """Why there is nothing to accept, and what to select."""
+    if new:
+        return "What is left is in doubt. Tick the box above to accept it too."
+    if others:
+        return "No chunk is without a rule. Tick the box above to replace those that differ."
+    return "All of these rules are accepted."
 
 
 def _now(work: Desk, each: Offer) -> str:
@@ -146,7 +159,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
             help="Puts it into the editor under Chunks. Nothing is saved.",
         )
     for doubt in each.doubts:
-        st.caption(f"**Doubt:** {message(doubt)}")
+        say.aside(f"Doubt: {doubt}")
     diff.draw(each.chunk.name, stored, each.rule)
 
 

@@ -54,7 +54,7 @@ def _steps(place: int | None, ids: Sequence[str]) -> None:
                 else "Opens the row before.",
             )
         if place is not None:
-            st.caption(f"{place + 1:,} of {len(ids):,}", width="content")
+            say.aside(f"{place + 1:,} of {len(ids):,}", width="content")
 
 
 def _go(place: int, chunk_id: str) -> None:

@@ -124,7 +124,8 @@ def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> N
     before = None if old is None else made.place_of(old, settings)
     before = None if before == here else before
     dark = theme.is_dark()
-    left, right = st.columns((1.15, 1), gap="medium")
+    with st.container(key="plots"):
+        left, right = st.columns((1.15, 1), gap="medium")
     with left:
         chart.draw(
             plots.heatmap(made, measure, here, best, before, dark=dark), key="map-chart",

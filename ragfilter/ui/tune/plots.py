@@ -16,31 +16,27 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 def heatmap(
     made: Map, measure: str, here: int, best: int, before: int | None = None, *, dark: bool
 ) -> dict[str, Any]:
-    """The measure over both settings as squares that can be clicked (Streamlit reports no clicks on
-    a plotly heatmap). With one setting, a line with a point for each value. `before` is the place
-    before the last click."""
+    """The measure over both settings, below unseen points that can be clicked (Streamlit reports no
+    clicks on a plotly heatmap). With one setting, a line with a point for each value. `before` is
+    the place before the last click."""
     ink = Ink.of(dark)
     flat = made.figures[measure].ravel()
     pairs = [(x, y) for x in made.xs for y in made.ys]
     two = made.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
     places = made.places
-    size = max(5, min(18, 330 / len(made.ys))) if two else 7
+    opacity = {"marker": {"opacity": 0 if two else 1}}
     data = [
         {
             "type": "scatter", "mode": "markers" if two else "lines+markers", "showlegend": False,
             "x": [pairs[place][0] for place in places], "y": [ys[place] for place in places],
             "customdata": places,
             "line": {"color": ink.kept, "width": 1.5},
-            "marker": {"symbol": "square" if two else "circle", "size": size} | (
-                {"color": flat[places].tolist(), "colorscale": "Viridis", "showscale": True,
-                 "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}}}
-                if two else {"color": ink.kept}
-            ),
+            "marker": {"size": 7, "color": ink.kept} | opacity["marker"],
             "text": [_told(made, place, measure) for place in places],
-            "hoverinfo": "text",
-            "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},
+            "hoverinfo": "text", "selected": opacity, "unselected": opacity,
         },
+        *([_colours(made, measure)] if two else []),
         *_marks([x for x, _ in pairs], ys, before, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
     y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
@@ -50,6 +46,14 @@ def heatmap(
                             "font": {"color": "#ffffff" if two else ink.text}},
     }  # fmt: skip
     return {"data": data, "layout": figure}
+
+
+def _colours(made: Map, measure: str) -> dict[str, Any]:
+    return {
+        "type": "heatmap", "name": SHOWN[measure], "x": made.xs, "y": made.ys, "hoverinfo": "skip",
+        "z": made.figures[measure].T.tolist(), "colorscale": "Viridis",
+        "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}},
+    }  # fmt: skip
 
 
 def front(

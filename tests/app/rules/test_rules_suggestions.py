@@ -40,7 +40,8 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     before = {c.id: c.rule for c in resources.open_resources().bench.collection("demo")
               .catalogue().values()}  # fmt: skip
     # Rules that somebody wrote are replaced only if asked for.
-    assert page.at.button(key="suggest-accept").label == "Accept 0 rules of this family"
+    assert page.at.button(key="suggest-accept").disabled
+    assert "Tick the box above to replace those that differ." in told(page)
     (replace,) = [box for box in page.at.checkbox if box.label == "Replace 21 other rules"]
     replace.check()
     page.run().press("suggest-accept")
@@ -84,7 +85,7 @@ def test_one_proposal_shows_what_it_does_and_is_accepted_alone(
         before = stored(chunk_id)
         page.at.selectbox(key="suggest-one").set_value(chunk_id)
         page.run()
-        _, shown = [text for text in page.html if "labelled question" in text and "would" in text]
+        (shown,) = [text for text in page.html if "labelled question" in text and "would" in text]
         assert ("loses relevant" in shown and "recall" in shown) is loses
         assert page.at.button(key="suggest-one-accept").disabled is loses
         if loses:

@@ -27,7 +27,7 @@ def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
 
 
 def table(page: Any) -> Any:
-    (frame,) = [f.value for f in page.at.dataframe if "rule" in f.value]
+    (frame,) = [f.value for f in page.at.dataframe if "state" in f.value]
     return frame
 
 
