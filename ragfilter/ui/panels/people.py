@@ -89,6 +89,8 @@ def choose(key: str, users: Mapping[str, User]) -> None:
         list(users),
         key=key,
         placeholder="someone else",
+        # So that keys pressed afterwards, such as P, are shortcuts of the page.
+        filter_mode=None,
         on_change=_become,
         args=(key, users),
         help="The user whose view is shown. The name sets level and departments.",
