@@ -42,13 +42,6 @@ def mark(tab: Any, key: str) -> None:
     tab.rest()
 
 
-def choose(tab: Any, box: str, option: str) -> None:
-    # A list closes when the page scrolls, which happens on a click on something out of sight.
-    tab.keyed(box).scroll_into_view_if_needed()
-    tab.rest().keyed(box).get_by_role("combobox").click()
-    tab.page.get_by_role("option", name=re.compile(option)).click()
-
-
 def download(tab: Any, key: str, path: Path) -> Path:
     with tab.rest().page.expect_download() as waiting:
         tab.click(key)
@@ -109,7 +102,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
 
     visit(tab, "Evaluate")
     # With those that the other width has imported, 22.
-    choose(tab, "query-set-box", "^labelled · ")
+    tab.pick("query-set-box", "^labelled · ")
     expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 22? questions"))
     tab.rest().keyed("sets-open", "label").click()
     name = f"twenty-{width}"
@@ -155,7 +148,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     expect(suggestion).to_contain_text("20 questions, 5-fold cross-validation")
     expect(suggestion).to_contain_text(re.compile("Best fixed k .* to 0"))
     # The best of all may be what the click on the map set.
-    choose(tab.rest(), "tuned-strategy", "^otsu$")
+    tab.pick("tuned-strategy", "^otsu$")
     expect(suggestion).to_contain_text("cutoff.strategy = otsu")
     tab.rest().click("apply-tuning")
     expect(suggestion).to_contain_text("These settings are in force.")

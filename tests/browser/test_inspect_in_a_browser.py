@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
+from seeds import EXPECTED, LEAST, MOST, SEEDS, noise_reduction
 
 from ragfilter.ingest import demo
 
@@ -39,6 +40,32 @@ def test_typing_and_enter_asks(open_tab: OpenTab) -> None:
     tab.page.keyboard.press("Enter")
     tab.expect_kept(4)
     expect(tab.strip).to_contain_text("gap 0.217 ≥ 0.100")
+
+
+def test_the_sources_questions_meet_their_expectations_in_every_wording(
+    open_tab: OpenTab, tmp_path: Path
+) -> None:
+    # Beside the prompt, since quoting an answer takes longer than all else.
+    tab = open_tab({"profile": "full", "panel": "Prompt"})
+    for name in SEEDS:
+        tab.ask(demo.queries()[name])
+        rows = chunks(tab, tmp_path / f"{name}.csv")
+        kept = [row["id"] for row in rows if row["place"]]
+        tab.expect_kept(len(kept), of=len(rows))
+        assert set(kept) >= EXPECTED[name], name
+        assert len(kept) <= MOST[name], name
+        found = [row["id"] for row in rows]
+        assert noise_reduction(name, kept, found[:15]) >= LEAST[name], name
+
+
+def chunks(tab: Any, path: Path) -> list[dict[str, str]]:
+    """The rows of the table as a CSV file."""
+    with tab.page.expect_download() as download:
+        tab.click("download-csv")
+    assert download.value.suggested_filename == "ragfilter.csv"
+    download.value.save_as(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def test_a_search_that_fails_is_told_on_a_page_that_stands(open_tab: OpenTab) -> None:
@@ -195,12 +222,7 @@ def test_the_downloads(open_tab: OpenTab, tmp_path: Path) -> None:
     tab.choose("view-as", "Operator")
     expect(tab.cell(0, "title")).to_have_text("Which Treasure Maps Are False")
     tab.rest()
-    with tab.page.expect_download() as download:
-        tab.click("download-csv")
-    assert download.value.suggested_filename == "ragfilter.csv"
-    download.value.save_as(tmp_path / "chunks.csv")
-    with (tmp_path / "chunks.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = chunks(tab, tmp_path / "chunks.csv")
     # As the user, even for an operator: the nearest chunk is a secret.
     assert rows[0]["rank"] == "1"
     assert rows[0]["id"] == "treasure-types"
