@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -150,23 +150,32 @@ def test_arrow_keys_go_on_from_the_cell_that_was_clicked(open_tab: OpenTab) -> N
         tab.rest()
 
 
-@pytest.mark.parametrize("secure", [True, False])
-def test_one_click_copies_a_link_to_what_is_looked_at(open_tab: OpenTab, secure: bool) -> None:
-    tab = open_tab(OWLBEARS | {"panel": "Rounds", "filter": "owl"}).expect_kept(4).rest()
-    if not secure:
-        # As on a page served without HTTPS.
-        tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    tab.click("copy-link")
+def test_one_click_copies_a_link_to_what_is_looked_at(open_tab: OpenTab) -> None:
+    looks = {"chunk": "monster-owl", "panel": "Chunk", "filter": "owl"}
+    tab = open_tab(OWLBEARS | looks | {"clearance.enabled": "true"}).expect_kept(4).rest()
+    tab.choose("view-as", "Operator").rest().choose("window", "First 50").rest()
     said = tab.keyed("copy-link").get_by_role("status")
-    expect(said).to_have_text("Link copied")
     box = tab.keyed("question", "input")
-    box.fill("")
-    box.press("Control+v")
-    copied = parse_qs(urlsplit(box.input_value()).query)
-    assert {"q": [OWLBEARS["q"]], "panel": ["Rounds"], "filter": ["owl"]}.items() <= copied.items()
-    # It is no longer the link to what is shown.
-    tab.choose("panel-box", "Prompt")
-    expect(said).to_have_text("")
+    for panel in ("Prompt", "Chunk"):
+        if panel == "Chunk":
+            # As on a page served without HTTPS.
+            tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        tab.click("copy-link")
+        expect(said).to_have_text("Link copied")
+        box.fill("")
+        box.press("Control+v")
+        copied = dict(parse_qsl(urlsplit(box.input_value()).query))
+        assert (looks | {"view": "operator", "places": "First 50"}).items() <= copied.items()
+        # It is no longer the link to what is shown.
+        looks["panel"] = panel
+        tab.choose("panel-box", panel)
+        expect(said).to_have_text("")
+        tab.rest()
+    tab.go(copied).rest()
+    for key, chosen in (("view-as", "Operator"), ("window", "First 50"), ("panel-box", "Prompt")):
+        expect(tab.keyed(key, "[aria-checked=true]")).to_have_text(chosen)
+    expect(tab.keyed("filter", "input")).to_have_value("owl")
+    expect(tab.selected_row).to_contain_text(re.compile(r"keptOwl\s"))
 
 
 def test_the_first_click_after_a_switch_opens_its_chunk(open_tab: OpenTab) -> None:

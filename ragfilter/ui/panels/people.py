@@ -89,7 +89,6 @@ def choose(key: str, users: Mapping[str, User]) -> None:
         list(users),
         key=key,
         placeholder="someone else",
-        # So that keys pressed afterwards, such as P, are shortcuts of the page.
         filter_mode=None,
         on_change=_become,
         args=(key, users),
