@@ -54,21 +54,6 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
 
 
-def test_the_sidebar_shows_what_is_in_force_on_every_page(open_tab: Callable[..., Any]) -> None:
-    tab = open_tab({"profile": "full"}).rest()
-    layers = ("clearance", "query_must", "cutoff", "judge")
-    for page in ("Evaluate", "Tune", "Compare", "Inspect"):
-        tab.page.get_by_role("link", name=page, exact=True).click()
-        expect(tab.page.get_by_role("link", name=page, exact=True)).to_have_attribute(
-            "aria-current", "page"
-        )
-        tab.rest()
-        for layer in layers:
-            box = tab.page.locator(f".st-key-set-{layer}-enabled input[type='checkbox']").first
-            expect(box).to_be_checked(checked=layer != "judge")
-        expect(tab.keyed("user-level", "input").first).to_have_value("0")
-
-
 def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> None:
     link = {"q": "What is a lightsaber?", "profile": "full", "cutoff.max_results": "40",
             "quality.reranker": "none"}  # fmt: skip
