@@ -419,6 +419,11 @@ class Result:
     user: User = PUBLIC
 
     @property
+    def retrieved(self) -> int:
+        """How many hits were found. Chunks that only an expansion brought in are not counted."""
+        return sum(hit.rank > 0 for hit in self.hits)
+
+    @property
     def fell_back(self) -> bool:
         """Whether a layer fell back, because a model failed or was not asked."""
         return bool(self.needs) or any(trace.failed for trace in self.traces)

@@ -298,8 +298,6 @@ class OpenCollection:
         workspace's are used. `user` is who asks, if the clearance layer is on. Raises InputError,
         StoreError, ModelError.
         """
-        from ragfilter.engine.complete import forget_failures
-        from ragfilter.engine.replay import replay
         from ragfilter.engine.retrieve import run
         from ragfilter.filter import Filter, check_asked, idle_user
         from ragfilter.result import to_result
@@ -315,11 +313,7 @@ class OpenCollection:
         )
         for warning in idle_user(flt.settings, user):
             log.warning("%s", warning)
-        made = run(query, flt.settings, backends, user)
-        if backends.chat is None and made.pool.judgements:
-            # That there is no LLM is no failure of one: it is what the result needs.
-            made = replay(forget_failures(made.pool, "judge"), flt.settings, user)
-        return to_result(made)
+        return to_result(run(query, flt.settings, backends, user))
 
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC

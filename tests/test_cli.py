@@ -939,6 +939,13 @@ def test_a_query_logs_one_line(workspace: Path, capsys: pytest.CaptureFixture[st
     assert main([*args, *missing, "-v"]) == 0
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "query '" in line]
     assert line.endswith("fallback=quality")
+    # Without an LLM, the judge is not asked.
+    assert main([*args, "-p", "llm-filter", "-v"]) == 0
+    shown = capsys.readouterr()
+    assert "not judged yet; the first 3 by distance" in shown.out
+    assert "The judge needs an LLM: set OPENAI_API_KEY" in shown.err
+    assert "failed" not in shown.out + shown.err
+    assert "fallback=judge" in shown.err
     assert main([*args, "--log", "json"]) == 0
     (entry,) = [
         entry for entry in map(json.loads, capsys.readouterr().err.splitlines())

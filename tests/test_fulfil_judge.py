@@ -18,6 +18,7 @@ from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import without
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
+from ragfilter.report import document, summary, trace_text
 from ragfilter.settings.config import load
 from ragfilter.stores.chroma.store import ChromaStore, StoredRow
 
@@ -100,6 +101,11 @@ def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> No
     brought = result.kept[1:]
     assert [(h.rank, h.found_by) for h in brought] == [(0, "expansion:root")] * 5
     assert all(3.5 < h.distance < 4.5 for h in brought)
+    # What was retrieved is the same number wherever it is told, without what was brought.
+    found = len(pooled)
+    assert summary(result).retrieved == document(result)["retrieved"] == found
+    assert f"Found: {found} hits" in trace_text(result)
+    assert f"Result: 6 chunks of {found}," in trace_text(result)
 
 
 def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore) -> None:
@@ -165,10 +171,10 @@ def test_another_prompt_needs_another_verdict(store: ChromaStore) -> None:
 
 def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     backends, _ = linked(store)
-    pool = run("q", LLM, backends).pool
+    pool = run("q", LLM, replace(backends, chat=Judging())).pool
     failed = replay(pool, LLM)
     assert failed.needs == ()
-    assert "no LLM is configured" in failed.trace("judge").note
+    assert "the judge failed" in failed.trace("judge").note
     again = replay(forget_failures(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
     pool = complete(
@@ -178,6 +184,14 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
         replace(backends, chat=Judging(root="KEEP")),
     )
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
+
+
+def test_without_an_llm_the_judge_is_not_asked_and_has_not_failed(store: ChromaStore) -> None:
+    backends, _ = linked(store)
+    result = run("q", LLM, backends)
+    assert [need.kind for need in result.needs] == ["judge"]
+    assert result.trace("judge").note.startswith("not judged yet")
+    assert not result.pool.judgements
 
 
 def test_without_the_judge_the_first_max_chunks_stay(store: ChromaStore) -> None:

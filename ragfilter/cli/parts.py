@@ -21,9 +21,11 @@ from ragfilter.answer.stream import Answer
 from ragfilter.engine import retrieve as gather
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, InputError, SettingsError
+from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import Result, User
 from ragfilter.protocols import Progress
+from ragfilter.report import waits_for_judge
 from ragfilter.report.fitted import learned_elsewhere
 from ragfilter.settings import config as configuration
 from ragfilter.settings.config import Config
@@ -125,7 +127,10 @@ def backends(bench: Workbench, name: str) -> Backends:
 def ask(text: str, settings: Settings, backends: Backends, user: User) -> Result:
     tell_learned_elsewhere(settings, backends)
     # Not pushed into the store, whose own filter is slow for large collections.
-    return gather.run(text, settings, backends, user, wide=True)
+    result = gather.run(text, settings, backends, user, wide=True)
+    if backends.chat is None and waits_for_judge(result):
+        log.warning("The judge %s.", NO_LLM)
+    return result
 
 
 def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:

@@ -33,7 +33,7 @@ from ragfilter.model import (
     Result,
     User,
 )
-from ragfilter.protocols import Collection
+from ragfilter.protocols import ChatModel, Collection
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings, field
 
@@ -62,9 +62,10 @@ def settle(
     result = replay(pool, settings, user)
     for _ in range(ROUNDS):
         needs = [need for need in result.needs if need.kind in kinds]
-        if not needs:
+        completed = complete(pool, needs, settings, backends, user, push_down=push_down)
+        if completed is pool:
             break
-        pool = complete(pool, needs, settings, backends, user, push_down=push_down)
+        pool = completed
         result = replay(pool, settings, user)
     return result
 
@@ -79,14 +80,15 @@ def complete(
     push_down: bool = False,
 ) -> Pool:
     """The pool with what was needed: rerank scores, verdicts. A failure becomes part of the pool.
+    That there is no LLM is no failure of one: its verdict is still needed.
 
     With `push_down`, an expansion fetches nothing that the user may not see.
     """
     for need in needs:
         if need.kind == "rerank":
             pool = _rerank(pool, need, settings, backends)
-        elif need.kind == "judge":
-            pool = _judge(pool, need, settings, backends, user, push_down=push_down)
+        elif backends.chat is not None:
+            pool = _judge(pool, need, settings, backends, backends.chat, user, push_down=push_down)
     return pool
 
 
@@ -214,19 +216,13 @@ def _judge(
     need: Pending,
     settings: Settings,
     backends: Backends,
+    chat: ChatModel,
     user: User,
     *,
     push_down: bool,
 ) -> Pool:
-    asked = _hits(pool, need)
-    if backends.chat is None:
-        judgement = Judgement(
-            asked=tuple(hit.id for hit in asked),
-            error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
-        )
-    else:
-        ready = question(asked, pool, settings, user)
-        judgement = call.ask(ready, backends.chat, settings.judge, remembered=backends.judgements)
+    ready = question(_hits(pool, need), pool, settings, user)
+    judgement = call.ask(ready, chat, settings.judge, remembered=backends.judgements)
     return _judged(pool, judgement, settings, backends, user, push_down=push_down)
 
 

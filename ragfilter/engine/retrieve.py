@@ -70,9 +70,10 @@ def _log(result: Result, ms: float) -> None:
     """One line a query, and its figures as `fields` of the record; of what the user sees."""
     if not log.isEnabledFor(logging.INFO):
         return
-    retrieved, kept = len(as_user(result).hits), len(result.kept)
+    retrieved, kept = as_user(result).retrieved, len(result.kept)
     reduction = 1 - kept / retrieved if retrieved else 0.0
-    fell = [trace.layer for trace in result.traces if trace.failed]
+    waiting = {need.layer for need in result.needs}
+    fell = [t.layer for t in result.traces if t.failed or t.layer in waiting]
     fields = {
         "query": result.query,
         "collection": result.pool.collection,

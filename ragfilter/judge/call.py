@@ -45,6 +45,7 @@ LAYOUT = "2"
 EPSILON = 1e-9
 LEAST_QUOTA = 100
 REPLY_CHARS = 20_000
+NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
 NO_DECISION = "no decision could be read in the judge's answer"
 
 ANSWER_FORM = (

@@ -51,7 +51,7 @@ def document(
         "context_tokens": in_prompt(result.kept, result.settings)[1],
         "unfiltered": [hit.id for hit in plain],
         "unfiltered_tokens": in_prompt(plain, result.settings)[1],
-        "retrieved": len(listed),
+        "retrieved": result.retrieved,
         "hidden": len(listed) - len(visible(result)) if as_operator else None,
         "entities": _entity_names(result),
         "needs": [

@@ -83,7 +83,7 @@ def story(result: Result) -> Story:
     plain = unfiltered(result.pool, result.settings, result.user)
     sent, tokens_unfiltered = in_prompt(plain, result.settings)
     return Story(
-        found=sum(hit.rank > 0 for hit in result.hits),
+        found=result.retrieved,
         kept=len(result.kept),
         brought=brought,
         falls=_falls(result),

@@ -60,7 +60,7 @@ def summary(result: Result, *, as_operator: bool = False) -> Summary:
     sent, tokens_unfiltered = in_prompt(plain, result.settings)
     return Summary(
         kept=len(result.kept),
-        retrieved=sum(hit.rank > 0 for hit in result.hits),
+        retrieved=result.retrieved,
         headline=headline(result),
         tokens=in_prompt(result.kept, result.settings)[1],
         tokens_unfiltered=tokens_unfiltered,

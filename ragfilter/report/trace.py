@@ -61,16 +61,16 @@ def _head(result: Result) -> Iterator[str]:
 
 
 def _found(listed: Sequence[ChunkRow]) -> Iterator[str]:
-    yield f"Found: {len(listed)} hits, by distance"
-    for row in listed[:MAX_HITS]:
+    found = [row for row in listed if row.rank > 0]
+    yield f"Found: {len(found)} hits, by distance"
+    for row in found[:MAX_HITS]:
         gap = "" if row.gap is None else f"  gap {row.gap:+.4f}"
         page = "" if row.page is None else f"  page {row.page}"
         score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
         by = "" if row.found_by == "query" else f"  found by {row.found_by}"
-        rank = row.rank or "–"
-        yield f"{rank:>5}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
-    if len(listed) > MAX_HITS:
-        yield f"       … and {len(listed) - MAX_HITS} more"
+        yield f"{row.rank:5d}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
+    if len(found) > MAX_HITS:
+        yield f"       … and {len(found) - MAX_HITS} more"
 
 
 def _layer(trace: LayerTrace, result: Result, names: dict[str, str]) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
 
 
 def _final(result: Result, listed: Sequence[ChunkRow]) -> Iterator[str]:
-    yield f"Result: {chunks(len(result.kept))} of {len(result.hits)}, status {result.status}"
+    yield f"Result: {chunks(len(result.kept))} of {result.retrieved}, status {result.status}"
     if result.message:
         yield f"  {result.message}"
     for row in kept_first(listed)[: len(result.kept)]:

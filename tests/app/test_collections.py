@@ -268,20 +268,6 @@ def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
     assert queue.jobs() == ()
 
 
-def test_a_collection_is_renamed_and_deleted_with_its_name_typed(page: Any) -> None:
-    drop(page, ("guide.md", GUIDE))
-    indexed(named(page, "mine").press("index"))
-    page.at.text_input(key="rename-mine").set_value("yours")
-    page.run().press("rename")
-    assert table(page)["collection"] == ["yours"]
-    page.at.text_input(key="delete-yours").set_value("your")
-    assert page.run().at.button(key="delete").disabled
-    page.at.text_input(key="delete-yours").set_value("yours")
-    page.run().press("delete")
-    assert "No collection yet" in shown(page)
-    assert list(bench()) == []
-
-
 def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Path) -> None:
     """The command line and another tab change the list, too."""
     (tmp_path / "a.txt").write_text("Trolls fear fire.")

@@ -17,10 +17,6 @@ from ragfilter.ui.look.prose import literal, quiet
 pytestmark = pytest.mark.model
 
 CLERIC = demo.queries()["cleric-ac6"]
-LACKING = (
-    "Seeing everything here requires level 3 and membership of the departments referee and "
-    "treasury."
-)
 STAGE = {"profile": "full", "q": CLERIC, "present": "true"}
 
 
@@ -146,21 +142,6 @@ def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     page.press("scene-flip")
     assert secret not in page.sent
     assert "Which Treasure Maps Are False" not in page.sent
-
-
-def test_whoever_it_is_shown_to_decides_what_is_there(open_page: Callable[..., Any]) -> None:
-    secret = "Which Treasure Maps Are False"
-    asked = {"profile": "full", "q": "Which treasure maps are false?", "present": "true"}
-    page = open_page(asked)
-    chooser = page.at.selectbox(key="presented-to")
-    assert (chooser.options, chooser.value) == (["Guest", "Player", "Referee"], "Guest")
-    assert LACKING in page.html
-    assert secret not in page.sent
-    page.at.selectbox(key="presented-to").set_value("Referee")
-    page.run()
-    assert secret in page.sent
-    assert page.at.query_params["level"] == "3"
-    assert "Seeing everything here requires membership of the department treasury." in page.html
 
 
 def test_help_tells_the_five_stops_and_the_words(open_page: Callable[..., Any]) -> None:

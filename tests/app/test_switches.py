@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.report import rows
 from ragfilter.settings.schema import field
 from ragfilter.ui.panels.clearance import LEVEL
-from ragfilter.ui.sidebar.controls import NO_LLM, key
+from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 

@@ -145,6 +145,21 @@ class Tab:
         self.keyed(key).get_by_text(word, exact=True).click()
         return self
 
+    def pick(self, box: str, option: str) -> Tab:
+        """Pick the option that matches a pattern from a list, once nothing moves: a list closes
+        when the page scrolls."""
+        self.keyed(box).scroll_into_view_if_needed()
+        self.rest().keyed(box).get_by_role("combobox").click()
+        self.page.get_by_role("option", name=re.compile(option)).click()
+        return self
+
+    def ask(self, question: str) -> Tab:
+        """Type a question, press Enter, and wait for its result."""
+        self.keyed("question", "input").fill(question)
+        self.keyed("question", "input").press("Enter")
+        expect(self.page.locator("h1")).to_have_text(question)
+        return self.rest()
+
     def switch(self, layer: str) -> Tab:
         """Flip a layer's switch."""
         self.keyed(f"set-{layer}-enabled", "label").click()

@@ -129,8 +129,7 @@ def test_rules(begin: Callable[..., Any], shoot: Shoot) -> None:
 
 def test_evaluate_and_tune(begin: Callable[..., Any], shoot: Shoot) -> None:
     tab = visit(begin(CLERIC | {"profile": "adaptive-gap"}), "Evaluate")
-    tab.keyed("query-set-box").get_by_role("combobox").click()
-    tab.page.get_by_role("option", name="few · 3").click()
+    tab.pick("query-set-box", "^few · 3")
     shoot(tab, "evaluate-empty")
     tab.rest().click("evaluate")
     expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
@@ -155,8 +154,7 @@ def test_compare_and_collections(begin: Callable[..., Any], shoot: Shoot) -> Non
     expect(tab.keyed("compare-lists").locator("path.point").first).to_be_attached()
     shoot(tab, "compare-one")
     tab.choose("compare-mode-box", "Query set")
-    tab.rest().keyed("compare-set-box").get_by_role("combobox").click()
-    tab.page.get_by_role("option", name="few · 3").click()
+    tab.pick("compare-set-box", "^few · 3")
     # The widths share a workspace, and only the first one has to measure.
     strip = tab.page.locator(".rf-strip[aria-label=Comparison]")
     expect(tab.rest().keyed("compare-measure", "button").or_(strip)).to_be_visible()

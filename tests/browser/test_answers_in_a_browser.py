@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,6 +33,17 @@ def in_two_parts(go_on: threading.Event) -> Behave:
     return behave
 
 
+def second_takes_longer(handler: Handler, body: dict[str, Any]) -> None:
+    """Answers every second call, the one without the filter, two seconds later."""
+    if len(handler.server.asked) % 2 == 0:
+        time.sleep(2)
+    handler.start()
+    handler.piece("Owlbears attack on sight [1].")
+    tokens = len(body["messages"][-1]["content"])
+    handler.event({"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens": 9}})
+    handler.event("[DONE]")
+
+
 refuses = page(429, error_body("the quota is used up"), "application/json")
 
 
@@ -45,7 +57,15 @@ def endpoint() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
     return serve_app(
-        OPENAI_BASE_URL=endpoint.url, OPENAI_MODEL="small-model", OPENAI_API_KEY="sk-1"
+        OPENAI_BASE_URL=endpoint.url,
+        OPENAI_MODEL="small-model",
+        OPENAI_API_KEY="sk-1",
+        RAGFILTER_PRICE_PROMPT="1",
+        RAGFILTER_PRICE_COMPLETION="1",
+        # No link that names a profile is changed by these.
+        MIN_TOP_K="4",
+        RAGFILTER_DIVERSITY__ENABLED="true",
+        RAGFILTER_RETRIEVAL__K="5",
     )
 
 
@@ -69,6 +89,7 @@ def test_the_answer_streams_in_and_is_remembered(
     tab = open_tab(OWLBEARS, url=app_with_llm).expect_kept(4).rest()
     assert endpoint.asked == []
     expect(tab.keyed("answer", "button")).to_contain_text("small-model")
+    expect(tab.keyed("answer-again")).to_have_count(0)
     tab.click("answer")
     panel = tab.keyed("panel")
     expect(panel).to_contain_text("An owlbear is")
@@ -84,6 +105,31 @@ def test_the_answer_streams_in_and_is_remembered(
     filtered, unfiltered = (call["body"]["messages"][-1]["content"] for call in endpoint.asked)
     assert OWLBEARS["q"] in filtered
     assert len(filtered) < len(unfiltered)
+    # The answers are asked for again. The sum is told, and people say which is better.
+    endpoint.behave = second_takes_longer
+    tab.rest().click("answer-again")
+    expect(panel).to_contain_text(re.compile(r"with the filter \d+% cheaper, \d\.\d s faster"))
+    expect(panel.get_by_text("Owlbears attack on sight")).to_have_count(2)
+    assert len(endpoint.asked) == 4
+    tab.rest().click("prefer-inspect-first")
+    expect(panel).to_contain_text("This pair: 1 vote, 1 for filtered.")
+    tab.rest().click("prefer-inspect-neither")
+    expect(panel).to_contain_text("This pair: 1 vote, 1 both poor.")
+
+
+def test_values_of_the_environment_say_where_they_came_from(
+    open_tab: OpenTab, app_with_llm: str
+) -> None:
+    tab = open_tab(url=app_with_llm)
+    sidebar = tab.page.locator(".stSidebar")
+    expect(sidebar).to_contain_text("from the variable RAGFILTER_DIVERSITY__ENABLED")
+    # What is in a closed box is told in front of it.
+    closed = sidebar.get_by_text("From the environment: MIN_TOP_K.")
+    expect(closed).to_be_visible()
+    expect(sidebar).to_contain_text("From the environment: RAGFILTER_RETRIEVAL__K.")
+    tab.keyed("more-quality").locator("summary").click()
+    expect(tab.keyed("more-quality")).to_contain_text("from the variable MIN_TOP_K")
+    expect(closed).to_have_count(0)
 
 
 def test_no_answer_makes_the_browser_fetch_anything(

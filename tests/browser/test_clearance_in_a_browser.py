@@ -166,6 +166,8 @@ def test_a_pattern_for_hidden_files_tells_what_one_for_none_tells(open_tab: Open
         tab.go(AS_USER | {"retrieval.source_pattern": pattern})
         expect(tab.keyed("problem")).to_contain_text("No file of the collection")
         expect(tab.keyed("retry", "button")).to_be_visible()
+        # The rest of the page stands.
+        expect(tab.keyed("set-cutoff-enabled")).to_be_visible()
         told.append(tab.keyed("problem").inner_text().replace(pattern, "PATTERN"))
         assert leaked(received.text) == set()
     assert told[0] == told[1]

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import chromadb
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
+
+from ragfilter.models.embedder import BUNDLED
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -73,6 +76,96 @@ def test_indexing_is_stopped_and_goes_on(open_tab: Callable[..., Any], tmp_path:
     expect(tab.page.get_by_text("is stopped. Chunks embedded so far are kept.")).to_be_visible()
     tab.page.locator("[class*='st-key-go-on-'] button").first.click()
     expect(tab.page.get_by_text("holds 3,000 chunks")).to_be_visible()
+
+
+GOATS = """openapi: 3.0.3
+info: {title: Goats, version: "1"}
+paths:
+  /goats:
+    get: {summary: List goats, responses: {"200": {description: All of them.}}}
+"""
+
+
+def test_files_of_every_kind_become_a_collection_that_is_looked_after(
+    open_tab: Callable[..., Any], browser: Browser, tmp_path: Path
+) -> None:
+    files = {
+        "notes.csv": "Nr,When,Body\n1,Monday,Trolls fear fire.\n2,,\n3,Friday,Owls hoot.\n",
+        "bad.jsonl": "nonsense\n",
+        "goats.yaml": GOATS,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    paper = browser.new_page()
+    paper.set_content("<p>Bats hang in caves.</p>")
+    paper.pdf(path=tmp_path / "bats.pdf")
+    paper.close()
+    tab = open_tab().rest()
+    page = tab.page
+    page.get_by_role("link", name="Collections").click()
+    box = page.locator("[data-testid='stFileUploader'] input[type='file']")
+    box.set_input_files([tmp_path / name for name in (*files, "bats.pdf")])
+    # The columns of the CSV file are mapped, and all files are shown as they would be cut.
+    chunks = tab.keyed("first-chunks").locator("strong")
+    expect(chunks.first).to_be_visible()
+    tab.pick("column-title", "^When$")
+    expect(tab.keyed("column-text").get_by_role("combobox")).to_have_value("Body")
+    for title in ("Monday", "bats, page 1", "List goats"):
+        expect(chunks.filter(has_text=title)).to_have_count(1)
+    name = tab.keyed("upload-name", "input")
+    name.fill("mixed")
+    name.press("Enter")
+    expect(tab.keyed("index", "button")).to_be_enabled()
+    tab.rest().click("index")
+    # What is bad is listed, and the rest is indexed.
+    expect(page.get_by_text("mixed holds 4 chunks: 4 added")).to_be_visible()
+    left_out = page.locator("[class*='st-key-left-out-']")
+    expect(left_out).to_contain_text("notes.csv, line 3")
+    expect(left_out).to_contain_text("bad.jsonl, line 1")
+    tab.pick("manage-name", "^mixed$").rest()
+    with page.expect_download() as download:
+        tab.click("export")
+    assert download.value.suggested_filename == "mixed.jsonl"
+    lines = download.value.path().read_text(encoding="utf-8").splitlines()
+    assert {"1", "3"} < {json.loads(line)["id"] for line in lines}
+    assert len(lines) == 4
+    manage = tab.keyed("manage")
+    manage.get_by_role("button", name="Rename").click()
+    tab.keyed("rename-mixed", "input").fill("kept")
+    tab.keyed("rename-mixed", "input").press("Enter")
+    tab.click("rename")
+    chosen = tab.keyed("manage-name").get_by_role("combobox")
+    expect(chosen).to_have_value("kept")
+    # It is deleted only by its whole name.
+    tab.rest()
+    manage.get_by_role("button", name="Delete").click()
+    typed, delete = tab.keyed("delete-kept", "input"), tab.keyed("delete", "button")
+    for text in ("kep", "kept"):
+        expect(delete).to_be_disabled()
+        typed.fill(text)
+        typed.press("Enter")
+        tab.rest()
+    delete.click()
+    expect(chosen).not_to_have_value("kept")
+    tab.rest().page.keyboard.press("Escape")
+
+    # A folder of Chroma that others made is opened as it is.
+    client: Any = chromadb.PersistentClient(str(tmp_path / "theirs"))
+    theirs = client.create_collection("diary", embedding_function=None)
+    theirs.add(ids=["a"], embeddings=[[1.0, *[0.0] * 383]], documents=["Trolls."])
+    client.close()
+    tab.rest().keyed("elsewhere").locator("summary").click()
+    folder = tab.rest().keyed("elsewhere-folder", "input")
+    folder.fill(str(tmp_path / "theirs"))
+    folder.press("Enter")
+    model = tab.keyed("elsewhere-model-diary", "input")
+    model.fill(BUNDLED)
+    model.press("Enter")
+    tab.rest().click("elsewhere-open")
+    expect(chosen).to_have_value("diary")
+    expect(page.get_by_text("1 chunk, 384 dimensions, space l2")).to_be_visible()
+    tab.rest().click("theirs-close")
+    expect(chosen).not_to_have_value("diary")
 
 
 SECTIONS = {

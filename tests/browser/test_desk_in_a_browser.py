@@ -54,16 +54,47 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
 
 
-def test_the_sidebar_shows_what_is_in_force_on_every_page(open_tab: Callable[..., Any]) -> None:
-    tab = open_tab({"profile": "full"}).rest()
-    layers = ("clearance", "query_must", "cutoff", "judge")
-    for page in ("Evaluate", "Tune", "Compare", "Inspect"):
-        tab.page.get_by_role("link", name=page, exact=True).click()
-        expect(tab.page.get_by_role("link", name=page, exact=True)).to_have_attribute(
-            "aria-current", "page"
-        )
-        tab.rest()
-        for layer in layers:
-            box = tab.page.locator(f".st-key-set-{layer}-enabled input[type='checkbox']").first
-            expect(box).to_be_checked(checked=layer != "judge")
-        expect(tab.keyed("user-level", "input").first).to_have_value("0")
+def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> None:
+    link = {"q": "What is a lightsaber?", "profile": "full", "cutoff.max_results": "40",
+            "quality.reranker": "none"}  # fmt: skip
+    tab = open_tab(link).rest().expect_kept(5)
+    # What nothing kept mentions is told at the headline and at the answer.
+    expect(tab.keyed("headline")).to_contain_text("Nothing kept mentions “lightsaber”.")
+    expect(tab.keyed("panel")).to_contain_text(
+        "The context may not hold the answer: the chunks do not mention “lightsaber”"
+    )
+    limits = tab.page.get_by_label("Limits in force")
+    expect(tab.keyed("curve")).to_contain_text("k 40: not reached")
+    expect(limits).to_contain_text(
+        "Max results (k) = 40 (cutoff) is not reached: 7 chunks came in, limited by Background "
+        "share = 0.800 (quality)"
+    )
+    # Another profile keeps what was set by hand. Without a reranker, quality looks further.
+    tab.pick("profile-box", "^adaptive-retrieval$").expect_kept(0)
+    expect(tab.page.locator(".stSidebar")).to_contain_text(
+        "no chunk is good enough; first 3, 5, 7, 9, 10: none"
+    )
+    tab.pick("profile-box", "^adaptive-gap$").ask("Which dragons breathe acid?").expect_kept(18)
+    slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
+    expect(slider).to_have_value("40")
+    expect(tab.page).to_have_url(re.compile("profile=adaptive-gap.*max_results=40"))
+    # The first step may become a cliff where one sees that it is the tallest.
+    expect(limits).to_contain_text("The first step, 0.155, is the tallest.")
+    tab.rest().keyed("tune-cutoff-skip_first", "label").click()
+    tab.expect_kept(2)
+    expect(tab.strip).to_contain_text("Cliff after 1 hit, gap 0.155")
+    expect(limits).not_to_contain_text("The first step")
+
+    # A reranker that cannot be had: reason and remedy are whole, and no button invites again.
+    missing = {
+        "quality.reranker": "cross_encoder",
+        "quality.reranker_model": "nobody/no-such-model",
+    }
+    tab.go(link | missing | {"quality.mode": "always"})
+    told = tab.keyed("headline").get_by_role("alert")
+    expect(told).to_contain_text("The reranker cross_encoder failed")
+    for part in ("is not installed", "hf download", "Then ask the question again."):
+        expect(told).to_contain_text(part)
+    expect(told).to_be_in_viewport(ratio=1)
+    assert told.evaluate("e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight")
+    expect(tab.keyed("need-rerank")).to_have_count(0)

@@ -42,13 +42,6 @@ def mark(tab: Any, key: str) -> None:
     tab.rest()
 
 
-def choose(tab: Any, box: str, option: str) -> None:
-    # A list closes when the page scrolls, which happens on a click on something out of sight.
-    tab.keyed(box).scroll_into_view_if_needed()
-    tab.rest().keyed(box).get_by_role("combobox").click()
-    tab.page.get_by_role("option", name=re.compile(option)).click()
-
-
 def download(tab: Any, key: str, path: Path) -> Path:
     with tab.rest().page.expect_download() as waiting:
         tab.click(key)
@@ -76,6 +69,34 @@ def test_a_label_is_taken_back_and_blind_switched_by_key(open_tab: OpenTab) -> N
     expect(hidden.first).to_be_visible()
     tab.rest().page.keyboard.press("b")
     expect(hidden).to_have_count(0)
+
+
+def test_settings_are_loaded_from_a_file_and_kept_under_a_name(
+    open_tab: OpenTab, tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "ours.toml", tmp_path / "bad.toml"
+    good.write_text('profile = "query-must"\n[retrieval]\nk = 9\n', "utf-8")
+    bad.write_text("[retrieval]\nk = 3\npool_size = -1\n", "utf-8")
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    tab.click("load-settings")
+    file = tab.keyed("settings-file").locator("input[type=file]")
+    file.set_input_files(good)
+    tab.expect_kept(9)
+    expect(tab.page.get_by_text("Loaded ours.toml: profile query-must.")).to_be_visible()
+    tab.rest()
+    file.set_input_files(bad)
+    expect(tab.page.get_by_text("bad.toml, line 3")).to_be_visible()
+    tab.rest().expect_kept(9).page.keyboard.press("Escape")
+    tab.rest().click("save-settings")
+    tab.keyed("settings-name", "input").fill("nine")
+    tab.click("save-as-button")
+    expect(tab.page.get_by_text("Saved as nine.")).to_be_visible()
+    # Other visitors of the workspace find them.
+    tab.go(OWLBEARS).expect_kept(4).rest().click("load-settings").rest().click("load-saved")
+    tab.expect_kept(9)
+    expect(tab.page).to_have_url(re.compile("profile=query-must.*retrieval.k=9"))
+    tab.rest().click("delete-saved")
+    expect(tab.keyed("load-saved", "button")).to_be_disabled()
 
 
 @pytest.mark.parametrize("width", [1440, 900])
@@ -109,7 +130,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
 
     visit(tab, "Evaluate")
     # With those that the other width has imported, 22.
-    choose(tab, "query-set-box", "^labelled · ")
+    tab.pick("query-set-box", "^labelled · ")
     expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 22? questions"))
     tab.rest().keyed("sets-open", "label").click()
     name = f"twenty-{width}"
@@ -155,7 +176,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     expect(suggestion).to_contain_text("20 questions, 5-fold cross-validation")
     expect(suggestion).to_contain_text(re.compile("Best fixed k .* to 0"))
     # The best of all may be what the click on the map set.
-    choose(tab.rest(), "tuned-strategy", "^otsu$")
+    tab.pick("tuned-strategy", "^otsu$")
     expect(suggestion).to_contain_text("cutoff.strategy = otsu")
     tab.rest().click("apply-tuning")
     expect(suggestion).to_contain_text("These settings are in force.")

@@ -3,6 +3,7 @@ again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from io import BytesIO
 from typing import Any
@@ -96,6 +97,34 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     expect(tab.chunk).to_be_visible()
     tab.rest().expect_kept(2)
     assert set(parse_qs(urlsplit(page.url).query)) <= {*parse_qs(urlsplit(in_force).query), "chunk"}
+
+
+def test_whoever_it_is_shown_to_decides_what_is_there(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "full", "q": "Which treasure maps are false?"})
+    tab.page.keyboard.press("p")
+    page, chooser = tab.page, tab.keyed("presented-to").get_by_role("combobox")
+    lacking = page.locator(".rf-aside", has_text="Seeing everything here requires")
+    secret = page.get_by_text("Which Treasure Maps Are False", exact=True)
+    expect(chooser).to_have_value("Guest")
+    expect(lacking).to_have_text(
+        "Seeing everything here requires level 3 and membership of the departments referee and "
+        "treasury."
+    )
+    expect(secret).to_have_count(0)
+    tab.pick("presented-to", "^Player$")
+    expect(lacking).to_contain_text("requires level 3")
+    tab.pick("presented-to", "^Referee$")
+    expect(secret.first).to_be_visible()
+    expect(lacking).to_have_text(
+        "Seeing everything here requires membership of the department treasury."
+    )
+    expect(page).to_have_url(re.compile("level=3"))
+    # The keys of the page work right after the choice, on Inspect too.
+    tab.rest().page.keyboard.press("p")
+    tab.rest().pick("seen-as", "^Guest$")
+    expect(page).not_to_have_url(re.compile("level="))
+    tab.rest().page.keyboard.press("p")
+    expect(chooser).to_have_value("Guest")
 
 
 def test_the_stage_fits_every_window_and_is_printed_on_one_page(open_tab: OpenTab) -> None:

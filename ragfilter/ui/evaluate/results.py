@@ -22,7 +22,6 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import gating, opening, plots
 from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
-from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid
 from ragfilter.ui.session import reports

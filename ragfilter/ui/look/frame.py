@@ -1,6 +1,6 @@
 """The start of every page: the style sheet in the browser's theme, a sidebar that closes in narrow
-windows when a page was chosen in it, what a step of the browser's history is, and what Ctrl+Z is in
-a field."""
+windows when a page was chosen in it, what a step of the browser's history is, and what keys do in a
+field."""
 
 from __future__ import annotations
 
@@ -24,6 +24,16 @@ _follow = st.components.v2.component(
       const undoes = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z"
       if (undoes && event.target.closest?.(typing)) event.stopImmediatePropagation()
     }
+    // A list in which nothing can be typed keeps the focus after a choice. The next letter or arrow
+    // is meant for the page, but Streamlit hears no shortcut in a field.
+    const closed = "[role=combobox][inputmode=none][aria-expanded=false]"
+    const pass = event => {
+      const held = event.ctrlKey || event.metaKey || event.altKey
+      if (held || !/^([a-z]|Arrow(Left|Right))$/i.test(event.key)) return
+      if (!event.target.matches?.(closed)) return
+      event.stopImmediatePropagation()
+      document.body.dispatchEvent(new KeyboardEvent("keydown", event))
+    }
     // Streamlit makes each change of the address a step of the history, and Back would undo one
     // setting after another before it came to the question before.
     const stepOf = url => {
@@ -38,6 +48,7 @@ _follow = st.components.v2.component(
     export default ({ data, parentElement, setTriggerValue }) => {
       document.addEventListener("click", close)
       document.addEventListener("keydown", keep, true)
+      document.addEventListener("keydown", pass, true)
       if (getComputedStyle(parentElement).colorScheme !== data) setTriggerValue("switched", true)
     }""",
     isolate_styles=False,

@@ -89,6 +89,7 @@ def choose(key: str, users: Mapping[str, User]) -> None:
         list(users),
         key=key,
         placeholder="someone else",
+        filter_mode=None,
         on_change=_become,
         args=(key, users),
         help="The user whose view is shown. The name sets level and departments.",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.registry import LAYERS, SWITCHES
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.report import LayerSummary, Summary
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
 """The sections without a switch."""
-NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
@@ -66,6 +66,7 @@ def choose(visit: Visit) -> None:
                 "Profile",
                 list(profiles.PROFILES),
                 key="profile-box",
+                filter_mode=None,
                 help="A named set of layers and values to start from.",
                 on_change=_choose_profile,
             )

@@ -129,7 +129,7 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
             label, info.choices, format_func=word, required=True, width="stretch", **given
         )
     elif info.choices:
-        st.selectbox(label, info.choices, format_func=word, **given)
+        st.selectbox(label, info.choices, format_func=word, filter_mode=None, **given)
     elif info.type is bool:
         st.toggle(label, **given)
     elif info.type is str:

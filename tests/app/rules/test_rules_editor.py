@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, open_chunk, rules_frame, stored, told, typing, write
+from rules_page import open_chunk, rules_frame, stored, told, typing, write
 
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
@@ -75,18 +75,6 @@ def test_a_finding_is_mended_in_one_click(page: Any) -> None:
     page.press("rule-mend-0")
     assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain_one_of": [["eye"]]}
     assert "appears twice" not in told(page)
-    page.press("rule-discard")
-
-
-def test_alternatives_in_three_groups_are_merged_in_one_click(page: Any) -> None:
-    open_chunk(page, MATRIX)
-    write(page, '{"contain_one_of": [["cleric"], ["druid"], ["monk"], ["ac 6"]]}')
-    assert "a question must mention “cleric”, “druid” and “monk”" in told(page)
-    page.press("rule-mend-0")
-    assert json.loads(page.at.text_area(key="rule-editor").value) == {
-        "contain_one_of": [["cleric", "druid", "monk"], ["ac 6"]]
-    }
-    assert "a question must mention" not in told(page)
     page.press("rule-discard")
 
 
