@@ -269,6 +269,7 @@ LACKING = [
     ),
     ("from ragfilter.models.rerankers import *; CrossEncoderReranker('m').model()", "models"),
     ("from ragfilter.report import frame; frame([])", "eval"),
+    ("from ragfilter.evaluate.metrics import *; ndcg([['a']], {'a': 1})", "eval"),
     ("import ragfilter as rf; rf.Filter(reranker='late_interaction')", "models"),
     ("import ragfilter as rf; rf.Filter(judge='some-model')", "openai"),
     ("import ragfilter.ingest.load", "ingest"),

@@ -107,7 +107,7 @@ def record(name: str, kept: int, relevant: int) -> QueryRecord:
     every = {v.name: found for v in variants(settings("adaptive-gap"))}
     every[IN_FORCE] = Kept(1, 1, 0, 1.0, 100, 0.1)
     curve = Curve((0.1, 0.2, 0.3), (1, 0, 0), (100, 200, 300))
-    return QueryRecord(name, f"{name} {EVIL}", 1, 1.0, 1, curve, every)
+    return QueryRecord(name, f"{name} {EVIL}", 1, 1, curve, (1.0, 1.0, 1.0), every)
 
 
 @pytest.mark.parametrize("name", ["query", "two", "run", "duel"])

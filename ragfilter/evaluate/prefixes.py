@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
-from ragfilter.answer.context import cost, fill
+from ragfilter.answer.context import cost, fill, fits
 from ragfilter.engine.replay import unfiltered
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Choice, Table, Tables, picked
-from ragfilter.evaluate.metrics import Counts, figures, gains, relevant_of
+from ragfilter.evaluate.metrics import Counts, figures, relevant_of
 from ragfilter.evaluate.target import Target
-from ragfilter.model import PUBLIC, Pool, User
+from ragfilter.model import PUBLIC, Hit, Pool, User
 from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
@@ -32,11 +33,20 @@ class Curve:
     tokens: tuple[int, ...]
 
 
-def curve_of(
-    pool: Pool, labels: Mapping[str, int], settings: Settings, user: User = PUBLIC
-) -> Curve:
+def ranking_of(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
+    """The first `DEEPEST` hits of the unfiltered ranking."""
+    return unfiltered(pool, _deep(settings), user)
+
+
+def ids_of_each(ranking: Sequence[Hit], settings: Settings) -> list[list[str]]:
+    """The ids of what fits the prompt of the first k, for every k from 1."""
+    fitting, _ = fits(ranking, settings.context.max_context_tokens)
+    ids = [hit.id for hit in ranking]
+    return [list(compress(ids[:k], fitting)) for k in range(1, len(ids) + 1)]
+
+
+def curve_of(ranking: Sequence[Hit], labels: Mapping[str, int], settings: Settings) -> Curve:
     """The curve of a query."""
-    ranking = unfiltered(pool, _deep(settings), user)
     costs = (cost(hit.chunk) for hit in ranking)
     return Curve(
         distances=tuple(hit.distance for hit in ranking),
@@ -46,19 +56,20 @@ def curve_of(
 
 
 def prefixes(curves: Sequence[Curve], relevant: Sequence[int]) -> Tables:
-    """Every figure, and the discounted gain ``dcg``, of what fits the prompt of the first k: a row
-    for each query, a column for each k. The last column is of nothing kept: so the first of several
-    equal columns keeps something, and the last is best only if nothing is relevant."""
-    kept, found, unlabelled, tokens, dcg = np.stack([_cumulated(each) for each in curves], axis=1)
-    counts = Counts(kept, found, unlabelled, tokens)
-    return figures(counts, np.array(relevant)[:, None]) | {"dcg": dcg}
+    """Every figure of what fits the prompt of the first k: a row for each query, a column for each
+    k. The last column is of nothing kept: so the first of several equal columns keeps something,
+    and the last is best only if nothing is relevant."""
+    counts = Counts(*np.stack([_cumulated(each) for each in curves], axis=1))
+    return figures(counts, np.array(relevant)[:, None])
 
 
 def prefixes_of_pools(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
 ) -> Tables:
     """The same of pools by query id."""
-    curves = [curve_of(pool, qrels[i], settings, user) for i, pool in pools.items()]
+    curves = [
+        curve_of(ranking_of(pool, settings, user), qrels[i], settings) for i, pool in pools.items()
+    ]
     return prefixes(curves, [len(relevant_of(qrels[i])) for i in pools])
 
 
@@ -79,16 +90,25 @@ def oracle(orders: Tables, target: Target = Target()) -> Tables:
     return picked(orders, np.argmax(orders[target.oracle], axis=1))
 
 
+def by_k(of_each: Sequence[float], of_nothing: float) -> Table:
+    """A value of every k up to `DEEPEST`, and of nothing kept last; beyond the end of a short
+    ranking, that of the whole."""
+    return np.array([of_nothing, *of_each])[_columns(len(of_each))]
+
+
+def _columns(length: int) -> Choice:
+    return np.minimum([*range(1, DEEPEST + 1), 0], length)
+
+
 def _cumulated(curve: Curve) -> Table:
-    """Chunks, relevant ones, unlabelled ones, tokens and discounted gain of the prefixes."""
+    """Chunks, relevant ones, unlabelled ones and tokens of the prefixes."""
     tokens = np.array([0, *curve.tokens])
-    fits = np.diff(tokens) > 0
-    grades = np.array(curve.grades)[fits]
-    by_place = [[0, *each] for each in (grades > 0, grades < 0, gains(grades))]
-    kept = np.cumsum([0, *fits])
-    found, unlabelled, dcg = np.cumsum(by_place, axis=1)[:, kept]
-    every_k = np.minimum([*range(1, DEEPEST + 1), 0], len(curve.grades))
-    return np.stack([kept, found, unlabelled, tokens, dcg])[:, every_k]
+    fitting = np.diff(tokens) > 0
+    grades = np.array(curve.grades)[fitting]
+    by_place = [[0, *each] for each in (grades > 0, grades < 0)]
+    kept = np.cumsum([0, *fitting])
+    found, unlabelled = np.cumsum(by_place, axis=1)[:, kept]
+    return np.stack([kept, found, unlabelled, tokens])[:, _columns(len(curve.grades))]
 
 
 @lru_cache(maxsize=8)

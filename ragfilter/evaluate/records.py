@@ -1,4 +1,4 @@
-"""What an evaluation stores of one query: counts, from which every figure follows. Pure.
+"""What an evaluation stores of one query: counts and nDCG, from which every figure follows. Pure.
 
 A record names no chunk, so it reveals nothing about hidden ones. A run is a list of records, which
 are saved as they are made.
@@ -9,43 +9,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import ReplayMemo, replay, unfiltered
-from ragfilter.errors import SettingsError
-from ragfilter.evaluate.metrics import gains, relevant_of
-from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate.metrics import ndcg, relevant_of
+from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of, ids_of_each, ranking_of
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Hit, Pool, Result, User
+from ragfilter.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What one variant kept for one query, as far as it fits the prompt. `dcg` is the discounted
-    gain of the kept chunks in order; `ms` is the time its layers took, without the search (0 for a
-    plain search, which has no layers)."""
+    """What one variant kept for one query, as far as it fits the prompt. `ms` is the time its
+    layers took, without the search (0 for a plain search, which has no layers)."""
 
     chunks: int
     relevant: int
     unlabelled: int
-    dcg: float
+    ndcg: float
     tokens: int
     ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRecord:
-    """One query. `relevant` is the number of relevant chunks, and `ideal` is their discounted gain
-    in the best order. `lost` is how many of them the pool holds and the run's settings drop, at any
-    rank. `kept` holds every variant by name; `waiting`: a layer fell back."""
+    """One query. `relevant` is the number of relevant chunks, and `lost` is how many of them the
+    pool holds and the run's settings drop, at any rank. `ndcg` is that of the curve's first k, for
+    every k. `kept` holds every variant by name; `waiting`: a layer fell back."""
 
     id: str
     query: str
     relevant: int
-    ideal: float
     lost: int
     curve: Curve
+    ndcg: tuple[float, ...]
     kept: Mapping[str, Kept]
     waiting: bool = False
 
@@ -64,39 +64,43 @@ def record(
     if in_force is None:
         raise ValueError("the current settings are not among the variants")
     relevant = relevant_of(labels)
+    ranking = ranking_of(pool, in_force, user)
     # Variants with equal settings share one object.
-    replayed: dict[int, tuple[Result, Kept]] = {}
-    kept: dict[str, Kept] = {}
+    replayed: dict[int, Result] = {}
+    chosen: dict[str, _Chosen] = {}
     memo: ReplayMemo = {}
     for variant in variants:
-        budget = variant.settings.context.max_context_tokens
+        settings = variant.settings
         if variant.plain:
-            kept[variant.name] = _count(
-                unfiltered(pool, variant.settings, user), labels, 0.0, budget
-            )
+            chosen[variant.name] = _choose(unfiltered(pool, settings, user), settings, 0.0)
             continue
-        if id(variant.settings) not in replayed:
+        if id(settings) not in replayed:
             try:
-                result = replay(pool, variant.settings, user, memo=memo, explain=False)
+                result = replay(pool, settings, user, memo=memo, explain=False)
             except SettingsError:
-                if variant.settings is in_force:
+                if settings is in_force:
                     raise
                 continue
-            ms = sum(trace.ms for trace in result.traces)
-            counted = _count(result.kept, labels, ms, budget)
-            replayed[id(variant.settings)] = result, counted
-        kept[variant.name] = replayed[id(variant.settings)][1]
-    own = replayed[id(in_force)][0]
+            replayed[id(settings)] = result
+        result = replayed[id(settings)]
+        ms = sum(trace.ms for trace in result.traces)
+        chosen[variant.name] = _choose(result.kept, settings, ms)
+    own = replayed[id(in_force)]
     dropped = {hit.id for hit in own.hits if own.user.sees(hit.chunk)} - {h.id for h in own.kept}
+    every_k = ids_of_each(ranking, in_force)
+    gains = ndcg([*every_k, *(each.ids for each in chosen.values())], labels)
     return QueryRecord(
         id=query_id,
         query=pool.query,
         relevant=len(relevant),
-        ideal=sum(gains(sorted(labels.values(), reverse=True))),
         lost=len(relevant & dropped),
-        curve=curve_of(pool, labels, in_force, user),
-        kept=kept,
-        waiting=any(result.fell_back for result, _ in replayed.values()),
+        curve=curve_of(ranking, labels, in_force),
+        ndcg=tuple(gains[: len(every_k)]),
+        kept={
+            name: _count(each, labels, gain)
+            for (name, each), gain in zip(chosen.items(), gains[len(every_k) :], strict=True)
+        },
+        waiting=any(result.fell_back for result in replayed.values()),
     )
 
 
@@ -106,21 +110,39 @@ def document(record: QueryRecord) -> dict[str, Any]:
 
 
 def read(document: Mapping[str, Any]) -> QueryRecord:
-    """The record from its stored values."""
+    """The record from its stored values. Raises InputError for those of an earlier version."""
+    if "ndcg" not in document:
+        raise InputError(
+            "An earlier version of ragfilter saved this run, with other figures.",
+            remedy="Measure it again, or remove it.",
+        )
     curve = {name: tuple(values) for name, values in document["curve"].items()}
     kept = {name: Kept(**values) for name, values in document["kept"].items()}
-    return QueryRecord(**{**document, "curve": Curve(**curve), "kept": kept})
+    own = {"curve": Curve(**curve), "ndcg": tuple(document["ndcg"]), "kept": kept}
+    return QueryRecord(**{**document, **own})
 
 
-def _count(hits: Sequence[Hit], labels: Mapping[str, int], ms: float, budget: int) -> Kept:
+class _Chosen(NamedTuple):
+    """The chunks that one variant kept and that fit its prompt, with their tokens."""
+
+    ids: list[str]
+    tokens: int
+    ms: float
+
+
+def _choose(hits: Sequence[Hit], settings: Settings, ms: float) -> _Chosen:
     # The context layer has seen to this, but a plain search has no layers.
-    fitting, tokens = fits(hits, budget)
-    grades = [labels.get(hit.id, UNLABELLED) for hit in compress(hits, fitting)]
+    fitting, tokens = fits(hits, settings.context.max_context_tokens)
+    return _Chosen([hit.id for hit in compress(hits, fitting)], tokens, ms)
+
+
+def _count(chosen: _Chosen, labels: Mapping[str, int], ndcg: float) -> Kept:
+    grades = [labels.get(i, UNLABELLED) for i in chosen.ids]
     return Kept(
         chunks=len(grades),
         relevant=sum(grade > 0 for grade in grades),
         unlabelled=grades.count(UNLABELLED),
-        dcg=sum(gains(grades)),
-        tokens=tokens,
-        ms=ms,
+        ndcg=ndcg,
+        tokens=chosen.tokens,
+        ms=chosen.ms,
     )

@@ -30,7 +30,7 @@ from ragfilter.evaluate.crossval import (
     bootstrap_each,
     folds_of,
 )
-from ragfilter.evaluate.prefixes import DEEPEST, best_fixed_k, oracle, prefixes
+from ragfilter.evaluate.prefixes import DEEPEST, best_fixed_k, by_k, oracle, prefixes
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
 from ragfilter.layers.in_force import origin
@@ -47,7 +47,7 @@ ABOUT_ORACLE = (
     "chosen by the labels; settings that reorder these chunks, or drop some from the middle, can "
     "exceed it"
 )
-_COUNTED = attrgetter("chunks", "relevant", "unlabelled", "tokens", "dcg", "ms")
+_COUNTED = attrgetter("chunks", "relevant", "unlabelled", "tokens", "ndcg", "ms")
 ABOUT_LAYERS = (
     "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "
     "it is added last, and the other layers are measured without it."
@@ -129,16 +129,17 @@ def figures_of(records: Sequence[QueryRecord], name: str) -> Tables:
     """Every measure of one variant, by query."""
     kept = [_COUNTED(record.kept[name]) for record in records]
     table = np.array(kept, dtype=np.float64).reshape(-1, 6)
-    chunks, relevant, unlabelled, tokens, dcg, ms = table.T
+    chunks, relevant, unlabelled, tokens, ndcg, ms = table.T
     counts = metrics.Counts(chunks, relevant, unlabelled, tokens)
     found = metrics.figures(counts, [record.relevant for record in records])
-    return _measures(found | {"dcg": dcg, "ms": ms}, records)
+    return {**found, "chunks": chunks, "ndcg": ndcg, "ms": ms}
 
 
 def prefixes_of(records: Sequence[QueryRecord]) -> Tables:
     """Every measure but the time of every first k of the unfiltered ranking; see `prefixes`."""
     found = prefixes([each.curve for each in records], [each.relevant for each in records])
-    return _measures(found, records)
+    ndcg = np.stack([by_k(each.ndcg, float(not each.relevant)) for each in records])
+    return {**found, "chunks": found["kept"], "ndcg": ndcg}
 
 
 def over_fixed_k(records: Sequence[QueryRecord]) -> Interval:
@@ -150,13 +151,6 @@ def over_fixed_k(records: Sequence[QueryRecord]) -> Interval:
 
 def _folds(records: Sequence[QueryRecord]) -> Choice:
     return folds_of([record.query for record in records], FOLDS)
-
-
-def _measures(found: Tables, records: Sequence[QueryRecord]) -> Tables:
-    """The figures with nDCG, under the names of `MEASURES`."""
-    ideal = np.array([record.ideal for record in records])
-    ndcg = metrics.ratio(found["dcg"].T, ideal, found["kept"].T == 0).T
-    return {**found, "ndcg": ndcg, "chunks": found["kept"]}
 
 
 def _row(name: str, group: str, figures: Tables, about: str, *, timed: bool = False) -> Row:

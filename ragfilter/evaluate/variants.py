@@ -22,7 +22,7 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
 Group = Literal["plain", "strategy", "profile", "settings", "added", "left out"]
-COUNTING = 2
+COUNTING = 3
 """Raised when what is counted for a query changes, so that earlier runs are told apart."""
 UNFILTERED = "unfiltered"
 IN_FORCE = "settings in force"

@@ -23,7 +23,7 @@ CURVE = Curve((0.1,), (1,), (10,))
 def record(name: str, relevant: int, **kept: tuple[int, int]) -> QueryRecord:
     """A question with `relevant` chunks; `kept` are (chunks, relevant ones) by variant."""
     counts = {v: Kept(n, found, 0, 0.0, 10 * n, 0.0) for v, (n, found) in kept.items()}
-    return QueryRecord(name, f"text of {name}", relevant, 1.0, 0, CURVE, counts)
+    return QueryRecord(name, f"text of {name}", relevant, 0, CURVE, (1.0,), counts)
 
 
 FULL = of_profile("full")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import table
 from ragfilter.evaluate.maps import axes, make
-from ragfilter.evaluate.metrics import gains
 from ragfilter.evaluate.prefixes import DEEPEST, _deep, prefixes_of_pools
 from ragfilter.evaluate.records import record
 from ragfilter.evaluate.run import score
@@ -114,12 +113,13 @@ def test_a_plain_search_counts_what_fits_the_prompt() -> None:
     assert kept.curve.tokens == (100, 100, 150, 150)
     plain = kept.kept[UNFILTERED]
     assert (plain.chunks, plain.relevant, plain.unlabelled, plain.tokens) == (2, 2, 0, 150)
-    assert plain.dcg == sum(gains((1, 2)))
+    # Grades 1 and 2 are kept, of 1, 1 and 2: (1 + 2 / log2(3)) / (2 + 1 / log2(3) + 1 / 2).
+    assert plain.ndcg == pytest.approx(0.72242, abs=1e-5)
+    assert kept.ndcg == pytest.approx([0.31939, 0.31939, 0.72242, 0.72242], abs=1e-5)
     drawn = table.prefixes_of([kept])
     names = {"kept": "chunks"}
     assert {name: list(drawn[names.get(name, name)][0, :4]) for name in first} == first
-    assert list(drawn["ndcg"][0, :4]) == [sum(gains(at)) / sum(gains((2, 1, 1))) for at in
-                                          ((1,), (1,), (1, 2), (1, 2))]  # fmt: skip
+    assert list(drawn["ndcg"][0, :4]) == list(kept.ndcg)
 
     (row,) = score({"q": pool}, {"q": labels}, settings).rows
     assert row.unfiltered.ids == ("c1", "c3")

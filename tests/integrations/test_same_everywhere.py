@@ -171,7 +171,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
                 loaded = parts.load_config(profile, None, None, {})
                 flt = rf.Filter(profile, reranker=once)
                 store.catalogue_limit = CHUNKS
-                asked = parts.ask(query, loaded, backends, user)
+                asked = parts.ask(query, loaded.settings, backends, user)
                 kept = [hit.id for hit in asked.kept]
                 assert [hit.id for hit in bench["demo"].search(query, profile, user=user)] == kept
                 assert by_page(query, loaded.settings, user, page) == kept
