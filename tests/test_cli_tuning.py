@@ -425,7 +425,7 @@ def test_a_gate_holds_the_filter_to_its_baseline(
     assert "BROKEN  mean recall" in out
     assert "questions lost 0.5 or more" in out
     # Each question once, with all its reasons.
-    assert re.search(r"^ +cat-q0: recall −\d\.\d+, F1 −\d\.\d+$", out, re.MULTILINE)
+    assert re.search(r"^ +cat-q0: F1 −\d\.\d+, recall −\d\.\d+$", out, re.MULTILINE)
     assert out.count("cat-q0") == 1
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")

@@ -168,7 +168,7 @@ def _read_drop(given: str) -> tuple[str, float]:
 
 def _broken(gate: Gate, texts: Mapping[str, str]) -> Iterator[str]:
     """The questions that break the checks."""
-    reasons = gate_words.broken(*gate.every)
+    reasons = gate_words.broken(gate)
     if reasons:
         breaks = "breaks" if len(reasons) == 1 else "break"
         yield f"{counted(len(reasons), 'question')} {breaks} them:"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from ragfilter.evaluate.baseline import Drop, Gone
@@ -34,14 +34,10 @@ def line(one: Check | Drop | Gone) -> str:
     )
 
 
-def broken(*checks: Check | Drop | Gone) -> dict[str, str]:
-    """Why each question breaks those of the checks that failed, by its id. The questions of the
-    first check come first, the worst of them first."""
-    reasons: dict[str, list[str]] = {}
-    for one in checks:
-        for query_id, reason in [] if one.passed else _reasons(one):
-            reasons.setdefault(query_id, []).append(reason)
-    return {query_id: ", ".join(found) for query_id, found in reasons.items()}
+def broken(gate: Gate) -> dict[str, str]:
+    """Why each question breaks the gate, by its id. Those that the baseline names come first,
+    because a limit on a mean also names questions that are as they were."""
+    return _broken(reversed(gate.every))
 
 
 def listed(reasons: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
@@ -59,9 +55,17 @@ def suite(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
     """The checks as JUnit XML, with the questions that break each of them."""
     cases = []
     for one in gate.every:
-        why = "" if one.passed else "\n".join([line(one), *listed(broken(one), texts)])
+        why = "" if one.passed else "\n".join([line(one), *listed(_broken([one]), texts)])
         cases.append(Case(_name(one), why))
     return junit(f"ragfilter gate {collection}", cases)
+
+
+def _broken(checks: Iterable[Check | Drop | Gone]) -> dict[str, str]:
+    reasons: dict[str, list[str]] = {}
+    for one in checks:
+        for query_id, reason in [] if one.passed else _reasons(one):
+            reasons.setdefault(query_id, []).append(reason)
+    return {query_id: ", ".join(found) for query_id, found in reasons.items()}
 
 
 def _name(one: Check | Drop | Gone) -> str:

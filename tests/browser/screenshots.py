@@ -115,6 +115,9 @@ def test_present(begin: Callable[..., Any], shoot: Shoot) -> None:
     tab.page.keyboard.press("b")
     expect(tab.page.locator(".rf-scene")).to_contain_text("Everything found")
     shoot(tab, "present-before")
+    tab.page.keyboard.press("ArrowRight")
+    expect(tab.page.locator(".rf-scene")).to_contain_text("Step 1")
+    shoot(tab, "present-step")
 
 
 def test_rules(begin: Callable[..., Any], shoot: Shoot) -> None:
@@ -133,7 +136,7 @@ def test_evaluate_and_tune(begin: Callable[..., Any], shoot: Shoot) -> None:
     shoot(tab, "evaluate-empty")
     tab.rest().click("evaluate")
     expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
-    for view in ("Rows", "Layers", "Questions", "Plots"):
+    for view in ("Rows", "Layers", "Questions", "Plots", "Gate"):
         tab.rest().choose("view", view)
         shoot(tab, f"evaluate-{view.lower()}")
     tab.rest().keyed("sets-open", "label").click()

@@ -152,7 +152,7 @@ def _outcome(gate: Gate, measured: Measured) -> None:
         st.success(f"The gate passes: {counted(len(gate.every), 'check')} passed.")
     for note in gate.notes:
         say.aside(note)
-    lines = (f"{'✓' if one.passed else '✕'} {gate_words.line(one)}" for one in gate.every)
+    lines = (_line(one.passed, gate_words.line(one)) for one in gate.every)
     st.markdown("  \n".join(map(message, lines)))
     st.download_button(
         "Download JUnit",
@@ -164,7 +164,7 @@ def _outcome(gate: Gate, measured: Measured) -> None:
         on_click="ignore",
         help="The checks as JUnit XML, which CI systems read, as from `ragfilter gate --junit`.",
     )
-    reasons = gate_words.broken(*gate.every)
+    reasons = gate_words.broken(gate)
     if not reasons:
         return
     st.markdown(prose.quiet(counted(len(reasons), "question")))
@@ -176,3 +176,7 @@ def _outcome(gate: Gate, measured: Measured) -> None:
     )  # fmt: skip
     if clicked is not None and list(reasons)[clicked] in texts:
         opening.inspect(asked[clicked], plan.profile, plan.changes)
+
+
+def _line(passed: bool, told: str) -> str:
+    return f"{'✓' if passed else '✕'} {told[0].upper()}{told[1:]}"
