@@ -171,5 +171,5 @@ def _broken(gate: Gate, texts: Mapping[str, str]) -> Iterator[str]:
     reasons = gate_words.broken(gate)
     if reasons:
         breaks = "breaks" if len(reasons) == 1 else "break"
-        yield f"{counted(len(reasons), 'question')} {breaks} them:"
+        yield f"{counted(len(reasons), 'question')} {breaks} the gate:"
         yield from (f"        {line}" for line in gate_words.listed(reasons, texts))
