@@ -10,33 +10,35 @@ from ragfilter.ui.evaluate.plots import layout
 from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
 
 HIGHEST = "#e0457b"
+COLOURS = "Viridis"
 SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
 def heatmap(
     made: Map, measure: str, here: int, best: int, before: int | None = None, *, dark: bool
 ) -> dict[str, Any]:
-    """The measure over both settings, below unseen points that can be clicked (Streamlit reports no
-    clicks on a plotly heatmap). With one setting, a line with a point for each value. `before` is
-    the place before the last click."""
+    """The measure over both settings as square markers, since Streamlit reports no clicks on a
+    plotly heatmap. One below them fills the gaps between them. With one setting, a line with a
+    point for each value. `before` is the place before the last click."""
     ink = Ink.of(dark)
     flat = made.figures[measure].ravel()
     pairs = [(x, y) for x in made.xs for y in made.ys]
     two = made.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
     places = made.places
-    opacity = {"marker": {"opacity": 0 if two else 1}}
+    chosen = {"marker": {"opacity": 1}}
+    square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
     data = [
         {
             "type": "scatter", "mode": "markers" if two else "lines+markers", "showlegend": False,
             "x": [pairs[place][0] for place in places], "y": [ys[place] for place in places],
             "customdata": places,
             "line": {"color": ink.kept, "width": 1.5},
-            "marker": {"size": 7, "color": ink.kept} | opacity["marker"],
+            "marker": square if two else {"size": 7, "color": ink.kept},
             "text": [_told(made, place, measure) for place in places],
-            "hoverinfo": "text", "selected": opacity, "unselected": opacity,
+            "hoverinfo": "text", "selected": chosen, "unselected": chosen,
         },
-        *([_colours(made, measure)] if two else []),
+        *([_between(made, measure)] if two else []),
         *_marks([x for x, _ in pairs], ys, before, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
     y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
@@ -48,10 +50,10 @@ def heatmap(
     return {"data": data, "layout": figure}
 
 
-def _colours(made: Map, measure: str) -> dict[str, Any]:
+def _between(made: Map, measure: str) -> dict[str, Any]:
     return {
         "type": "heatmap", "name": SHOWN[measure], "x": made.xs, "y": made.ys, "hoverinfo": "skip",
-        "z": made.figures[measure].T.tolist(), "colorscale": "Viridis",
+        "z": made.figures[measure].T.tolist(), "colorscale": COLOURS,
         "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}},
     }  # fmt: skip
 
