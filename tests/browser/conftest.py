@@ -148,7 +148,7 @@ class Tab:
     def pick(self, box: str, option: str) -> Tab:
         """Pick the option that matches a pattern from a list, once nothing moves: a list closes
         when the page scrolls."""
-        self.keyed(box).scroll_into_view_if_needed()
+        self.rest().keyed(box).scroll_into_view_if_needed()
         self.rest().keyed(box).get_by_role("combobox").click()
         self.page.get_by_role("option", name=re.compile(option)).click()
         return self
