@@ -63,7 +63,7 @@ bench: $(VENV)/.app
 	@for b in benchmarks/bench_*.py; do echo "== $$b"; PYTHONPATH=. $(BIN)/python $$b || echo "$$b did not run"; done
 
 docs: $(VENV)/.dev
-	$(BIN)/python -m pdoc ragfilter -o build/api
+	$(BIN)/python -m scripts.api_docs build/api
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build *.egg-info

@@ -10,10 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pdoc
 import pytest
 import typer.main
 
+import ragfilter
 from ragfilter.cli import app
+from scripts import api_docs
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -226,3 +229,15 @@ def test_the_workspace_snippet_of_the_rules_page_saves_and_undoes(
     with rf.open_workspace("workspace") as ws:
         now = ws.collection("demo").rules([edit.chunk_id for edit in saved])
         assert {rule or None for rule in now.values()} == {None}
+
+
+def test_the_api_documentation_has_the_docstrings() -> None:
+    assert {"ragfilter", "ragfilter.evaluate.callers", "ragfilter.protocols"} <= {
+        *api_docs.modules()
+    }
+    documented = pdoc.doc.Module(ragfilter)
+    for name in ragfilter.__all__:
+        made = documented.get(name)
+        assert made is not None, name
+        assert made.docstring, name
+    assert "event loop" in documented.get("Filter.arun").docstring

@@ -225,6 +225,17 @@ CORE_PRINTS = """\
 <Result: 2 of 3 kept, gap 0.220 ≥ 0.100 after hit 2> 3 cutoff
 """
 
+MEASURE = """
+import sys
+sys.modules |= dict.fromkeys(("yaml", "markdown_it", "pypdf", "chromadb", "sqlalchemy"))
+
+import ragfilter as rf
+labels = rf.read_labels("queries.jsonl", "qrels.tsv")
+result = rf.Filter("adaptive-gap")("what", [{"id": "a", "text": "this"}], [0.1], metric="l2")
+print(rf.measure({"q": result}, labels.qrels).filtered.f1)
+"""
+"""With what the extra `eval` brings alone."""
+
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 import ragfilter
@@ -313,6 +324,13 @@ def test_no_module_of_the_core_needs_an_extra(
 ) -> None:
     made = ask([str(bare / "python"), "-c", IMPORT_ALL, *BEYOND_THE_CORE], tmp_path, bare_environ)
     assert made.stderr == ""
+
+
+def test_measuring_needs_no_ingest(tmp_path: Path, bare_environ: dict[str, str]) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "what"}\n', encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\n", encoding="utf-8")
+    made = ask([sys.executable, "-c", MEASURE], tmp_path, bare_environ | {"PYTHONPATH": str(ROOT)})
+    assert (made.returncode, made.stdout) == (0, "1.0\n"), made.stderr
 
 
 @pytest.mark.parametrize(("code", "extra"), LACKING, ids=[code for code, _ in LACKING])

@@ -72,13 +72,14 @@ def ndcg(rankings: Sequence[Sequence[str]], labels: Mapping[str, int]) -> list[f
         return [float(not ranking) for ranking in rankings]
     with extra("eval"):
         from ir_measures import iter_calc, nDCG
+    grades = dict(labels)
     # Each ranking as a query of its own, since a call for each takes ten times as long.
     run = {
         str(number): {i: -float(place) for place, i in enumerate(ranking)}
         for number, ranking in enumerate(rankings)
         if ranking
     }
-    made = iter_calc([nDCG], dict.fromkeys(run, labels), run)
+    made = iter_calc([nDCG], dict.fromkeys(run, grades), run)
     found = {each.query_id: float(each.value) for each in made}
     return [found.get(str(number), 0.0) for number in range(len(rankings))]
 

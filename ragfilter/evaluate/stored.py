@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ragfilter.errors import InputError
 from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
-from ragfilter.evaluate.labels import DEMOS, are_files, missing
-from ragfilter.evaluate.labels import load as load_files
+from ragfilter.evaluate.labels import DEMOS, are_files, missing, of_demo
 from ragfilter.evaluate.measuring import measurable, visible
 from ragfilter.model import UNRESTRICTED
 from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
@@ -32,7 +31,7 @@ def sets(
 ) -> dict[str, int]:
     """The number of questions in every set of the collection, by name; a demo's own set comes
     first. `user` does not learn of questions labelled on hidden chunks only. Raises StoreError."""
-    own = {collection: len(DEMOS[collection][0]())} if collection in DEMOS else {}
+    own = {collection: len(of_demo(collection).queries)} if collection in DEMOS else {}
     found = own | book.sets(collection)
     if not user.unrestricted:
         found[LABELLED] = len(labelled(book, collection, catalogue, user))
@@ -167,7 +166,7 @@ def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     """The questions of a set, or a demo's own; empty if there is no such set."""
     found = book.queries(collection, name)
     if not found and name == collection and collection in DEMOS:
-        return dict(load_files(name, None).queries)
+        return dict(of_demo(name).queries)
     return found
 
 
@@ -214,7 +213,7 @@ def _qrels(
     """The labels of a set's questions, as `load` counts them."""
     shipped: Qrels = {}
     if name == collection and collection in DEMOS and not book.queries(collection, name):
-        shipped = load_files(name, None).qrels
+        shipped = of_demo(name).qrels
     standing = book.standing(collection)
     people, every = settle(standing), settle(standing, llm=llm)
     qrels = {}

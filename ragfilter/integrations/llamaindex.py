@@ -6,7 +6,6 @@ import logging
 from math import inf, log
 from typing import Any
 
-from ragfilter.documents import EXPONENTIAL
 from ragfilter.errors import InputError
 from ragfilter.extras import extra
 from ragfilter.integrations.own import FilterCall, keep
@@ -19,6 +18,11 @@ with extra("llamaindex"):
     from llama_index.core.schema import NodeWithScore, QueryBundle
 
 logger = logging.getLogger(__name__)
+
+UNSAID = (
+    "LlamaIndex's Chroma store reports exp(−distance) as a node's score. Pass exponential=True "
+    "with the collection's own metric if these come from there, and exponential=False if not."
+)
 
 
 class FilterPostprocessor(BaseNodePostprocessor):
@@ -40,8 +44,8 @@ class FilterPostprocessor(BaseNodePostprocessor):
                 "exp(−distance) is turned back into distances, and their metric is not named.",
                 remedy="Name the collection's own: metric='l2', 'cosine' or 'ip'.",
             )
-        if self.exponential is None and self.metric == "similarity":
-            logger.warning("%s", EXPONENTIAL)
+        if self.exponential is None and self.metric is not None:
+            logger.warning("%s", UNSAID)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
-from ragfilter.stores import copies, foreign
+from ragfilter.stores import foreign
 from ragfilter.stores.chroma.store import ChromaStore, CollectionInfo
 from ragfilter.stores.foreign import SERVERS, Finding, Opening
 from ragfilter.stores.workspace import Workspace
@@ -119,6 +119,9 @@ class Stores:
     def _copied_with(self, name: str) -> str:
         """The embedding model of our own copy of a collection; empty if there is none to be
         read."""
+        # Imported here, since hardly anyone loses a collection.
+        from ragfilter.stores import copies
+
         # Looked for among the copies, because a name from a link may be any path.
         there = {path.stem: path for path in self._workspace.copies_dir.glob("*.parquet")}
         copy = None

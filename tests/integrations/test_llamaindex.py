@@ -47,15 +47,16 @@ def test_the_exponential_scores_of_its_chroma_store_are_turned_back() -> None:
     assert kept(nodes((0.9, 0.0)), metric="l2", exponential=True) == [0, 1]
 
 
-def test_a_similarity_that_may_be_exponential_is_warned_of(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("metric", ["similarity", "l2"])
+def test_scores_that_may_be_exponential_are_warned_of(
+    metric: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     flt = rf.Filter("adaptive-gap")
     with caplog.at_level(logging.WARNING):
-        flt.as_llamaindex(metric="similarity", exponential=False)
+        flt.as_llamaindex(metric=metric, exponential=False)
         assert not caplog.messages
-        flt.as_llamaindex(metric="similarity")
-    assert "exp(−distance)" in caplog.text
+        flt.as_llamaindex(metric=metric)
+    assert "Pass exponential=True" in caplog.text
 
 
 @pytest.mark.parametrize("metric", [None, "similarity"])

@@ -1,0 +1,29 @@
+"""Builds the API documentation from the docstrings: `python -m scripts.api_docs FOLDER`.
+
+The library only: what the app and the command line are made of has no callers.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pdoc
+
+import ragfilter
+
+LEFT_OUT = ("ragfilter.ui", "ragfilter.cli", "ragfilter.__main__")
+
+
+def modules() -> list[str]:
+    """The modules to document, with the names of `ragfilter` itself resolved: pdoc does not look at
+    what a module makes on demand."""
+    for name in ragfilter.__all__:
+        setattr(ragfilter, name, getattr(ragfilter, name))
+    found = (module.name for module in walk_packages(ragfilter.__path__, "ragfilter."))
+    return ["ragfilter", *(name for name in found if not name.startswith(LEFT_OUT))]
+
+
+if __name__ == "__main__":
+    pdoc.pdoc(*modules(), output_directory=Path(sys.argv[1]))
