@@ -27,6 +27,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.cache import Judgements
+from ragfilter.layers import base, cutoff
 from ragfilter.model import Chunk, Result, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
 from ragfilter.report.forecast import forecast, preview_expansion
@@ -156,6 +157,15 @@ clearances = st.sampled_from([0, 0, 1, 2]) | st.sampled_from(STRANGE_CLEARANCES)
 departments = st.sampled_from([None, None, "ops", "hr"]) | st.sampled_from(STRANGE_DEPARTMENTS)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def background_of_few() -> Iterator[None]:
+    """A few hits are enough to know a background."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (base, cutoff):
+            patch.setattr(module, "BACKGROUND_FROM", 4)
+        yield
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> Ports:
     ids = [names_of(number)[0] for number in range(N)]
@@ -186,17 +196,20 @@ def worlds(draw: st.DrawFn) -> Ports:
 @st.composite
 def choices(draw: st.DrawFn) -> dict[str, Any]:
     """Any settings with clearance on."""
-    switches = ("query_must", "entities", "quality", "cutoff", "diversity", "judge")
+    switches = ("query_must", "entities", "words", "quality", "cutoff", "diversity", "judge")
     values: dict[str, Any] = {f"{name}.enabled": draw(st.booleans()) for name in switches}
     return values | {
         "clearance.enabled": True,
         "retrieval.k": draw(st.integers(1, 20)),
         "retrieval.pool_size": draw(st.integers(10, 20)),
         "retrieval.source_pattern": draw(st.sampled_from(["", "", "a.json", "*.json"])),
+        "query_must.pin": draw(st.booleans()),
         "quality.mode": draw(st.sampled_from(["when_poor", "always"])),
+        "quality.good_by": draw(st.sampled_from(["similarity", "background"])),
         "quality.reranker": draw(st.sampled_from(["late_interaction", "none"])),
         "quality.score_threshold": draw(st.sampled_from([0.0, 0.5, 1.0])),
         "quality.reranker_threshold": 0.0,
+        "cutoff.strategy": draw(st.sampled_from(["gap", "relative", "otsu"])),
         "cutoff.max_results": 20,
         "judge.max_chunks": draw(st.integers(1, 20)),
         "judge.min_relevance": draw(st.sampled_from([0.0, 0.3])),

@@ -19,7 +19,17 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from stores import OneVector, large, unit
-from test_no_leak import ACTIONS, QUERIES, Ports, choices, exports, sees, users, worlds
+from test_no_leak import (
+    ACTIONS,
+    QUERIES,
+    Ports,
+    background_of_few,  # noqa: F401
+    choices,
+    exports,
+    sees,
+    users,
+    worlds,
+)
 
 from ragfilter import report
 from ragfilter.answer.context import pack
