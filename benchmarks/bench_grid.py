@@ -1,20 +1,23 @@
 """The map of gap threshold against distance offset: 50 × 50 settings, 100 queries, depth 200.
 
-The target is 100 ms. Run: PYTHONPATH=. python benchmarks/bench_grid.py
+CPU time of the figures alone, and of the whole map, which first ranks the hits of every query. The
+target of either is 100 ms. Run: PYTHONPATH=. python benchmarks/bench_grid.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 
 from ragfilter.evaluate.grid import figures, gap_cuts, rankings
-from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.evaluate.maps import FINE, OFFSET, THRESHOLD, make
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.config import load
 
-QUERIES, DEPTH, SIDE, TIMES = 100, 200, 50, 20
+QUERIES, DEPTH, TIMES = 100, 200, 20
 
 
 def main() -> None:
@@ -31,16 +34,21 @@ def main() -> None:
         )
         pools[str(query)] = Pool("q", "c", "l2", tuple(hits), complete=True)
     qrels = {i: {f"c{n}": 1 for n in rng.integers(0, DEPTH, 8)} for i in pools}
-    began = perf_counter()
     ranked = rankings(pools, qrels, settings)
-    prepared = perf_counter() - began
-    thresholds, offsets = np.linspace(0, 0.5, SIDE), np.linspace(0, 1.5, SIDE)
+    thresholds, offsets = np.linspace(0, 0.5, FINE), np.linspace(0, 1.5, FINE)
+    grid = ms(lambda: figures(ranked, gap_cuts(ranked, settings.cutoff, thresholds, offsets)))
+    whole = ms(lambda: make(pools, qrels, settings, PUBLIC, THRESHOLD, OFFSET))
+    print(f"figures {grid:.1f} ms, whole map {whole:.1f} ms (target 100 ms)")
+
+
+def ms(call: Callable[[], object]) -> float:
+    """The median CPU time of a call."""
     times = []
     for _ in range(TIMES):
-        began = perf_counter()
-        figures(ranked, gap_cuts(ranked, settings.cutoff, thresholds, offsets))
-        times.append((perf_counter() - began) * 1000)
-    print(f"prepared once in {prepared * 1000:.0f} ms; map {median(times):.1f} ms (target 100 ms)")
+        began = process_time()
+        call()
+        times.append((process_time() - began) * 1000)
+    return median(times)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -174,6 +175,27 @@ def test_the_labels_of_the_library_page_measure_and_tune_a_filter(
     exec(more, names)
     printed = capsys.readouterr().out
     assert all(f"\n{row} Interval(mean=" in printed for row in ("otsu", "full", "best fixed k"))
+
+
+CALL = re.compile(r"((?:\w+\.)+\w+)[(`]")
+BOOKS = {
+    "ws.labels": "ragfilter.stores.labels.LabelBook",
+    "ws.runs": "ragfilter.stores.runs.Runs",
+    "ws": "ragfilter.workbench.Workbench",
+}
+
+
+def test_the_calls_that_the_library_page_lists_are_there() -> None:
+    text = (ROOT / "docs" / "library.md").read_text("utf-8").partition("| for | call |")[2]
+    calls = set(CALL.findall(text))
+    assert len(calls) >= 30
+    for call in calls:
+        book = next((book for book in BOOKS if call.startswith(f"{book}.")), "")
+        if book:
+            name = BOOKS[book] + call.removeprefix(book)
+        else:
+            name = call if call.startswith("ragfilter.") else f"ragfilter.evaluate.{call}"
+        assert callable(resolve_name(name)), call
 
 
 def test_the_snippet_of_the_rules_page_measures_rules(

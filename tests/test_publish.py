@@ -101,6 +101,15 @@ def pages(prices: Prices | None = None) -> dict[str, str]:
     }
 
 
+def test_a_report_may_leave_out_what_it_was_made_from() -> None:
+    with_it, without = (
+        question.of_query(result(GAP), "adaptive-gap", *origin) for origin in ((ORIGIN,), ())
+    )
+    assert "embedding model" in with_it
+    assert "embedding model" not in without
+    assert "To repeat it" in without
+
+
 def record(name: str, kept: int, relevant: int) -> QueryRecord:
     """A question of which every variant keeps `kept` chunks, and the run's settings one."""
     found = Kept(kept, relevant, 0, 1.0, 100 * kept, 0.1)

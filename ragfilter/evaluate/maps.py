@@ -26,7 +26,7 @@ THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
 FINE, LINE, COARSE = 50, 31, 9
 """How many values an axis has: computed at once, replayed alone, replayed with another axis."""
 MAGNITUDES = 100
-"""An axis that grows by factors instead of steps ends at this multiple of its lowest value."""
+"""An axis grows by factors instead of steps if it ends above this multiple of its lowest value."""
 NONE = ""
 Figures = Mapping[str, NDArray[np.float64]]
 
@@ -206,11 +206,16 @@ def _gap(
     return made if x == THRESHOLD else {name: values.T for name, values in made.items()}
 
 
+def by_factors(low: float, high: float) -> bool:
+    """Whether an axis between these values grows by factors instead of steps."""
+    return low > 0 and high / low > MAGNITUDES
+
+
 def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
     """Values from the lowest to the slider's highest, including the current one."""
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
     # The interesting part of a budget from 50 to 32,000 tokens is in the hundreds.
-    spaced = np.geomspace if low and high / low > MAGNITUDES else np.linspace
+    spaced = np.geomspace if by_factors(low, high) else np.linspace
     # Only values that a slider can have.
     step = float(info.step or 1)
     values = np.round(np.round(spaced(low, high, n) / step) * step, 6)

@@ -10,6 +10,7 @@ current settings call it; the other rows have no judge.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
@@ -64,10 +65,15 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
     return tuple(replace(each, settings=one[one.index(each.settings)]) for each in every)
 
 
-def unmeasured() -> str:
-    """The profiles without a row of their own, in words."""
+def unmeasured(rows: Collection[str]) -> str:
+    """The profiles and strategies without a row of their own, in words; `rows` are the names of
+    those that are measured."""
     names = [name for name in PROFILES if of_profile(name).judge.enabled]
-    return f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
+    said = f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
+    for spec in STRATEGIES:
+        if spec.weigh is not None and spec.name not in rows:
+            said += f" The strategy {spec.name} is measured once Tune has learned it from labels."
+    return said
 
 
 @cache

@@ -72,7 +72,7 @@ def of_run(
         prices=prices,
         cost=cost,
         in_force=IN_FORCE,
-        unmeasured=unmeasured(),
+        unmeasured=unmeasured([row.name for row in rows]),
         gains=layer_gains(records, variants),
         about_layers=ABOUT_LAYERS,
         lost=lost[:MOST_QUERIES],

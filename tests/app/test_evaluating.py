@@ -99,6 +99,17 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert list(page.at.dataframe[0].value["question"]) == list(changed["question"])
 
 
+def test_the_line_across_the_distances_sets_the_figures_beside_it(measured: Any) -> None:
+    page = measured.choose("view", "Plots")
+    line = page.at.slider(key="distance-line")
+    recalls = []
+    for distance in (line.min, line.max):
+        page.at.slider(key="distance-line").set_value(distance)
+        (said,) = (t for t in page.run().html if t.startswith(f"Up to {distance:.3f}, "))
+        recalls.append(float(re.findall(r"recall ([\d.]+),", said)[0]))
+    assert recalls[0] < recalls[1]
+
+
 def test_where_prices_are_set_the_cost_has_its_interval(
     measured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,24 @@ def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page:
     ]  # fmt: skip
 
 
+def test_where_the_history_is_off_no_question_is_kept(page: Any) -> None:
+    def ask(question: str) -> list[str]:
+        page.at.switch_page("pages/inspect.py")
+        page.run().ask(question)
+        return list(book().queries("demo", "asked").values())
+
+    assert ask("Who bakes?")[-1:] == ["Who bakes?"]
+    page.at.switch_page("pages/evaluate.py")
+    page.run().at.toggle(key="history-box").set_value(False)
+    page.run()
+    assert book().queries("demo", "asked") == {}
+    assert ask("Who rows?") == []
+    page.at.switch_page("pages/evaluate.py")
+    page.run().at.toggle(key="history-box").set_value(True)
+    page.run()
+    assert ask("Who mills?") == ["Who mills?"]
+
+
 def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
     questions, qrels = file(page, "From a file"), file(page, "With its labels")

@@ -27,7 +27,7 @@ from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, wi
 from ragfilter.evaluate.records import QueryRecord, document, read, record
 from ragfilter.evaluate.table import figures_of, layer_gains, prefixes_of, table
 from ragfilter.evaluate.told import left_out
-from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
+from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, unmeasured, variants
 from ragfilter.ingest.load import load as read_file
 from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.origin import TunedOn
@@ -70,6 +70,8 @@ def test_what_was_learned_is_told_to_be_better_over_its_own_questions() -> None:
     told = "1 weights learned from 149 queries of c; its figures on those are better than on"
     assert about[IN_FORCE].startswith(told)
     assert about["calibrated"] == about[IN_FORCE]
+    assert "The strategy calibrated is measured once Tune has learned it" in unmeasured([IN_FORCE])
+    assert "calibrated" not in unmeasured([*about])
     assert about["gap"] == ""
 
 

@@ -124,6 +124,15 @@ def test_the_context_budget_is_tried_from_its_least_by_factors() -> None:
     assert made.at(len(made.xs) - 1)["kept"] == 2.0
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "log"),
+    [(BUDGET, "", ["xaxis"]), (THRESHOLD, BUDGET, ["yaxis"]), (THRESHOLD, OFFSET, [])],
+)
+def test_an_axis_that_grows_by_factors_is_drawn_so(x: str, y: str, log: list[str]) -> None:
+    layout = plots.heatmap(make(POOLS, QRELS, GAP, PUBLIC, x, y), "f1", 0, 1, dark=False)["layout"]
+    assert [a for a in ("xaxis", "yaxis") if layout[a].get("type") == "log"] == log
+
+
 def test_the_place_before_a_click_is_marked() -> None:
     made = make(POOLS, QRELS, GAP, PUBLIC, THRESHOLD, OFFSET)
     was, there = made.nearest(GAP), 40

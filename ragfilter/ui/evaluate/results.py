@@ -177,7 +177,8 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
         )  # fmt: skip
     # Below the table, because the last column would cut it off.
     notes = [f"<b>{html.text(r.name)}</b>: {html.prose(r.about)}" for r in measured.rows if r.about]
-    html.draw(f'<p class="rf-aside">{"<br>".join([*notes, html.prose(unmeasured())])}</p>')
+    notes.append(html.prose(unmeasured([row.name for row in measured.rows])))
+    html.draw(f'<p class="rf-aside">{"<br>".join(notes)}</p>')
 
 
 def _layers(measured: Measured) -> None:

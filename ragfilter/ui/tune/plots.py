@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ragfilter.evaluate.maps import Map
+from ragfilter.evaluate.maps import Map, by_factors
 from ragfilter.ui.evaluate.plots import layout
 from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
 
@@ -44,9 +44,14 @@ def heatmap(
     y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
     figure = layout(ink, made.x.label, y) | {
         "clickmode": "event+select", "showlegend": True, "height": 430,
+        # A click anywhere on a square counts, not only near its middle.
+        "hoverdistance": -1,
         "legend": LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR,
                             "font": {"color": "#ffffff" if two else ink.text}},
     }  # fmt: skip
+    for axis, values in (("xaxis", made.xs), ("yaxis", made.ys)):
+        if by_factors(values[0], values[-1]):
+            figure[axis]["type"] = "log"
     return {"data": data, "layout": figure}
 
 
