@@ -21,6 +21,7 @@ from ragfilter.cli import main, parts
 from ragfilter.cli.index import text as index_text
 from ragfilter.engine import retrieve as gather
 from ragfilter.indexing.order import Done
+from ragfilter.models.embedder import bundled_folder
 from ragfilter.rules import edits
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import fields
@@ -407,6 +408,23 @@ def test_a_new_workspace_says_how_to_begin(
         "There is no collection 'demo'. Index one first. "
         "For the demo: `ragfilter index demo --collection demo`."
     )
+
+
+@pytest.mark.model
+def test_another_embedding_model_is_named_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = shutil.copytree(bundled_folder(), tmp_path / "model")
+    monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", str(model))
+    where = ["-c", "small", "--data-dir", str(tmp_path / "ws")]
+    assert main(["index", str(write_lines(tmp_path / "chunks.jsonl", CHUNKS[-3:])), *where]) == 0
+    # The collection remembers it.
+    monkeypatch.delenv("RAGFILTER_EMBEDDING_MODEL")
+    capsys.readouterr()
+    assert main(["query", "Who crosses a river?", *where, "--json"]) == 0
+    assert printed(capsys)["kept"][0] == "boat"
+    assert main(["collections", "--json", *where[2:]]) == 0
+    assert printed(capsys)[0]["embedder"] == str(model)
 
 
 def test_index_refuses_a_bad_file_with_its_line(tmp_path: Path, failing: Failing) -> None:

@@ -236,6 +236,11 @@ def test_profiles_and_settings_are_compared_with_a_plain_search(
         assert each["gain"]["f1"] == pytest.approx(gain)
         assert (each["wins"], each["losses"]) == (int(gain > 0), int(gain < 0))
     assert made["per_query"][2]["ids"] == ["0", "1", "2", "3"]
+    turned = ["compare", *files, "-p", "query-must", "-p", "adaptive-gap", "--json"]
+    assert main([*turned, "--set", "retrieval.k=4", "--limit", "1"]) == 0
+    unfiltered, first, second = (side | {"ms": 0} for side in made["sides"])
+    again = [side | {"ms": 0} for side in printed(capsys)["sides"]]
+    assert again == [unfiltered, second, first]
 
     vary = ["--vary", "cutoff.max_results=1", "--vary", "", "--vary",
             "cutoff.max_results=3 retrieval.source_pattern='1.md'"]  # fmt: skip

@@ -11,6 +11,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,8 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
         [2],
         ["complete"],
     )
+    assert (found["space"], found["rules"], found["labels"]) == (["l2"], [0], [0])
+    assert datetime.strptime(found["last change"][0], "%Y-%m-%d %H:%M") <= datetime.now()
     assert bench().collection("handbook").chunks(["guide.md#owls"])["guide.md#owls"].title == "Owls"
     uploads = bench().workspace.path / "uploads"
     assert list(uploads.iterdir()) == []

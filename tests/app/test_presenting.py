@@ -53,6 +53,18 @@ def test_a_link_opens_the_stage_with_its_sentences(open_page: Callable[..., Any]
     assert (leave.label, leave.proto.shortcut) == ("Leave", "p")
 
 
+def test_what_a_question_costs_less_is_told_where_a_price_is_set(
+    open_page: Callable[..., Any],
+    copy_demo: Callable[[], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "1000")
+    monkeypatch.setenv("RAGFILTER_CURRENCY", "EUR")
+    told = said(open_page(STAGE, workspace=copy_demo()))
+    # 2,016 tokens fewer, at 1,000 for a million.
+    assert told[-1].endswith("to 313 tokens: 87% less, 2.0160 EUR saved per question.")
+
+
 def test_what_fell_is_walked_through_layer_by_layer(open_page: Callable[..., Any]) -> None:
     page = open_page(STAGE)
     assert scene(page) == "2 passages needed"

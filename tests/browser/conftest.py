@@ -92,6 +92,18 @@ AT_REST = """async () => {
   return quiet()
 }"""
 """Whether the server has answered what the page said last, and the browser has drawn the answer."""
+WATCH = """() => {
+  window.strips = new Set()
+  window.waited = false
+  const look = () => {
+    if (document.querySelector(".st-key-waiting")) window.waited = true
+    const strip = document.querySelector(".rf-strip")?.getBoundingClientRect()
+    if (strip) window.strips.add(`${strip.x} ${strip.y} ${strip.width}`)
+  }
+  new MutationObserver(look).observe(document.body, {subtree: true, childList: true})
+  look()
+}"""
+"""Keeps in `strips` where the strip ever was, and in `waited` whether the page said it searched."""
 ServeApp = Callable[..., str]
 OpenTab = Callable[..., "Tab"]
 
@@ -120,6 +132,11 @@ class Tab:
         while not self.page.evaluate(AT_REST):
             assert time.monotonic() < deadline, "the page does not come to rest"
             self.page.wait_for_timeout(50)
+        return self
+
+    def watch(self) -> Tab:
+        """Remember from now on what `WATCH` says."""
+        self.page.evaluate(WATCH)
         return self
 
     def describe(self) -> str:

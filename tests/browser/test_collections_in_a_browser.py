@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ def test_indexing_is_stopped_and_goes_on(open_tab: Callable[..., Any], tmp_path:
     name.press("Enter")
     expect(tab.keyed("index", "button")).to_be_enabled()
     tab.click("index")
+    # What is done, and how long the rest takes.
+    expect(tab.page.get_by_text(re.compile(r"\d% of .*\d (s|min) left"))).to_be_visible()
     # The key of a job's button ends in the job's id. During a redraw, there may be two.
     tab.page.locator("[class*='st-key-stop-'] button").first.click()
     expect(tab.page.get_by_text("is stopped. Chunks embedded so far are kept.")).to_be_visible()
@@ -147,7 +150,7 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
         tab.rest()
     delete.click()
     expect(chosen).not_to_have_value("kept")
-    tab.rest().page.keyboard.press("Escape")
+    expect(tab.rest().page.get_by_test_id("stPopoverBody")).to_have_count(0)
 
     # A folder of Chroma that others made is opened as it is.
     client: Any = chromadb.PersistentClient(str(tmp_path / "theirs"))
@@ -163,7 +166,17 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     model.press("Enter")
     tab.rest().click("elsewhere-open")
     expect(chosen).to_have_value("diary")
-    expect(page.get_by_text("1 chunk, 384 dimensions, space l2")).to_be_visible()
+    findings = page.get_by_test_id("stMarkdown")
+    expect(findings.filter(has_text="Works")).to_contain_text("1 chunk, 384 dimensions, space l2")
+    expect(findings.filter(has_text="Needs more")).to_be_visible()
+    # Rules can be saved in it once changes are allowed.
+    tab.rest().keyed("theirs-writable-diary", "label").click()
+    tab.rest().click("theirs-open")
+    tab.rest().click("manage-ask")
+    tab.ask("Do trolls hoot?").click_row(0)
+    tab.edit_rule().write_rule('{"contain": "trolls"}').click("rule-save")
+    expect(tab.keyed("rule-foot").locator(".rf-good")).to_have_text("Saved.")
+    tab.rest().page.get_by_role("link", name="Collections").click()
     tab.rest().click("theirs-close")
     expect(chosen).not_to_have_value("diary")
 

@@ -17,18 +17,6 @@ from ragfilter.ui.session.state import PANELS
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = {"q": demo.queries()["cleric-ac6"], "profile": "full", "collection": "demo"}
-WATCH = """() => {
-  window.strips = new Set()
-  window.waited = false
-  const look = () => {
-    if (document.querySelector(".st-key-waiting")) window.waited = true
-    const strip = document.querySelector(".rf-strip")?.getBoundingClientRect()
-    if (strip) window.strips.add(`${strip.x} ${strip.y} ${strip.width}`)
-  }
-  new MutationObserver(look).observe(document.body, {subtree: true, childList: true})
-  look()
-}"""
-"""Keeps in `strips` where the strip ever was, and in `waited` whether the page said it searched."""
 OpenTab = Callable[..., Any]
 
 
@@ -44,7 +32,7 @@ def apart(one: Locator, other: Locator) -> bool:
 def test_the_strip_stays_where_it_is_while_the_page_searches(open_tab: OpenTab) -> None:
     # What is shown for a moment only is drawn nevertheless.
     tab = open_tab(CLERIC, busy=True).rest().expect_kept(2)
-    tab.page.evaluate(WATCH)
+    tab.watch()
     # Questions that no other test asks this server, whose searches it remembers.
     for question in ("Who guards the strip?", "What stays where it was?"):
         tab.keyed("question", "input").fill(question)
@@ -131,6 +119,8 @@ def test_at_400_pixels_every_tab_is_reached_and_nothing_overlaps(open_tab: OpenT
     for parts in (names, tab.keyed("panel-box", "p").all()):
         for one, other in combinations(parts, 2):
             assert apart(one, other), (one.inner_text(), other.inner_text())
+    # The end of a title tells it from others.
+    assert tab.keyed("table").bounding_box()["width"] >= 370
     fact = tab.strip.locator(".rf-fact b").last
     # As long as Tune's are.
     fact.evaluate("fact => fact.append(', F1 at most 0.847, 4.0 chunks, 571 tokens')")

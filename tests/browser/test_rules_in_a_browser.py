@@ -43,7 +43,7 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
     before = tab.rule.input_value()
 
     tab.write_rule('{"contain_one_of": [["cleric"], [7]]}').click("rule-save")
-    tab.expect_verdict("contain_one_of[1][0]")
+    tab.expect_verdict("Not saved: contain_one_of[1][0]")
     tab.rest()
     expect(outcome).to_have_text("✕ dropped")
     expect(tab.keyed("rule-undo", "button")).to_be_disabled()
@@ -55,7 +55,9 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
     tab.rest()
     expect(outcome).to_have_text("✕ dropped")
 
-    tab.click("rule-save")
+    gathered = tab.gathered()
+    tab.keyed("rule-save", "button").scroll_into_view_if_needed()
+    tab.watch().click("rule-save")
     expect(outcome).to_have_text("● kept")
     # Visible without scrolling, like the buttons.
     said = tab.keyed("rule-foot").locator(".rf-good")
@@ -64,7 +66,10 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
     expect(tab.keyed("rule-save", "button")).to_be_in_viewport(ratio=1)
     expect(tab.chunk).to_contain_text("rule holds: cleric")
     expect(tab.keyed("rule-undo", "button")).to_be_enabled()
-    tab.rest().click("rule-undo")
+    # The page has neither moved nor searched again.
+    assert tab.rest().gathered() == gathered
+    assert len(tab.page.evaluate("[...window.strips]")) == 1
+    tab.click("rule-undo")
     expect(outcome).to_have_text("✕ dropped")
     expect(tab.rule).to_have_value(before)
     tab.rest().expect_kept(15)
@@ -96,6 +101,15 @@ def test_keys_go_on_from_a_title_that_was_clicked(open_tab: OpenTab) -> None:
         keys.press(f"Alt+Arrow{key}")
         expect(head).to_have_text(re.compile(title))
         expect(tab.rule).to_be_visible()
+    # Through a filtered table too, and the focus stays in the editor.
+    tab.keyed("filter", "input").fill("class 8")
+    tab.keyed("filter", "input").press("Enter")
+    tab.rest().rule.click()
+    for title in (r"Armor Class 8\s*$", r"Armor Class -8\s*$"):
+        keys.press("Alt+ArrowDown")
+        expect(head).to_have_text(re.compile(title))
+        tab.rest()
+        expect(tab.rule).to_be_focused()
 
 
 def test_a_rule_is_checked_while_it_is_typed(open_tab: OpenTab) -> None:

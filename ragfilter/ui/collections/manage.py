@@ -14,7 +14,6 @@ from ragfilter.stores import manage
 from ragfilter.stores.export import export
 from ragfilter.ui.collections import theirs
 from ragfilter.ui.look import say
-from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources
@@ -100,9 +99,13 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
             args=(partial(manage.rename, workspace, info.name, new), info.name, new),
             help="Existing links to this collection will stop working.",
         )  # fmt: skip
-    with st.popover("Delete", disabled=not info.ours, help="Delete it permanently."):
+    # Its key names the collection, so that it does not stay open for the next one.
+    with st.popover(
+        "Delete", key=f"delete-box-{info.name}", disabled=not info.ours,
+        help="Delete it permanently.",
+    ):  # fmt: skip
         typed = st.text_input(
-            f"Type {literal(info.name)} to delete it", key=f"delete-{info.name}",
+            "Type its name to delete it", key=f"delete-{info.name}",
             help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
             f"first, and the labels with `ragfilter labels export`.{left_out}",
         ).strip()  # fmt: skip
