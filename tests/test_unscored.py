@@ -125,9 +125,8 @@ def test_no_cliff_is_found_in_places() -> None:
 
 def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
     result = asked("llm-filter")
-    judgement = result.judgement
-    assert judgement is not None
-    assert len(judgement.asked) == 40
+    (need,) = result.needs
+    assert (need.kind, len(need.chunk_ids)) == ("judge", 40)
     assert kept(result) == [f"c{i}" for i in range(1, 26)]
 
 
