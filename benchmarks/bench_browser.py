@@ -185,7 +185,7 @@ def click_point(page: Page, i: int) -> None:
     # The open chunk's point has a ring around it, which counts as a point too.
     # All the way up, so that no point lies under the bar of pages.
     page.locator("[data-testid='stMain']").evaluate("main => main.scrollTo(0, 0)")
-    boxes = page.locator(".st-key-curve").evaluate(
+    boxes = page.locator(".st-key-curve").first.evaluate(
         """c => { const f = c.querySelector(".nsewdrag").getBoundingClientRect();
           return [...c.querySelectorAll("path.point")].map(p => p.getBoundingClientRect())
             .map(b => [b.x + b.width / 2, b.y + b.height / 2])
