@@ -22,7 +22,7 @@ def drawn(after: int) -> tuple[Any, list[tuple[float, float, str]]]:
     return figure, list(zip(points.x, points.y, points.text, strict=True))[:3]
 
 
-def test_what_is_left_fills_the_plot_in_the_last_scene_alone() -> None:
+def test_what_is_left_is_spread_over_the_height_in_the_last_scene_alone() -> None:
     figure, before = drawn(0)
     assert before == [(1, 0.10, ""), (2, 0.14, ""), (3, 0.17, "")]
     (band,) = figure.layout.shapes
@@ -30,9 +30,9 @@ def test_what_is_left_fills_the_plot_in_the_last_scene_alone() -> None:
     figure, after = drawn(1)
     assert [text for _, _, text in after] == ["1", "2", "3"]
     (band,) = figure.layout.shapes
-    # A plain search takes 5 of the 40, and no rank is further.
-    assert band.x1 == 5.6 * 40 / 5
-    assert [x for x, _, _ in after] == [8, 16, 24]
+    # The axis is that of the lanes below.
+    assert band.x1 == 5.6
+    assert [x for x, _, _ in after] == [1, 2, 3]
     heights = [y for _, y, _ in after]
     assert heights[0] < heights[1] < heights[2]
     assert heights[2] - heights[0] > 0.6 * (band.y1 - band.y0)

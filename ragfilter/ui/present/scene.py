@@ -2,8 +2,8 @@
 Pure.
 
 Passages that moved since the previous scene are a separate trace, which the style sheet animates.
-In the last scene, the passages that are left fill the plot, with their ranks; the lanes keep their
-places.
+In the last scene, the passages that are left are spread over the height of the plot, with their
+ranks.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def figure(
     moved = {i for step in story.steps[first:last] for i in step.ids}
     k = min(result.settings.retrieval.k, len(hits))
     left = _left(hits, story) if after >= len(lanes) else []
-    stretch = len(hits) / max([k, *(hit.rank for hit in left)]) if left else 1.0
-    filling = _filling(left, stretch, low, pixel)
-    scene = (story, lanes, after, ink, dark, word, filling)
+    heights = _heights(left, low, pixel)
+    scene = (story, lanes, after, ink, dark, word, heights)
     whole = {
         "data": [
             _points(result, [hit for hit in hits if hit.id not in moved], *scene),
@@ -78,7 +77,7 @@ def figure(
             },
             "yaxis": {"visible": False, "fixedrange": True,
                       "range": [bottom, top]},
-            "shapes": [_plain_search((k + 0.6) * stretch, (low - 16 * pixel, top), ink)],
+            "shapes": [_plain_search(k + 0.6, (low - 16 * pixel, top), ink)],
             "annotations": _words(k, story, lanes, after, pixel, ink, dark),
         },
     }  # fmt: skip
@@ -94,19 +93,17 @@ def _points(
     ink: Ink,
     dark: bool,
     word: str,
-    filling: dict[str, tuple[float, float]],
+    heights: dict[str, float],
 ) -> dict[str, Any]:
-    """One point per passage, in the lane of the step that dropped it, if any; `filling` are the
-    places of those that fill the plot."""
+    """One point per passage, in the lane of the step that dropped it, if any; `heights` are
+    those of the passages that have the plot to themselves."""
     fell = {i: n for n, step in enumerate(story.steps) for i in step.ids}
     words = {i: fall.words for fall in story.falls for i in fall.ids}
     kept = {hit.id for hit in result.kept}
-    xs, ys, colours, symbols, sizes, told = [], [], [], [], [], []
+    ys, colours, symbols, sizes, told = [], [], [], [], []
     for hit in hits:
         n = fell.get(hit.id)
         title = escape(short_title(hit.chunk.name, 70), quote=False)
-        x, y = filling.get(hit.id, (hit.rank, hit.distance))
-        xs.append(x)
         if n is not None and n < after:
             mark = theme.LAYERS[story.steps[n].layer]
             ys.append(lanes[n])
@@ -116,16 +113,17 @@ def _points(
         else:
             stays = hit.id in kept and after >= len(lanes)
             mark = theme.OUTCOMES["kept"]
-            ys.append(y)
+            ys.append(heights.get(hit.id, hit.distance))
             colours.append(mark.colour(dark=dark) if stays else ink.curve)
             symbols.append("circle")
             sizes.append(20 if stays else 10)
         why = word if n is None else counted(words[hit.id], 1)
         told.append(f"<b>{title}</b><br>{escape(why, quote=False)}")
     return {
-        "type": "scatter", "mode": "markers+text", "x": xs, "y": ys, "customdata": told,
+        "type": "scatter", "mode": "markers+text", "x": [hit.rank for hit in hits], "y": ys,
+        "customdata": told,
         # The curve rises to the right, so to the left above a point there is room.
-        "text": [str(hit.rank) if hit.id in filling else "" for hit in hits],
+        "text": [str(hit.rank) if hit.id in heights else "" for hit in hits],
         "textposition": "top left",
         "hovertemplate": "%{customdata}<extra></extra>", "cliponaxis": False,
         "marker": {"opacity": 1, "symbol": symbols, "size": sizes, "color": colours,
@@ -139,18 +137,14 @@ def _left(hits: list[Hit], story: Story) -> list[Hit]:
     return [hit for hit in hits if hit.id not in fell]
 
 
-def _filling(
-    left: list[Hit], stretch: float, low: float, pixel: float
-) -> dict[str, tuple[float, float]]:
-    """The places of the passages that are left, if they have the plot to themselves."""
+def _heights(left: list[Hit], low: float, pixel: float) -> dict[str, float]:
+    """The heights of the passages that are left, spread over the plot."""
     if not left:
         return {}
     near, far = left[0].distance, left[-1].distance
-    places = {}
-    for hit in left:
-        share = (hit.distance - near) / (far - near) if far > near else 0.5
-        places[hit.id] = (hit.rank * stretch, low + (0.08 + 0.78 * share) * TOP * pixel)
-    return places
+    spread = far - near
+    shares = {hit.id: (hit.distance - near) / spread if spread > 0 else 0.5 for hit in left}
+    return {i: low + (0.08 + 0.78 * share) * TOP * pixel for i, share in shares.items()}
 
 
 def _plain_search(end: float, span: tuple[float, float], ink: Ink) -> dict[str, Any]:
