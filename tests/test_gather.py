@@ -116,6 +116,29 @@ def test_k_is_reached_however_selective_the_rules(
     assert pool.queries == store_calls
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_rules_pin_has_its_text_however_far_down_it_is(store: ChromaStore, wide: bool) -> None:
+    vector = unit(np.random.default_rng(9), 1)[0]
+    away = unit(np.random.default_rng(8), 1)[0]
+    collection = store.create(f"pinned-{wide}", embedder="given")
+    holds = '{"contain": "cleric"}'
+    chunks = [
+        Chunk("best", "Best.", refs=("c170",)),
+        *(Chunk(f"c{i}", "Other.") for i in range(180)),
+    ]
+    chunks += [Chunk(f"rule-{i}", "Table.", rule=holds) for i in range(2)]
+    collection.write([StoredRow(each, vector + away * i / 100) for i, each in enumerate(chunks)])
+    chosen = load(profile="full", environ={}).settings
+    result = run("a cleric", chosen, Backends(collection, OneVector({}, vector)), wide=wide)
+    texts = {hit.id: hit.chunk.text for hit in result.kept}
+    assert {
+        "best": "Best.",
+        "rule-0": "Table.",
+        "rule-1": "Table.",
+        "c170": "Other.",
+    }.items() <= texts.items()
+
+
 class Counting:
     """A fake collection that counts what it is asked."""
 

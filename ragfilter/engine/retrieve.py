@@ -15,9 +15,11 @@ from time import perf_counter
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import references_of, settle
 from ragfilter.engine.file_filter import matcher
-from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
 from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
+from ragfilter.layers import query_must
+from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
@@ -26,7 +28,7 @@ from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Settings, field
 from ragfilter.text.characters import whole
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,7 @@ log = logging.getLogger(__name__)
 CLEAN_TARGET = 50
 """Clean chunks gathered at least, so that no slider within its range runs out of the pool."""
 PER_ENTITY = 50
+PINNED_REFERENCES = int(field("query_must.references").ceiling or 0)
 SHOWN_FILES = 10
 SPARE = 3
 """How many times the chunks wanted are asked for at first where rules or clearance drop some."""
@@ -195,9 +198,37 @@ def _gather(
         complete=len(plain) >= (collection.count() if catalogue is None else len(catalogue)),
         incomplete=incomplete,
         queries=calls,
-        gather_ms=(perf_counter() - started) * 1000,
     )
-    return pool, scan
+    pool = _with_pinned_texts(pool, settings, collection, user, scan, wide=wide)
+    return replace(pool, gather_ms=(perf_counter() - started) * 1000), scan
+
+
+def _with_pinned_texts(
+    pool: Pool,
+    settings: Settings,
+    collection: Collection,
+    user: User,
+    scan: Scan | None,
+    *,
+    wide: bool,
+) -> Pool:
+    """The pool with the texts of what rules pin, however far down it is."""
+    if wide:
+        most = {"enabled": True, "pin": True, "references": PINNED_REFERENCES}
+        settings = settings.with_values({f"query_must.{key}": value for key, value in most.items()})
+    if not (settings.query_must.enabled and settings.query_must.pin):
+        return pool
+    inputs = LayerInput(settings, pool, scan or scan_rules(pool), user, explain=False)
+    hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
+    pinned = query_must.apply(hits, inputs).pinned
+    lacking = [hit.id for hit in hits if hit.id in pinned and not hit.chunk.loaded]
+    whole = collection.chunks(lacking)
+    if not whole:
+        return pool
+    return replace(
+        pool,
+        hits=tuple(replace(h, chunk=whole[h.id]) if h.id in whole else h for h in pool.hits),
+    )
 
 
 def _catalogue(collection: Collection) -> Catalogue | None:

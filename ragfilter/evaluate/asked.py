@@ -2,7 +2,7 @@
 
 *Retrieved* is what a search for the next chunks whose rules hold goes through: the hits down to the
 last one that a later layer can look at, and hits behind it that are pinned by their rule. A rule
-may also block other chunks there, to no effect.
+may also block other chunks there, to no effect, unless references are pinned: then they count, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import viewer, visible
+from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Chunk, Hit, Pool, User
@@ -53,9 +54,9 @@ class Asked:
     def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
         """What is kept if the rules of `freed` (blocked ids, in retrieval order) do not count, and
         whether a layer lacks something."""
-        if self.settings.judge.enabled:
+        if self.settings.judge.enabled or _follows(self.settings, self.inputs.pinned):
             # The judge's expansions reach chunks that were not retrieved, where rules count as
-            # well.
+            # well. A chunk that comes in may be the one whose references are pinned.
             return self.with_rules(dict.fromkeys(freed))
         hits = list(self.survivors)
         for place, hit in reversed([self.blocked[i] for i in freed]):
@@ -118,6 +119,9 @@ def _prepare(
     found = {hit.id for hit in seen}
     seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in found]
     found.update(step.pinned)
+    if _follows(settings, step.pinned):
+        blocked = (hit for hit in hits if not scan.passes(hit.chunk.rule))
+        seen += [hit for hit in blocked if hit.id not in found]
     survivors = tuple(hit for hit in step.hits if hit.id in found)
     asked = Asked(
         id=query_id,
@@ -135,6 +139,11 @@ def _prepare(
     kept, waiting = asked.let_pass(())
     scores = None if labels is None else precision_recall_f1(kept, asked.relevant)
     return replace(asked, kept=kept, scores=scores, waiting=waiting)
+
+
+def _follows(settings: Settings, pinned: Mapping[str, str]) -> bool:
+    """Whether references may be pinned: then a chunk that was blocked may come in from anywhere."""
+    return settings.query_must.references > 0 and len(pinned) >= TOGETHER
 
 
 def _seen(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:

@@ -6,7 +6,7 @@ Source: Filtering, layers 2 and 3. The iterative re-query of layer 3 is replayed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress, islice
 
 from ragfilter.layers.base import LayerInput, LayerOutput
@@ -14,6 +14,11 @@ from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Result, Round, Rounds
 from ragfilter.rules.another import another
 from ragfilter.settings.field import Section, setting
+from ragfilter.text.numbers import chunks
+
+REFERENCES = "query_must.references"
+TOGETHER = 2
+"""So many rules that hold show that an answer must be put together."""
 
 
 class QueryMust(Section):
@@ -25,6 +30,13 @@ class QueryMust(Section):
         "a distance.",
         label="Pin chunks whose rule is met",
     )
+    references: int = setting(
+        0,
+        "If the rules of two or more pinned chunks are met, the answer must be put together. Then "
+        "so many of the chunks that the best one without a rule refers to are pinned, too; the "
+        "nearest first.",
+        unit="chunks", ge=0, le=50, ceiling=10, label="References pinned",
+    )  # fmt: skip
     max_rounds: int = setting(
         3,
         "Maximum number of rounds of the replayed re-query loop. For display only: it does not "
@@ -38,23 +50,27 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     so.
 
     With `pin`, the nearest chunks whose rule holds are pinned: a chunk without a rule merely
-    passes, but one whose rule holds was meant for such a query.
+    passes, but one whose rule holds was meant for such a query. With `references`, what the best
+    other chunk refers to joins them where they are two or more (docs/design.md#references).
     """
     settings = inputs.settings
     passes = [inputs.rules.passes(hit.chunk.rule) for hit in hits]
     kept = tuple(compress(hits, passes))
-    pinned: dict[str, str] = {}
+    met: dict[str, str] = {}
     if settings.query_must.pin:
         checks = ((hit.id, inputs.rules.check(hit.chunk.rule)) for hit in kept)
-        met = ((i, check.reason) for i, check in checks if check.holds)
-        pinned = dict(islice(met, settings.retrieval.k))
+        holding = ((i, check.reason) for i, check in checks if check.holds)
+        met = dict(islice(holding, settings.retrieval.k))
+    named = _references(kept, met, inputs)
+    pinned = {**met, **named}
     if not inputs.explain:
         return LayerOutput(kept, pinned=pinned)
     decisions: list[Decision] = []
     for hit, ok in zip(hits, passes, strict=True):
         outcome: Outcome = "pinned" if hit.id in pinned else "kept" if ok else "dropped"
-        reason = inputs.rules.check(hit.chunk.rule).reason
-        decisions.append(Decision(hit.id, "query_must", outcome, reason))
+        reason = named.get(hit.id) or inputs.rules.check(hit.chunk.rule).reason
+        by = REFERENCES if hit.id in named else ""
+        decisions.append(Decision(hit.id, "query_must", outcome, reason, setting=by))
     found_by_query = [
         (hit.id, ok) for hit, ok in zip(hits, passes, strict=True) if hit.found_by == "query"
     ]
@@ -65,6 +81,18 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         max_rounds=settings.query_must.max_rounds,
     )
     return LayerOutput(kept, tuple(decisions), detail=rounds, pinned=pinned)
+
+
+def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput) -> dict[str, str]:
+    """Why a hit is pinned that the best one refers to, by id."""
+    most = inputs.settings.query_must.references
+    best = next((hit for hit in kept if hit.id not in met), None)
+    if len(met) < TOGETHER or best is None:
+        return {}
+    there = {hit.id for hit in inputs.found}
+    found = (hit for hit in kept if hit.id in best.chunk.refs and hit.id in there)
+    why = f"the best chunk, “{best.chunk.name}”, refers to it"
+    return {hit.id: why for hit in islice(found, most)}
 
 
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:
@@ -94,9 +122,10 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
 
 def _line(trace: LayerTrace, result: Result) -> str:
     n = trace.count("dropped")
-    if not n:
-        return "every chunk passes its rule"
-    return "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
+    named = sum(decision.setting == REFERENCES for decision in trace.decisions)
+    line = "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
+    line = line if n else "every chunk passes its rule"
+    return f"{line}; pins {chunks(named)} that the best one refers to" if named else line
 
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
@@ -113,5 +142,8 @@ SPEC: LayerSpec = LayerSpec(
     candidates=lambda settings: settings.retrieval.k,
     line=_line,
     off=lambda settings: "off; rules are ignored",
+    unused=lambda settings: frozenset() if settings.query_must.pin else frozenset({"references"}),
+    # A rule may hold however far down its chunk is, so every pool must reach equally far.
+    reads_pool=lambda settings: settings.query_must.pin,
     plain=_plain,
 )

@@ -59,6 +59,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
                 clearance__enabled=True,
                 query_must__enabled=True,
                 query_must__pin=True,
+                query_must__references=5,
                 entities__enabled=True,
                 words__enabled=True,
                 quality__enabled=True,

@@ -216,6 +216,7 @@ def worlds(draw: st.DrawFn) -> tuple[dict[str, Pool], dict[str, dict[str, int]],
         Chunk(
             f"c{i}", draw(TERMS), draw(TERMS), rule=draw(RULES),
             clearance=draw(st.sampled_from((0, 0, 0, 2))),
+            refs=tuple(f"c{ref}" for ref in draw(st.lists(st.integers(0, n), max_size=2))),
         )
         for i in range(n)
     ]  # fmt: skip

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from ragfilter.layers.base import LayerInput
@@ -39,11 +41,18 @@ def test_rounds(
     assert result.short == short
 
 
-def pins(rules: list[str | None], **values: object) -> dict[str, str]:
+def pins(
+    rules: list[str | None], *, refs: Mapping[str, tuple[str, ...]] | None = None, **values: object
+) -> dict[str, str]:
     settings = Settings().with_values(
         {"query_must.enabled": True, "query_must.pin": True, **values}
     )
-    hits = tuple(Hit(Chunk(f"c{i}", rule=rule), i / 10, i) for i, rule in enumerate(rules, start=1))
+    named = refs or {}
+    chunks = [
+        Chunk(f"c{i}", rule=rule, refs=named.get(f"c{i}", ()))
+        for i, rule in enumerate(rules, start=1)
+    ]
+    hits = tuple(Hit(chunk, i / 10, i) for i, chunk in enumerate(chunks, start=1))
     scan = rule_book(tuple(filter(None, rules))).scan("a cleric rolls")
     step = apply(hits, LayerInput(settings, Pool("a cleric rolls", "c", "l2", hits), scan, PUBLIC))
     assert step.pinned.keys() == {d.chunk_id for d in step.decisions if d.outcome == "pinned"}
@@ -67,3 +76,27 @@ def test_what_a_rule_admits_is_pinned(
     rules: list[str | None], values: dict[str, object], pinned: list[str]
 ) -> None:
     assert pins(rules, **values) == dict.fromkeys(pinned, "rule holds: cleric")
+
+
+@pytest.mark.parametrize(
+    ("rules", "refs", "references", "named"),
+    [
+        # The best chunk that is not pinned by its rule is c2; its nearest references come first.
+        ([HOLDS, None, HOLDS, None, None], ["c5", "c4"], 1, ["c4"]),
+        ([HOLDS, None, HOLDS, None, None], ["c5", "c4"], 5, ["c4", "c5"]),
+        ([HOLDS, None, HOLDS, None, None], ["c5", "c4"], 0, []),
+        # one rule alone asks for nothing to be put together
+        ([HOLDS, None, None, None], ["c4"], 5, []),
+        # a reference whose own rule fails, one that is pinned anyway, and one that was not found
+        ([HOLDS, None, HOLDS, '{"contain": "druid"}'], ["c4", "c3", "c9"], 5, []),
+        # only pinned chunks
+        ([HOLDS, HOLDS], ["c1"], 5, []),
+    ],
+)
+def test_the_best_chunks_references_are_pinned_beside_two_rules(
+    rules: list[str | None], refs: list[str], references: int, named: list[str]
+) -> None:
+    pinned = pins(rules, refs={"c2": tuple(refs)}, **{"query_must.references": references})
+    by_rule = [f"c{i}" for i, rule in enumerate(rules, start=1) if rule == HOLDS]
+    assert [*pinned] == [*by_rule, *named]
+    assert {pinned[i] for i in named} <= {"the best chunk, “c2”, refers to it"}
