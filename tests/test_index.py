@@ -241,7 +241,7 @@ def test_chunks_that_the_model_does_not_read_whole_are_told(workspace: Workspace
     made = index(records, name="long", workspace=workspace, embedder=FakeEmbedder(), reads=100)
     assert made.warnings == (
         "The embedding model reads about 100 characters of a chunk, so it misses the end of 1 in "
-        "3. Cut them smaller.",
+        "3. Cut them smaller, or choose a model that reads more.",
     )
 
 

@@ -199,7 +199,8 @@ def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
     if long:
         found.append(
             f"The embedding model reads about {reads:,} characters of a chunk, so it misses the "
-            f"end of {len(long):,} in {len(records):,}. Cut them smaller."
+            f"end of {len(long):,} in {len(records):,}. Cut them smaller, or choose a model that "
+            "reads more."
         )
     return tuple(found)
 
