@@ -22,6 +22,15 @@ from typing import Literal
 _CREDENTIALS = re.compile(r"(?<=://)(?!/)\S*@")
 """Between the scheme and the host of an address, wherever it came from: no message shows them."""
 
+_PLAINLY = {
+    "Value error, ": "",
+    "Input should be": "it must be",
+    "String should": "it must",
+    "Field required": "it is missing",
+    "a valid integer": "a whole number",
+    "a valid ": "a ",
+}
+
 Action = Literal[
     "",
     "index",
@@ -37,14 +46,23 @@ Action = Literal[
     "tune",
     "label",
     "rest",
+    "settings",
 ]
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
 collection, open it with its model, close it, list the saved runs, make a new baseline, tune
-settings, import labels, or undo the rest of a change."""
+settings, import labels, undo the rest of a change, or list the settings."""
 ChatErrorKind = Literal[
     "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
 ]
+
+
+def complaint(said: str) -> str:
+    """What pydantic says about a value, as the second half of a sentence."""
+    said = said.partition(", unable to")[0].rstrip(".")
+    for theirs, ours in _PLAINLY.items():
+        said = said.replace(theirs, ours)
+    return said
 
 
 class RagfilterError(Exception):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, complaint
 
 SUFFIX = ".toml"
 
@@ -92,7 +92,7 @@ def check(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: str) -> 
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         place = ".".join(map(str, first["loc"]))
         unknown = first["type"] == "extra_forbidden"
-        why = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
+        why = "there is no such key" if unknown else complaint(first["msg"])
         raise InputError(f"{name}: {place}: {why}.", remedy=remedy) from None
 
 

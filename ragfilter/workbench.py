@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from ragfilter.engine.backends import Backends
-from ragfilter.errors import CollectionMissing, SettingsError, StoreError
+from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality, reranker_key
@@ -393,8 +393,7 @@ def read_deployment(*, data_dir: Path | None = None) -> Deployment:
         variable = name if name.isupper() else f"RAGFILTER_{name.upper()}"
         # The value is left out: it might be a key.
         raise SettingsError(
-            f"The environment variable {variable} is not allowed: "
-            f"{first['msg'].removeprefix('Value error, ')}.",
+            f"The environment variable {variable} is not allowed: {complaint(first['msg'])}.",
             remedy="Correct or unset it.",
         ) from None
 

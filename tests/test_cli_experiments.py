@@ -206,7 +206,7 @@ def test_a_prompt_of_ones_own_is_measured(
     (asked,) = server.asked
     assert asked["body"]["messages"][0]["content"].startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5")
     assert "in my words" in asked["body"]["messages"][0]["content"]
-    assert err.count(f"{folder / 'bad.toml'}: version: Input should be a valid string.") == 1
+    assert err.count(f"{folder / 'bad.toml'}: version: it must be a string.") == 1
     # Without --variants, all of them are used.
     assert main(command) == 0
     assert [side["side"] for side in printed(capsys)["sides"]] == [

@@ -117,6 +117,7 @@ SUGGESTED = [
     ("quality.threshold", "Did you mean quality.score_threshold?"),
     ("max_results", "Did you mean cutoff.max_results?"),
     ("cutoff.gap", "Did you mean cutoff.gap_threshold?"),
+    ("cutoff.k", "Did you mean retrieval.k?"),
     ("cutoff.nosuch", REFERENCE),
     ("cutoff.m", REFERENCE),
     ("cutoff", REFERENCE),

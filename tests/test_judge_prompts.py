@@ -84,22 +84,22 @@ def test_a_new_file_needs_no_code(folder: Path) -> None:
         (b"most_tokens = " + b"[" * 9_000, "nested too deeply (at line 1)"),
         (b"\xff\xfe", "line 1: not UTF-8 at byte 1"),
         (GOOD.replace("version", "versoin").encode(), "versoin: there is no such key"),
-        (GOOD.replace('"7"', "7").encode(), "version: Input should be a valid string"),
-        (GOOD.replace('"7"', '"a b"').encode(), "version: String should match pattern"),
-        (GOOD.replace('"mine."', '" "').encode(), "about: String should have at least 1 character"),
+        (GOOD.replace('"7"', "7").encode(), "version: it must be a string"),
+        (GOOD.replace('"7"', '"a b"').encode(), "version: it must match pattern"),
+        (GOOD.replace('"mine."', '" "').encode(), "about: it must have at least 1 character"),
         (
             GOOD.replace("EXPAND_5", "EXPAND_7").encode(),
             "instructions: the action EXPAND_5 is not named",
         ),
         (
             GOOD.encode() + b'fields = ["title", "author"]',
-            "fields.1: Input should be 'title', 'type', 'file'",
+            "fields.1: it must be 'title', 'type', 'file'",
         ),
         (
             GOOD.encode() + b"most_tokens = 5",
-            "most_tokens: Input should be greater than or equal to 20",
+            "most_tokens: it must be greater than or equal to 20",
         ),
-        (GOOD.encode() + b"most_tokens = true", "most_tokens: Input should be a valid integer"),
+        (GOOD.encode() + b"most_tokens = true", "most_tokens: it must be a whole number"),
     ],
 )
 def test_a_bad_file_is_told_and_left_out(

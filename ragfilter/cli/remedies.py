@@ -19,6 +19,7 @@ COMMANDS: Mapping[Action, str] = {
     "tune": "Use `ragfilter tune --out FILE`.",
     "label": "Use `ragfilter labels import`.",
     "rest": "Add --rest for that.",
+    "settings": "`ragfilter settings` lists all settings.",
     "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",
 }
 

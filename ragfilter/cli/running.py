@@ -16,11 +16,12 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import typer
+from pydantic import ValidationError
 
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import app
 from ragfilter.deadline import given_up
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import RagfilterError, complaint
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,10 @@ def main(args: Sequence[str] | None = None) -> int:
         return parts.fail(remedies.add_command(error))
     except typer.TyperException as error:
         said = error.format_message()
+        if isinstance(error.__cause__, ValidationError):
+            option, _, why = said.removeprefix("Invalid value for ").partition(": ")
+            option = option.replace("'", "")
+            said = f"{option}: {complaint(why)}"
         end = "" if said.endswith((".", "?", "!")) else "."
         return parts.fail(f"{said}{end} {parts.usage_hint(error)}")
     except (KeyboardInterrupt, typer.Abort):

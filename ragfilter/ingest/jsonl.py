@@ -31,7 +31,8 @@ def _record(line: str, place: str, source: str) -> Record:
     try:
         raw = json.loads(line)
     except json.JSONDecodeError as error:
-        raise InputError(f"{place}: this is not JSON ({error}).", remedy=REMEDY) from None
+        why = f"{error.msg} at column {error.colno}"
+        raise InputError(f"{place}: this is not JSON ({why}).", remedy=REMEDY) from None
     except RecursionError:
         raise InputError(
             f"{place}: this JSON is nested too deeply.", remedy="Nest it less deeply."

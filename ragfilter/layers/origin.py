@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ragfilter.errors import SettingsError
+from ragfilter.errors import SettingsError, complaint
 from ragfilter.layers.quality import Quality, always_reranks, reranker_key
 from ragfilter.model import Pool, Space
 from ragfilter.text.numbers import counted
@@ -149,4 +149,4 @@ def parse(what: type[Read], text: str, name: str) -> Read:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"no {name} ({place or 'JSON'}: {first['msg']})") from None
+        raise ValueError(f"no {name} ({place or 'JSON'}: {complaint(first['msg'])})") from None

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragfilter import toml_files
-from ragfilter.errors import InputError, SettingsError
+from ragfilter.errors import InputError, SettingsError, complaint
 from ragfilter.extras import extra
 from ragfilter.settings import profiles
 from ragfilter.settings.environment import Places
@@ -227,7 +227,9 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
             ends = [other.removeprefix(PREFIX) for other in (*known, *sorted(others))]
             hint = _suggestion(name.removeprefix(PREFIX), ends, PREFIX)
             raise SettingsError(
-                f"The environment variable {name} names no setting.", remedy=f"{hint} Or unset it."
+                f"The environment variable {name} names no setting.",
+                remedy=f"{hint} Or unset it.",
+                action="settings",
             )
         given.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
     return given
@@ -303,13 +305,13 @@ def _refusal(
     first = error.errors()[0]
     path = ".".join(str(part) for part in first["loc"])
     if path in values and field(path).table:
-        why = first["msg"].removeprefix("Value error, ")
+        why = complaint(first["msg"])
         return SettingsError(
             f"{path} (from {origins[path]}): {why}.", remedy="Let tuning write it.", action="tune"
         )
     if path in values:
         return _bad(path, values[path], origins[path])
-    reason = first["msg"].removeprefix("Value error, ")
+    reason = complaint(first["msg"])
     named = set(_WORD.findall(reason))
     section = f"{path}."
     involved = sorted({origins[p] for p in values if p.removeprefix(section) in named})
@@ -328,12 +330,14 @@ def _bad(path: str, value: Any, origin: str) -> SettingsError:
 
 def _unknown(path: str, origin: str) -> SettingsError:
     hint = _suggestion(path, [f.path for f in fields()])
-    return SettingsError(f"There is no setting {path!r} (from {origin}).", remedy=hint)
+    said = f"There is no setting {path!r} (from {origin})."
+    return SettingsError(said, remedy=hint, action="settings")
 
 
 def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
-    """What was probably meant: a slip of `word`, or the only one that begins or ends with it."""
+    """What was probably meant: a slip of `word`, or the only one that begins or ends like it."""
     near = get_close_matches(word, known, n=1, cutoff=ALIKE)
     if not near:
-        near = [name for name in known if name.startswith(word) or name.endswith(f".{word}")]
+        end = f".{word.rpartition('.')[2]}"
+        near = [name for name in known if name.startswith(word) or name.endswith(end)]
     return f"Did you mean {before}{near[0]}?" if len(near) == 1 else "See the settings reference."

@@ -139,8 +139,8 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     tab.click("rename")
     chosen = tab.keyed("manage-name").get_by_role("combobox")
     expect(chosen).to_have_value("kept")
+    expect(tab.rest().page.get_by_test_id("stPopoverBody")).to_have_count(0)
     # It is deleted only by its whole name.
-    tab.rest()
     manage.get_by_role("button", name="Delete").click()
     typed, delete = tab.keyed("delete-kept", "input"), tab.keyed("delete", "button")
     for text in ("kep", "kept"):

@@ -90,6 +90,7 @@ def test_what_is_chosen_and_what_is_small_can_be_read(
     for part in (
         tab.keyed("panel-box", "[data-selected] p"),
         tab.keyed("view-as", "[data-selected] p"),
+        tab.keyed("ask-button", "button p"),
         tab.keyed("table-bar").get_by_test_id("stTextInputIcon").locator("span"),
     ):
         part.scroll_into_view_if_needed()

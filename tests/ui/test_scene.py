@@ -28,11 +28,11 @@ def test_what_is_left_is_spread_over_the_height_in_the_last_scene_alone() -> Non
     (band,) = figure.layout.shapes
     assert band.x1 == 5.6
     figure, after = drawn(1)
-    assert [text for _, _, text in after] == ["1", "2", "3"]
+    assert [text.strip() for _, _, text in after] == ["1 · c1", "2 · c2", "3 · c3"]
     (band,) = figure.layout.shapes
     # The axis is that of the lanes below.
     assert band.x1 == 5.6
     assert [x for x, _, _ in after] == [1, 2, 3]
     heights = [y for _, y, _ in after]
     assert heights[0] < heights[1] < heights[2]
-    assert heights[2] - heights[0] > 0.6 * (band.y1 - band.y0)
+    assert heights[2] - heights[0] > 0.5 * (band.y1 - band.y0)

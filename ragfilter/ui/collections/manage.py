@@ -88,7 +88,11 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         disabled=not (info.count and info.complete),
         help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
     )  # fmt: skip
-    with st.popover("Rename", disabled=not info.ours, help="Give it another name."):
+    # The keys name the collection, so that a popover does not stay open for the next one.
+    with st.popover(
+        "Rename", key=f"rename-box-{info.name}", disabled=not info.ours,
+        help="Give it another name.",
+    ):  # fmt: skip
         new = st.text_input(
             "New name",
             key=f"rename-{info.name}",
@@ -99,7 +103,6 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
             args=(partial(manage.rename, workspace, info.name, new), info.name, new),
             help="Existing links to this collection will stop working.",
         )  # fmt: skip
-    # Its key names the collection, so that it does not stay open for the next one.
     with st.popover(
         "Delete", key=f"delete-box-{info.name}", disabled=not info.ours,
         help="Delete it permanently.",

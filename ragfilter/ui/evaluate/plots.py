@@ -18,6 +18,8 @@ from ragfilter.ui.look.ink import LEGEND, Ink
 
 HEIGHT = 360
 SMALL = LEGEND | {"font": {"size": 12}}
+FIGURES = {"tickformat": ".3f"}
+"""The axis of a measure or a distance, with as many decimals everywhere as in tables."""
 SYMBOLS = {
     "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
     "oracle": "cross",
@@ -46,6 +48,8 @@ def precision_recall(
                            "line": {"width": 1, "color": ink.surface}},
             })  # fmt: skip
     drawn = layout(ink, "recall", "precision")
+    drawn["xaxis"] |= FIGURES
+    drawn["yaxis"] |= FIGURES
     return {"data": data, "layout": drawn | {"showlegend": True, "legend": SMALL}}
 
 
@@ -88,6 +92,7 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
         "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold,
                     "y1": threshold, "line": {"color": ink.text, "width": 1.4, "dash": "dash"}}],
     }  # fmt: skip
+    drawn["yaxis"] |= FIGURES
     return {"data": data, "layout": drawn}
 
 

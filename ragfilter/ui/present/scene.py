@@ -3,7 +3,7 @@ Pure.
 
 Passages that moved since the previous scene are a separate trace, which the style sheet animates.
 In the last scene, the passages that are left are spread over the height of the plot, with their
-ranks.
+ranks and, where there is room, their titles.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ TOP, LANE = 250, 58
 """Pixels that the curve and each lane below it take."""
 ABOVE, BELOW = 34, 52
 """Pixels for the words above and below."""
+TITLED = 8
+"""How many passages may be left for each to have a line for its title."""
+GAP = "\N{EN SPACE}"
+TITLE_WIDTH = 26
+"""Characters of a title that fit beside a point in the middle of a narrow window."""
 
 
 def height(story: Story) -> int:
@@ -57,8 +62,8 @@ def figure(
     moved = {i for step in story.steps[first:last] for i in step.ids}
     k = min(result.settings.retrieval.k, len(hits))
     left = _left(hits, story) if after >= len(lanes) else []
-    heights = _heights(left, low, pixel)
-    scene = (story, lanes, after, ink, dark, word, heights)
+    alone = _alone(left, low, pixel)
+    scene = (story, lanes, after, ink, dark, word, alone)
     whole = {
         "data": [
             _points(result, [hit for hit in hits if hit.id not in moved], *scene),
@@ -93,10 +98,10 @@ def _points(
     ink: Ink,
     dark: bool,
     word: str,
-    heights: dict[str, float],
+    alone: dict[str, tuple[float, str]],
 ) -> dict[str, Any]:
-    """One point per passage, in the lane of the step that dropped it, if any; `heights` are
-    those of the passages that have the plot to themselves."""
+    """One point per passage, in the lane of the step that dropped it, if any; `alone` has the
+    height and words of those that have the plot to themselves."""
     fell = {i: n for n, step in enumerate(story.steps) for i in step.ids}
     words = {i: fall.words for fall in story.falls for i in fall.ids}
     kept = {hit.id for hit in result.kept}
@@ -113,7 +118,7 @@ def _points(
         else:
             stays = hit.id in kept and after >= len(lanes)
             mark = theme.OUTCOMES["kept"]
-            ys.append(heights.get(hit.id, hit.distance))
+            ys.append(alone[hit.id][0] if hit.id in alone else hit.distance)
             colours.append(mark.colour(dark=dark) if stays else ink.curve)
             symbols.append("circle")
             sizes.append(20 if stays else 10)
@@ -122,9 +127,10 @@ def _points(
     return {
         "type": "scatter", "mode": "markers+text", "x": [hit.rank for hit in hits], "y": ys,
         "customdata": told,
-        # The curve rises to the right, so to the left above a point there is room.
-        "text": [str(hit.rank) if hit.id in heights else "" for hit in hits],
-        "textposition": "top left",
+        "text": [alone[hit.id][1] if hit.id in alone else "" for hit in hits],
+        # Where there is more room.
+        "textposition": ["middle right" if 2 * hit.rank < len(result.hits) else "middle left"
+                         for hit in hits],
         "hovertemplate": "%{customdata}<extra></extra>", "cliponaxis": False,
         "marker": {"opacity": 1, "symbol": symbols, "size": sizes, "color": colours,
                    "line": {"width": 2, "color": colours}},
@@ -137,14 +143,15 @@ def _left(hits: list[Hit], story: Story) -> list[Hit]:
     return [hit for hit in hits if hit.id not in fell]
 
 
-def _heights(left: list[Hit], low: float, pixel: float) -> dict[str, float]:
-    """The heights of the passages that are left, spread over the plot."""
-    if not left:
-        return {}
-    near, far = left[0].distance, left[-1].distance
-    spread = far - near
-    shares = {hit.id: (hit.distance - near) / spread if spread > 0 else 0.5 for hit in left}
-    return {i: low + (0.08 + 0.78 * share) * TOP * pixel for i, share in shares.items()}
+def _alone(left: list[Hit], low: float, pixel: float) -> dict[str, tuple[float, str]]:
+    """The height and words of the passages that are left: one line each, the nearest lowest."""
+    made = {}
+    for n, hit in enumerate(left):
+        title = escape(short_title(hit.chunk.name, TITLE_WIDTH), quote=False)
+        y = low + 0.94 * TOP * pixel * (n + 0.5) / len(left)
+        said = f"{hit.rank} · {title}" if len(left) <= TITLED else str(hit.rank)
+        made[hit.id] = y, f"{GAP}{said}{GAP}"
+    return made
 
 
 def _plain_search(end: float, span: tuple[float, float], ink: Ink) -> dict[str, Any]:

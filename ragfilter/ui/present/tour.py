@@ -61,7 +61,7 @@ def draw() -> None:
     if now is None:
         return
     stop, last = STOPS[now], len(STOPS) - 1
-    outline = "outline: 3px solid var(--rf-kept); outline-offset: -3px;"
+    outline = "outline: 3px solid var(--rf-kept); outline-offset: 3px;"
     html.draw(f"<style>:is({stop.part}) {{ {outline} }}</style>")
     with st.container(key="tour", horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragfilter.evaluate.maps import Map, by_factors
-from ragfilter.ui.evaluate.plots import layout
+from ragfilter.ui.evaluate.plots import FIGURES, layout
 from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
 
 HIGHEST = "#e0457b"
@@ -49,6 +49,8 @@ def heatmap(
         "legend": LEGEND | {"bgcolor": "#4a5a5c" if two else CLEAR,
                             "font": {"color": "#ffffff" if two else ink.text}},
     }  # fmt: skip
+    if not two:
+        figure["yaxis"] |= FIGURES
     for axis, values in (("xaxis", made.xs), ("yaxis", made.ys)):
         if by_factors(values[0], values[-1]):
             figure[axis]["type"] = "log"
@@ -59,7 +61,7 @@ def _between(made: Map, measure: str) -> dict[str, Any]:
     return {
         "type": "heatmap", "name": SHOWN[measure], "x": made.xs, "y": made.ys, "hoverinfo": "skip",
         "z": made.figures[measure].T.tolist(), "colorscale": COLOURS,
-        "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}},
+        "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}, **FIGURES},
     }  # fmt: skip
 
 
@@ -85,6 +87,7 @@ def front(
     figure = layout(ink, "context tokens", "recall") | {
         "clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND,
     }  # fmt: skip
+    figure["yaxis"] |= FIGURES
     return {"data": data, "layout": figure}
 
 
