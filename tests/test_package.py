@@ -275,9 +275,10 @@ LACKING = [
     ("import ragfilter.workbench", "chroma"),
     ("import ragfilter.models.chat", "openai"),
     (
-        "from ragfilter.models.embedder import SentenceEmbedder; SentenceEmbedder().model()",
+        "from ragfilter.models.embedder import SentenceEmbedder; SentenceEmbedder('m').prepare()",
         "models",
     ),
+    ("from ragfilter.models.bundled import *; BundledEmbedder().prepare()", "models"),
     ("from ragfilter.models.rerankers import *; CrossEncoderReranker('m').model()", "models"),
     ("from ragfilter.report import frame; frame([])", "eval"),
     ("from ragfilter.evaluate.metrics import *; ndcg([['a']], {'a': 1})", "eval"),
