@@ -1,6 +1,6 @@
-"""Where settings come from and which source wins: defaults < profile < TOML < environment < flags.
+"""Where settings come from and which of them win: defaults < profile < TOML < environment < flags.
 
-A bad value is refused with the setting's name, the value, the allowed values and its source.
+A bad value is refused with the setting's name, the value, what is allowed and where it came from.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Sequence[Given] = (),
 ) -> Config:
-    """Put the sources together. `environ` defaults to the process's; of `flags` the later ones win.
+    """The settings of all these together. `environ` defaults to the process's; of `flags` the later
+    ones win.
 
     Raises SettingsError.
     """
