@@ -1,7 +1,7 @@
 """How long rules take: compile 10,000 distinct rules once, then decide all of them for a query.
 
 Target: at most 1 ms a query after compilation (median).
-Run: PYTHONPATH=. python benchmarks/bench_rules.py
+Run: PYTHONPATH=. python benchmarks/measure_rules.py
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ clearance. The vectors lie near a space of 24 dimensions, as those of real texts
 Times are of the processor, Chroma's included. Plain search and profiles take turns, each at another
 query, so that neither a busy moment nor what is left in the processor's caches favours one of them.
 
-    PYTHONPATH=. python benchmarks/bench_scale.py [--chunks 100000] [--folder DIR] [--json]
+    PYTHONPATH=. python benchmarks/measure_scale.py [--chunks 100000] [--folder DIR] [--json]
 
 `--folder` keeps the collection for another run. `first_query_s` is from opening the store to the
 answer in a new process, and `process_s` all that this process takes, imports included. `found` is

@@ -1,7 +1,7 @@
 """The map of gap threshold against distance offset: 50 × 50 settings, 100 queries, depth 200.
 
 CPU time of the figures alone, and of the whole map, which first ranks the hits of every query. The
-target of either is 100 ms. Run: PYTHONPATH=. python benchmarks/bench_grid.py
+target of either is 100 ms. Run: PYTHONPATH=. python benchmarks/measure_grid.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How long the Rules page's table and previews take over 100,000 chunks, half of them with rules.
 
 Targets: a preview of an edit in 300 ms; nothing that is done at every click takes longer either.
-Run: PYTHONPATH=. python benchmarks/bench_rules_page.py
+Run: PYTHONPATH=. python benchmarks/measure_rules_page.py
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 
-from benchmarks.bench_rule_matrix import pools, timed
-from benchmarks.bench_rules import rules
+from benchmarks.measure_rule_matrix import pools, timed
+from benchmarks.measure_rules import rules
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.model import Chunk
 from ragfilter.rules.overview import Checks, Filter, make_listing

@@ -4,7 +4,7 @@ Eight of ten chunks are random sentences above one notice, one of ten stands in 
 texts that differ in a random sentence, and one of ten in families of five texts that differ
 in a country and a number. With ``vectors``, each chunk has a random one: the page and the command
 line compare vectors, too. Target: 100,000 chunks in minutes.
-Run: PYTHONPATH=. python benchmarks/bench_family_texts.py [CHUNKS] [vectors]
+Run: PYTHONPATH=. python benchmarks/measure_family_texts.py [CHUNKS] [vectors]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.bench_rule_matrix import timed
+from benchmarks.measure_rule_matrix import timed
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
 from ragfilter.rules.families import find_families

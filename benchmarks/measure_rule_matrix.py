@@ -2,7 +2,7 @@
 
 Targets: 100,000 distinct rules compile in 5 s and decide a question in 1 ms; a log of 10,000
 questions against 10,000 rules in 10 s; the matrix of 1,000 rules over 200 questions in 2 s.
-Run: PYTHONPATH=. python benchmarks/bench_rule_matrix.py
+Run: PYTHONPATH=. python benchmarks/measure_rule_matrix.py
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from benchmarks.bench_rules import CLASSES, QUERY, median_ms, rules
+from benchmarks.measure_rules import CLASSES, QUERY, median_ms, rules
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.proposed import weigh
 from ragfilter.evaluate.rule_matrix import build_matrix

@@ -5,7 +5,7 @@ all indexed in the workspace, Cranfield under the name cranfield with its labels
 strategy tuned alone, `calibrated`, its gain over each of them with the interval, the recall dial,
 and the seconds that tuning took.
 
-Run: PYTHONPATH=. python benchmarks/bench_calibrated.py FOLDER [--no-rerank] [NAME ...]
+Run: PYTHONPATH=. python benchmarks/measure_calibrated.py FOLDER [--no-rerank] [NAME ...]
 """
 
 from __future__ import annotations

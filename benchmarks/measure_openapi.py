@@ -2,7 +2,7 @@
 
 Each is generated, written to a temporary folder and read in a process of its own, so that the
 memory is its own. The descriptions hold cycles, chains of references and shared parts. Run:
-PYTHONPATH=. python benchmarks/bench_openapi.py
+PYTHONPATH=. python benchmarks/measure_openapi.py
 With `--index [OPERATIONS]` a description of so many operations (1,000; 13 MB) is cut, embedded,
 indexed and queried instead.
 """

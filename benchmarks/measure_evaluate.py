@@ -2,7 +2,7 @@
 
 Every honest row, and every layer added and left out. The target is 3 s. Cranfield is indexed in the
 workspace under the name cranfield, with its labels in FOLDER. Run:
-PYTHONPATH=. python benchmarks/bench_evaluate.py FOLDER
+PYTHONPATH=. python benchmarks/measure_evaluate.py FOLDER
 """
 
 from __future__ import annotations

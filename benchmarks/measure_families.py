@@ -4,7 +4,7 @@ All rules of the demo are taken away; the proposals are accepted, and compared w
 rules of the same chunks, over the labelled questions. Target: 95%, with no labelled recall lost.
 With a folder of BEIR's corpus.jsonl as argument, also for how many of its chunks rules are proposed
 (target on Cranfield, which has no families: at most 1%).
-Run: PYTHONPATH=. python benchmarks/bench_families.py [FOLDER] (it indexes the demo in a temporary
+Run: PYTHONPATH=. python benchmarks/measure_families.py [FOLDER] (it indexes the demo in a temporary
 folder).
 """
 
