@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragfilter.basics.extras import check_installed
 from ragfilter.documents import to_hits
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import settle
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.extras import check_installed
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import detect

@@ -13,22 +13,14 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 
 # Each part may import itself and the parts named here. Third-party imports are not restricted.
-GROUND = {
-    "errors", "extras", "files", "model", "protocols", "text", "deadline", "database",
-    "settings.field", "shelf", "toml_files",
-}  # fmt: skip
+GROUND = {"basics", "errors", "model", "protocols", "settings.field", "text"}
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
 ALL = WIRING | {"report", "evaluate", "publish", "workbench", "indexing"}
 ALLOWED = {
     "errors": set(),
-    "extras": {"errors"},
-    "files": {"errors"},
-    "toml_files": {"errors"},
     "text": set(),
-    "deadline": set(),
-    "shelf": set(),
-    "database": {"errors", "extras", "text"},
+    "basics": {"errors", "text"},
     "model": {"errors", "text"},
     "protocols": {"model"},
     "settings.field": set(),
@@ -38,7 +30,7 @@ ALLOWED = {
     "judge": GROUND | {"models", "answer"},
     "layers": GROUND | {"models", "rules", "answer", "judge"},
     # The settings are composed of the layers' sections.
-    "settings": {"errors", "extras", "files", "text", "toml_files", "settings.field", "layers"},
+    "settings": {"basics", "errors", "text", "settings.field", "layers"},
     "engine": CORE,
     "ingest": GROUND | {"rules"},
     "stores": GROUND | {"ingest", "rules"},

@@ -248,7 +248,7 @@ for found in pkgutil.walk_packages(ragfilter.__path__, "ragfilter.", onerror=lam
 BEYOND_THE_CORE = [
     "ragfilter.__main__",
     "ragfilter.cli",
-    "ragfilter.database",
+    "ragfilter.basics.database",
     "ragfilter.evaluate",
     "ragfilter.indexing",
     "ragfilter.ingest",

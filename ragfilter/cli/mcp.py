@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from threading import TIMEOUT_MAX
 
+from ragfilter.basics.deadline import within
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Place
-from ragfilter.deadline import within
 
 
 @command(name="mcp")

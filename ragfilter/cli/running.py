@@ -17,9 +17,9 @@ from typing import NoReturn
 
 import typer
 
+from ragfilter.basics.deadline import given_up
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import app
-from ragfilter.deadline import given_up
 from ragfilter.errors import RagfilterError
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.integrations.own import FilterCall, keep
 from ragfilter.model import PUBLIC, User
 from ragfilter.scores import Metric

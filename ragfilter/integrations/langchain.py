@@ -7,7 +7,7 @@ from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import report
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.integrations.own import FilterCall, keep
 from ragfilter.integrations.tools import ChunkTools, raising
 from ragfilter.model import PUBLIC, User

@@ -6,8 +6,8 @@ import logging
 from math import inf, log
 from typing import Any
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.extras import extra
 from ragfilter.integrations.own import FilterCall, keep
 from ragfilter.model import PUBLIC, User
 from ragfilter.scores import Metric

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import DependencyError, ModelError
-from ragfilter.extras import extra
 from ragfilter.models.minilm import DIMENSION, MOST_TOKENS, MiniLM
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.characters import whole

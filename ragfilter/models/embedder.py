@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragfilter.basics.extras import extra
+from ragfilter.basics.files import kind
 from ragfilter.errors import ModelError
-from ragfilter.extras import extra
-from ragfilter.files import kind
 from ragfilter.models.bundled import BUNDLED, CHARS_PER_TOKEN
 from ragfilter.models.loading import explain_failures, quiet_loading
 from ragfilter.protocols import Progress, Vectors

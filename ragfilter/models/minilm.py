@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.protocols import Vectors
 
 DIMENSION = 384

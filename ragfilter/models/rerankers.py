@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ragfilter.deadline import within
+from ragfilter.basics.deadline import within
+from ragfilter.basics.extras import extra
+from ragfilter.basics.files import kind
 from ragfilter.errors import ModelError
-from ragfilter.extras import extra
-from ragfilter.files import kind
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.loading import explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors

@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter import toml_files
+from ragfilter.basics import toml_files
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.extras import extra
 from ragfilter.settings import profiles
 from ragfilter.settings.environment import Places
 from ragfilter.settings.schema import Settings, field, fields

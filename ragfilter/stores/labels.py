@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from ragfilter import database
-from ragfilter.database import TEXT, TIME, WHOLE
+from ragfilter.basics import database
+from ragfilter.basics.database import TEXT, TIME, WHOLE
+from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError, InputError
-from ragfilter.extras import extra
 from ragfilter.model import Chunk, User
 from ragfilter.text.characters import whole
 from ragfilter.text.query_id import query_id

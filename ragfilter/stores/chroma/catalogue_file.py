@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue
 
