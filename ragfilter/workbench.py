@@ -36,12 +36,12 @@ from ragfilter.stores.workspace import Workspace
 if TYPE_CHECKING:
     from ragfilter.answer.kept import Answers
     from ragfilter.answer.stream import Prices
-    from ragfilter.filter import Filter
+    from ragfilter.library.filter import Filter
+    from ragfilter.library.result import Result
     from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
     from ragfilter.models.openai_embedder import OpenAIEmbedder
-    from ragfilter.result import Result
     from ragfilter.rules.draft_book import DraftBook
     from ragfilter.rules.templates import Template
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
@@ -298,8 +298,8 @@ class OpenCollection:
         StoreError, ModelError.
         """
         from ragfilter.engine.retrieve import run
-        from ragfilter.filter import Filter, check_asked, idle_user
-        from ragfilter.result import to_result
+        from ragfilter.library.filter import Filter, check_asked, idle_user
+        from ragfilter.library.result import to_result
 
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)

@@ -28,10 +28,10 @@ from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers import base, cutoff
+from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, Result, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
 from ragfilter.report.forecast import forecast, preview_expansion
-from ragfilter.result import to_result
 from ragfilter.settings.schema import Settings
 
 N = 10

@@ -252,7 +252,10 @@ BEYOND_THE_CORE = [
     "ragfilter.evaluate",
     "ragfilter.indexing",
     "ragfilter.ingest",
-    "ragfilter.integrations",
+    "ragfilter.library.haystack",
+    "ragfilter.library.langchain",
+    "ragfilter.library.llamaindex",
+    "ragfilter.library.mcp",
     "ragfilter.models.chat",
     "ragfilter.models.endpoint",
     "ragfilter.models.insides",
@@ -290,7 +293,7 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter().as_langchain()", "langchain"),
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
     ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
-    ("import ragfilter.integrations.mcp", "mcp"),
+    ("import ragfilter.library.mcp", "mcp"),
 ]
 
 

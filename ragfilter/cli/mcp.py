@@ -19,8 +19,8 @@ def serve(place: Place, filtering: Filtering) -> None:
     """
     loaded = filtering.load()
     user = filtering.user
-    from ragfilter.integrations.mcp import make_server
-    from ragfilter.integrations.tools import ChunkTools
+    from ragfilter.library.mcp import make_server
+    from ragfilter.library.tools import ChunkTools
 
     with place.open("mcp") as bench:
         parts.backends(bench, place.collection)

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from ragfilter.basics.extras import extra
-from ragfilter.integrations.own import FilterCall, keep
+from ragfilter.library.own import FilterCall, keep
+from ragfilter.library.scores import Metric
 from ragfilter.model import PUBLIC, User
-from ragfilter.scores import Metric
 
 with extra("haystack"):
     from haystack import Document, component, default_from_dict, default_to_dict

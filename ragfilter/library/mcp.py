@@ -6,7 +6,7 @@ from inspect import getdoc
 
 from ragfilter import __version__
 from ragfilter.basics.extras import extra
-from ragfilter.integrations.tools import ChunkTools, raising
+from ragfilter.library.tools import ChunkTools, raising
 
 with extra("mcp"):
     from mcp.server import MCPServer
