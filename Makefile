@@ -16,7 +16,7 @@ BIN    := $(VENV)/bin
 # tests that drive a browser or a process wait half of their time.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: app port local-llm test quick fast coverage smoke check lint format bench docs clean
+.PHONY: app port local-llm test quick fast coverage smoke check lint format benchmarks docs clean
 
 app: port $(VENV)/.app
 	@$(BIN)/python -m ragfilter index demo --collection demo
@@ -59,7 +59,7 @@ format: $(VENV)/.dev
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-bench: $(VENV)/.app
+benchmarks: $(VENV)/.app
 	@for b in benchmarks/bench_*.py; do echo "== $$b"; PYTHONPATH=. $(BIN)/python $$b || echo "$$b did not run"; done
 
 docs: $(VENV)/.dev

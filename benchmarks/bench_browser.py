@@ -6,8 +6,8 @@ clock has it; medians over RUNS. A row is
 clicked on its title, since elsewhere the table waits 150 ms for more. First, how many different
 pictures a second the curve shows while its threshold is dragged. With a number, that many
 sliders are moved first, and the server's memory is told before and after:
-`PYTHONPATH=. python benchmarks/bench_browser.py 1000`. RAGFILTER_DATA_DIR may name a workspace with
-the demo, which saves indexing it.
+`PYTHONPATH=. python benchmarks/bench_browser.py 1000`. RAGFILTER_DATA_DIR may name a workspace
+with the demo, which saves indexing it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from ragfilter.evaluate import beir, query_files
 from ragfilter.ingest.load import load
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.rerankers import OFFSET, SLOPE, LateInteraction
 
 FIRST = 20
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
-    embedder = SentenceEmbedder()
+    embedder = BundledEmbedder()
     plain, late = runs(folder, labels, embedder)
     labelled = [i for i in labels.queries if i in labels.qrels]
 
@@ -64,7 +64,7 @@ def main() -> None:
         )
 
 
-def runs(folder: Path, labels: beir.Labels, embedder: SentenceEmbedder) -> tuple[Run, Run]:
+def runs(folder: Path, labels: beir.Labels, embedder: BundledEmbedder) -> tuple[Run, Run]:
     """The first hits of every labelled query: scored by cosine, and by raw late interaction."""
     chunks = [record.chunk for record in load(folder / "corpus.jsonl")]
     vectors = embedder.embed(

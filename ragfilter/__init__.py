@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
     from ragfilter.evaluate.callers import measure, read_labels, tune
-    from ragfilter.filter import Filter, cut
+    from ragfilter.library.filter import Filter, cut
+    from ragfilter.library.result import Result
     from ragfilter.model import Chunk, Cut, Hit, User
-    from ragfilter.result import Result
     from ragfilter.settings.schema import Settings
     from ragfilter.workbench import open_workspace
 
@@ -42,13 +42,13 @@ __all__ = [
 _PLACES = {
     "Chunk": "model.Chunk",
     "Cut": "model.Cut",
-    "Filter": "filter.Filter",
+    "Filter": "library.filter.Filter",
     "Hit": "model.Hit",
     "RagfilterError": "errors.RagfilterError",
-    "Result": "result.Result",
+    "Result": "library.result.Result",
     "Settings": "settings.schema.Settings",
     "User": "model.User",
-    "cut": "filter.cut",
+    "cut": "library.filter.cut",
     "measure": "evaluate.callers.measure",
     "open_workspace": "workbench.open_workspace",
     "read_labels": "evaluate.callers.read_labels",

@@ -1,8 +1,8 @@
 """Opens everything that a query needs, once: workspace, store, models and journal.
 
 Source: docs/design.md#parts. The command line opens a bench for one command. The app keeps one for
-as long as its server runs. A bench is safe to use from several threads. Heavy modules (torch,
-chromadb) are imported when they are first used.
+as long as its server runs. A bench is safe to use from several threads. Heavy modules (chromadb,
+torch) are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ from ragfilter.stores.workspace import Workspace
 if TYPE_CHECKING:
     from ragfilter.answer.kept import Answers
     from ragfilter.answer.stream import Prices
-    from ragfilter.filter import Filter
+    from ragfilter.library.filter import Filter
+    from ragfilter.library.result import Result
+    from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
     from ragfilter.models.openai_embedder import OpenAIEmbedder
-    from ragfilter.result import Result
     from ragfilter.rules.draft_book import DraftBook
     from ragfilter.rules.templates import Template
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.preferences import Preferences
     from ragfilter.stores.runs import Runs
 
-    NamedEmbedder = SentenceEmbedder | OpenAIEmbedder
+    NamedEmbedder = BundledEmbedder | SentenceEmbedder | OpenAIEmbedder
 
 log = logging.getLogger(__name__)
 Book = TypeVar("Book")
@@ -269,7 +270,7 @@ class Workbench:
             return made
 
     def _make_reranker(self, quality: Quality) -> Reranker:
-        from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
+        from ragfilter.models.bundled import BundledEmbedder
         from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 
         if quality.reranker == "cross_encoder":
@@ -277,9 +278,7 @@ class Workbench:
             return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
         # Its scores are fitted for the bundled model, whichever model the collection is made with.
         own = self.embedder
-        if isinstance(own, SentenceEmbedder) and own.name == BUNDLED:
-            return LateInteraction(own)
-        return LateInteraction(None)
+        return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +298,8 @@ class OpenCollection:
         StoreError, ModelError.
         """
         from ragfilter.engine.retrieve import run
-        from ragfilter.filter import Filter, check_asked, idle_user
-        from ragfilter.result import to_result
+        from ragfilter.library.filter import Filter, check_asked, idle_user
+        from ragfilter.library.result import to_result
 
         query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
@@ -425,13 +424,13 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
 def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
     """The embedding model of this name: ``openai:NAME``, a sentence-transformers name or path, or
     the bundled one where `model` is empty. Nothing is loaded yet. Raises SettingsError."""
-    from ragfilter.models.embedder import BUNDLED, OPENAI, SentenceEmbedder
+    from ragfilter.models.bundled import BUNDLED, BundledEmbedder
+    from ragfilter.models.embedder import OPENAI, SentenceEmbedder
 
-    if model == f"sentence-transformers/{BUNDLED}":
-        # Its full name.
-        model = BUNDLED
+    if model in ("", BUNDLED, f"sentence-transformers/{BUNDLED}"):
+        return BundledEmbedder()
     if not model.startswith(OPENAI):
-        return SentenceEmbedder(model or BUNDLED, fetch=deployment.fetch_models)
+        return SentenceEmbedder(model, fetch=deployment.fetch_models)
     from ragfilter.models.openai_embedder import OpenAIEmbedder
 
     made = OpenAIEmbedder(

@@ -20,12 +20,11 @@ from waiting import PATIENT_S
 
 from ragfilter.engine import complete as complete
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.rerankers import LateInteraction
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
+    from ragfilter.models.minilm import MiniLM
     from ragfilter.stores.chroma.store import ChromaStore
 
 # A busy machine is slow, which does not make a law false.
@@ -82,31 +81,30 @@ def _made_once() -> Iterator[None]:
     """Load the bundled model, build the command line, and encode a text with that model once per
     process: hundreds of tests open a workspace, run a command or search for the demo's questions.
     """
-    plain, commands = SentenceEmbedder._load, typer.main.get_command
-    bundled = functools.cache(lambda: plain(SentenceEmbedder()))
+    plain, commands = BundledEmbedder._load, typer.main.get_command
+    bundled = functools.cache(lambda: plain(BundledEmbedder()))
 
-    def is_bundled(embedder: SentenceEmbedder) -> bool:
-        return embedder._model == BUNDLED and embedder._bundled is None
+    def is_bundled(embedder: BundledEmbedder) -> bool:
+        return embedder._folder is None
 
-    def load(self: SentenceEmbedder) -> SentenceTransformer:
+    def load(self: BundledEmbedder) -> MiniLM:
         return bundled() if is_bundled(self) else plain(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SentenceEmbedder, "_load", load)
-        patch.setattr(SentenceEmbedder, "_encode", _once(SentenceEmbedder._encode, is_bundled))
+        patch.setattr(BundledEmbedder, "_load", load)
+        patch.setattr(BundledEmbedder, "_encode", _once(BundledEmbedder._encode, is_bundled))
         patch.setattr(
             LateInteraction,
             "_encode",
             # A test's own embedder counts what it is asked for.
-            _once(LateInteraction._encode, lambda own: type(own._embedder) is SentenceEmbedder),
+            _once(LateInteraction._encode, lambda own: type(own._embedder) is BundledEmbedder),
         )
         patch.setattr(typer.main, "get_command", functools.cache(commands))
         yield
 
 
 def _once(encode: Callable[..., Any], wanted: Callable[[Any], bool]) -> Callable[..., Any]:
-    """`encode`, which remembers what it returned for the same texts. Not one text at a time, since
-    a batch gives vectors that differ in their last bits."""
+    """`encode`, which remembers what it returned for the same texts."""
     known: dict[tuple[str, ...], Any] = {}
 
     @functools.wraps(encode)

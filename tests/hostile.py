@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
 
@@ -78,5 +78,5 @@ def build(folder: Path) -> Path:
     """Index the chunks in a new workspace."""
     with Workspace.open(folder) as workspace:
         records = [Record(chunk, "here") for chunk in CHUNKS]
-        index(records, name=NAME, workspace=workspace, embedder=SentenceEmbedder())
+        index(records, name=NAME, workspace=workspace, embedder=BundledEmbedder())
     return folder

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ragfilter.engine.backends import Backends
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.stores.chroma.store import ChromaStore
 
@@ -52,7 +52,7 @@ def large(backends: Backends) -> Backends:
     return replace(backends, collection=Large(backends.collection))
 
 
-class Remembering(SentenceEmbedder):
+class Remembering(BundledEmbedder):
     """The bundled model, called once for every text."""
 
     def __init__(self) -> None:

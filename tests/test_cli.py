@@ -21,7 +21,7 @@ from ragfilter.cli import main, parts
 from ragfilter.cli.index import text as index_text
 from ragfilter.engine import retrieve as gather
 from ragfilter.indexing.order import Done
-from ragfilter.models.embedder import bundled_folder
+from ragfilter.models.bundled import bundled_folder
 from ragfilter.rules import edits
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import fields

@@ -69,7 +69,7 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
     made = json.loads(out)
     assert made["sets"] == {"mine": 3, "labelled": 3, "asked": 0}
     assert len(made["labels"]) == 5
-    assert {(each["who"], each["source"]) for each in made["labels"]} == {("qrels.tsv", "human")}
+    assert {(each["who"], each["made_by"]) for each in made["labels"]} == {("qrels.tsv", "human")}
 
     for form, name in (((), "qrels.tsv"), (("--trec",), "qrels.txt")):
         folder = tmp_path / name
@@ -397,7 +397,7 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     assert "score" not in sent
     listed = json.loads(run("labels", "list", "-c", "small", "--json")[1])["labels"]
     theirs = [each for each in listed if each["who"] == "grader"]
-    assert {each["source"] for each in theirs} == {"llm"}
+    assert {each["made_by"] for each in theirs} == {"llm"}
     for each in theirs:
         query_id = next(i for i, text in QUERIES.items() if text == each["query"])
         assert each["grade"] == (2 if each["chunk"] in QRELS[query_id] else 0)

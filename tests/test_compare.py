@@ -9,7 +9,7 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import Answer
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.protocols import Usage
 
 TEXTS = {
@@ -62,7 +62,7 @@ def test_nothing_stands_apart_in_the_smaller_context() -> None:
 
 @pytest.mark.model
 def test_what_a_context_adds_is_quoted_with_its_own_numbers() -> None:
-    embedder = SentenceEmbedder()
+    embedder = BundledEmbedder()
     query = "What does a 7th level thief need to hit?"
     (first, *rest) = added(query, WIDE, NARROW, embedder)
     assert (first.number, first.text) == (3, TEXTS["thief"])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from waiting import SILENT_S
 
-from ragfilter.deadline import given_up, within
+from ragfilter.basics.deadline import given_up, within
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_end_of_a_process_waits_for_what_was_given_up_but_not_long(
 ) -> None:
     code = f"""
 import contextlib, time
-from ragfilter import deadline
+from ragfilter.basics import deadline
 
 def work():
     time.sleep({sleeps})

@@ -12,7 +12,7 @@ from ragfilter.answer.extractive import MOST_QUOTES, doubt, extract, sentences, 
 from ragfilter.answer.stream import answer
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 
 MATRIX = (
     "The score needed to hit, by the level of the attacker. Level 1-3: {0}; Level 4-6: {1}; "
@@ -88,8 +88,8 @@ def hits(*chunks: tuple[str, str]) -> tuple[Hit, ...]:
 
 
 @pytest.fixture(scope="module")
-def embedder() -> SentenceEmbedder:
-    return SentenceEmbedder()
+def embedder() -> BundledEmbedder:
+    return BundledEmbedder()
 
 
 @pytest.mark.model
@@ -102,7 +102,7 @@ def embedder() -> SentenceEmbedder:
     ],
 )
 def test_the_row_that_the_query_asks_for_comes_first(
-    embedder: SentenceEmbedder, query: str, row: str
+    embedder: BundledEmbedder, query: str, row: str
 ) -> None:
     context = hits(
         ("Clerics", "Clerics of level 7 wear any armor and turn the undead."),
@@ -117,7 +117,7 @@ def test_the_row_that_the_query_asks_for_comes_first(
 
 
 @pytest.mark.model
-def test_quotes_name_their_chunk_and_repeat_nothing(embedder: SentenceEmbedder) -> None:
+def test_quotes_name_their_chunk_and_repeat_nothing(embedder: BundledEmbedder) -> None:
     fire = "Only fire or acid kills a troll for good."
     context = hits(("Weather", "It rains in autumn."), ("Troll", fire), ("Troll again", fire))
     quotes = extract("How do I kill a troll for good?", context, embedder)
@@ -126,7 +126,7 @@ def test_quotes_name_their_chunk_and_repeat_nothing(embedder: SentenceEmbedder) 
 
 
 @pytest.mark.model
-def test_at_most_four_quotes(embedder: SentenceEmbedder) -> None:
+def test_at_most_four_quotes(embedder: BundledEmbedder) -> None:
     text = (
         "Trolls hate fire. Trolls eat sheep. Trolls live in caves. Trolls fear acid. "
         "Trolls smell bad. Trolls never sleep. Trolls grow old."
@@ -164,7 +164,7 @@ SWORDS = hits(
     ],
 )
 def test_a_context_without_the_answer_is_told(
-    embedder: SentenceEmbedder, query: str, why: str
+    embedder: BundledEmbedder, query: str, why: str
 ) -> None:
     made = answer(query, Context(SWORDS, (), "", 0), None, embedder, timeout_s=1)
     assert made.doubt == why
@@ -180,7 +180,7 @@ HARDEST = (
 
 @pytest.mark.model
 @pytest.mark.parametrize("name", HARDEST)
-def test_no_doubt_where_the_labelled_answer_is_there(embedder: SentenceEmbedder, name: str) -> None:
+def test_no_doubt_where_the_labelled_answer_is_there(embedder: BundledEmbedder, name: str) -> None:
     labels = demo.qrels()[name]
     context = hits(*((r["title"], r["text"]) for r in demo.records() if labels.get(r["id"]) == 2))
     assert context

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ragfilter.basics.extras import check_version, extra
 from ragfilter.errors import DependencyError, RagfilterError
-from ragfilter.extras import check_version, extra
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
@@ -37,7 +37,7 @@ def test_what_else_fails_in_an_import_is_passed_on() -> None:
 def test_another_version_is_refused(
     monkeypatch: pytest.MonkeyPatch, found: str, fits: bool
 ) -> None:
-    monkeypatch.setattr("ragfilter.extras.version", {"chromadb": found}.get)
+    monkeypatch.setattr("ragfilter.basics.extras.version", {"chromadb": found}.get)
     if fits:
         check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
         return

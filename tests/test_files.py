@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ragfilter.basics.files import kind, write_text
 from ragfilter.errors import InputError
-from ragfilter.files import kind, write_text
 
 
 def test_a_file_is_replaced_and_its_folder_made(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         # one label was added since
         ({}, "v2", "demo", MAYBE),
         ({}, "v2", "mine", ""),
-        # one figure was moved, the others are still those that the labels chose
+        # one value was moved, the others are still those that the labels chose
         ({"cutoff.gap_threshold": 0.13}, "v1", "demo", SEEN),
         # all were moved, but the labels chose the strategy
         (MOVED, "v1", "demo", SEEN),

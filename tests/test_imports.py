@@ -13,22 +13,14 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 
 # Each part may import itself and the parts named here. Third-party imports are not restricted.
-GROUND = {
-    "errors", "extras", "files", "model", "protocols", "text", "deadline", "database",
-    "settings.field", "shelf", "toml_files",
-}  # fmt: skip
+GROUND = {"basics", "errors", "model", "protocols", "settings.field", "text"}
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
 ALL = WIRING | {"report", "evaluate", "publish", "workbench", "indexing"}
 ALLOWED = {
     "errors": set(),
-    "extras": {"errors"},
-    "files": {"errors"},
-    "toml_files": {"errors"},
     "text": set(),
-    "deadline": set(),
-    "shelf": set(),
-    "database": {"errors", "extras", "text"},
+    "basics": {"errors", "text"},
     "model": {"errors", "text"},
     "protocols": {"model"},
     "settings.field": set(),
@@ -38,21 +30,17 @@ ALLOWED = {
     "judge": GROUND | {"models", "answer"},
     "layers": GROUND | {"models", "rules", "answer", "judge"},
     # The settings are composed of the layers' sections.
-    "settings": {"errors", "extras", "files", "text", "toml_files", "settings.field", "layers"},
+    "settings": {"basics", "errors", "text", "settings.field", "layers"},
     "engine": CORE,
     "ingest": GROUND | {"rules"},
     "stores": GROUND | {"ingest", "rules"},
     "report": CORE | {"engine"},
     "evaluate": WIRING | {"report"},
     "publish": WIRING | {"report", "evaluate"},
-    "scores": {"errors", "model", "settings", "layers"},
-    "documents": GROUND | {"ingest", "scores"},
-    "result": WIRING | {"report"},
-    "integrations": GROUND | {"judge", "settings", "report", "documents", "scores", "result"},
-    "filter": WIRING | {"report", "documents", "scores", "result", "integrations"},
-    "workbench": WIRING | {"filter", "result"},
+    "library": CORE | {"engine", "ingest", "report"},
+    "workbench": WIRING | {"library"},
     "indexing": WIRING | {"workbench"},
-    "cli": ALL | {"integrations"},
+    "cli": ALL | {"library"},
     "ui": ALL,
     "__main__": {"errors", "cli"},
     "__init__": ALL,

@@ -450,9 +450,9 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
 
 @pytest.mark.model
 def test_the_demo_with_the_real_model(workspace: Workspace) -> None:
-    from ragfilter.models.embedder import SentenceEmbedder
+    from ragfilter.models.bundled import BundledEmbedder
 
-    embedder = SentenceEmbedder()
+    embedder = BundledEmbedder()
     given = [record for n, record in enumerate(load("demo")) if n % 10 == 0]
     index(given, name="demo", workspace=workspace, embedder=embedder)
     collection = workspace.store().collection("demo", embedder=embedder.name)

@@ -150,6 +150,7 @@ def test_a_budget_without_room_asks_about_nothing() -> None:
     assert prompt("why?", [hit("a")], Judge(max_prompt_tokens=200), "l2").asked == ("a",)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.text(max_size=40), st.text(max_size=2000), st.lists(st.text(max_size=30))),

@@ -28,10 +28,10 @@ from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers import base, cutoff
+from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, Result, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
 from ragfilter.report.forecast import forecast, preview_expansion
-from ragfilter.result import to_result
 from ragfilter.settings.schema import Settings
 
 N = 10
@@ -272,6 +272,7 @@ def hidden_names(ports: Ports, user: User) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @examples(max_examples=100)
 @given(worlds(), choices(), users, st.sampled_from(QUERIES), st.booleans())
 def test_what_a_user_may_not_see_leaves_by_no_port(
@@ -304,6 +305,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
     check(hidden, repr([(j.asked, j.left_out, j.remarks) for j in result.pool.judgements]))
 
 
+@pytest.mark.slow
 @examples(max_examples=60)
 @given(worlds(), choices(), users, st.sampled_from(QUERIES))
 def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(

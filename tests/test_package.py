@@ -248,11 +248,14 @@ for found in pkgutil.walk_packages(ragfilter.__path__, "ragfilter.", onerror=lam
 BEYOND_THE_CORE = [
     "ragfilter.__main__",
     "ragfilter.cli",
-    "ragfilter.database",
+    "ragfilter.basics.database",
     "ragfilter.evaluate",
     "ragfilter.indexing",
     "ragfilter.ingest",
-    "ragfilter.integrations",
+    "ragfilter.library.haystack",
+    "ragfilter.library.langchain",
+    "ragfilter.library.llamaindex",
+    "ragfilter.library.mcp",
     "ragfilter.models.chat",
     "ragfilter.models.endpoint",
     "ragfilter.models.insides",
@@ -275,9 +278,10 @@ LACKING = [
     ("import ragfilter.workbench", "chroma"),
     ("import ragfilter.models.chat", "openai"),
     (
-        "from ragfilter.models.embedder import SentenceEmbedder; SentenceEmbedder().model()",
+        "from ragfilter.models.embedder import SentenceEmbedder; SentenceEmbedder('m').prepare()",
         "models",
     ),
+    ("from ragfilter.models.bundled import *; BundledEmbedder().prepare()", "models"),
     ("from ragfilter.models.rerankers import *; CrossEncoderReranker('m').model()", "models"),
     ("from ragfilter.report import frame; frame([])", "eval"),
     ("from ragfilter.evaluate.metrics import *; ndcg([['a']], {'a': 1})", "eval"),
@@ -289,7 +293,7 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter().as_langchain()", "langchain"),
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
     ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
-    ("import ragfilter.integrations.mcp", "mcp"),
+    ("import ragfilter.library.mcp", "mcp"),
 ]
 
 

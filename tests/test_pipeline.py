@@ -54,6 +54,7 @@ def any_settings(draw: st.DrawFn) -> Settings:
     return settings.with_values({f"{s}.enabled": draw(st.booleans()) for s in switches})
 
 
+@pytest.mark.slow
 @given(pools(), any_settings())
 def test_every_hit_is_kept_or_has_a_reason_to_be_gone(pool: Pool, settings: Settings) -> None:
     result = replay(pool, settings)
@@ -80,11 +81,13 @@ def test_the_counts_of_neighbouring_layers_agree(pool: Pool, settings: Settings)
     assert all(t.n_in == t.n_out for t in traces if not t.enabled)
 
 
+@pytest.mark.slow
 @given(pools(), any_settings())
 def test_the_same_twice(pool: Pool, settings: Settings) -> None:
     assert replay(pool, settings) == replay(pool, settings)
 
 
+@pytest.mark.slow
 @given(pools(), any_settings())
 def test_what_clearance_drops_no_later_layer_sees(pool: Pool, settings: Settings) -> None:
     settings = settings.with_values({"clearance.enabled": True})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter import toml_files
+from ragfilter.basics import toml_files
 from ragfilter.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]

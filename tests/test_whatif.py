@@ -160,6 +160,7 @@ RANGES: dict[str, Sequence[float]] = {
 """Every value that is looked at, but for `relative`, which gap stands in for here."""
 
 
+@pytest.mark.slow
 @examples(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(1, 150), min_size=5, max_size=9),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 
 with extra("app"):
     import typer as typer

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragfilter.basics.files import write_text
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import LOOK, app, command
 from ragfilter.cli.logs import start_logging
 from ragfilter.cli.options import OTHER_OUT, DataDir, Json, Verbose, Viewing, in_words
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
-from ragfilter.files import write_text
 from ragfilter.text.numbers import chunks, counted
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ragfilter.basics.files import write_text
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
@@ -22,7 +23,6 @@ from ragfilter.evaluate.baseline import DROPPING
 from ragfilter.evaluate.gate import Gate
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import evaluate
-from ragfilter.files import write_text
 from ragfilter.text.numbers import counted
 
 log = logging.getLogger(__name__)

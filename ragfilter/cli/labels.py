@@ -62,7 +62,7 @@ def import_(
         incomplete, set_name = store.incomplete, name or queries.stem
         unknown = stored.import_set(
             bench.labels, collection, set_name, asked, rows, store.entries(),
-            who=qrels.name if qrels else "", source="llm" if by_llm else "human", replace=replace,
+            who=qrels.name if qrels else "", made_by="llm" if by_llm else "human", replace=replace,
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
         )  # fmt: skip
@@ -140,7 +140,7 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         }
         parts.emit(parts.dumps(document))
         return
-    people = sorted({each.who for each in seen if each.source == "human"})
+    people = sorted({each.who for each in seen if each.made_by == "human"})
     asked = len({each.query for each in seen})
     lines = [
         f"{collection}: {counted(len(seen), 'label')} on {counted(asked, 'question')}"
@@ -150,7 +150,7 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     for pair in parted:
         said = ", ".join(f"{each.who} says {each.grade}" for each in pair)
         lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {said}")
-    by_llm = sum(each.source == "llm" for each in seen)
+    by_llm = sum(each.made_by == "llm" for each in seen)
     if by_llm:
         lines.append(f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}")
     parts.emit("\n".join(lines) + "\n")
@@ -286,6 +286,6 @@ def _label(label: Label) -> dict[str, Any]:
         "chunk": label.chunk_id,
         "grade": label.grade,
         "who": label.who,
-        "source": label.source,
+        "made_by": label.made_by,
         "at": label.at.isoformat(timespec="seconds"),
     }

@@ -64,7 +64,7 @@ def undo(
     with place.open("labels") as bench:
         me = bench.deployment.user
         own = (label for label in bench.labels.standing(place.collection)
-               if (label.who, label.source) == (me, "human"))  # fmt: skip
+               if (label.who, label.made_by) == (me, "human"))  # fmt: skip
         taken = sorted(own, key=lambda label: label.id)[-last:]
         bench.labels.take_back([label.id for label in taken])
     lines = [f"taken back: {each.chunk_id} = {each.grade} for {each.query!r}" for each in taken]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from threading import TIMEOUT_MAX
 
+from ragfilter.basics.deadline import within
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Place
-from ragfilter.deadline import within
 
 
 @command(name="mcp")
@@ -19,8 +19,8 @@ def serve(place: Place, filtering: Filtering) -> None:
     """
     loaded = filtering.load()
     user = filtering.user
-    from ragfilter.integrations.mcp import make_server
-    from ragfilter.integrations.tools import ChunkTools
+    from ragfilter.library.mcp import make_server
+    from ragfilter.library.tools import ChunkTools
 
     with place.open("mcp") as bench:
         parts.backends(bench, place.collection)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragfilter.basics.files import write_text
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of
@@ -21,7 +22,6 @@ from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.variants import IN_FORCE
-from ragfilter.files import write_text
 from ragfilter.model import Result
 from ragfilter.publish import question
 from ragfilter.publish.html import Origin

@@ -18,9 +18,9 @@ from typing import NoReturn
 import typer
 from pydantic import ValidationError
 
+from ragfilter.basics.deadline import given_up
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import app
-from ragfilter.deadline import given_up
 from ragfilter.errors import RagfilterError, complaint
 
 log = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Labelled, warn_of
@@ -23,7 +24,6 @@ from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.tune import Gain, Means, Tuning
-from ragfilter.files import kind, write_text
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import field
 

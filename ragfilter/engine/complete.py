@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from ragfilter.deadline import within
+from ragfilter.basics.deadline import within
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.errors import DependencyError, ModelError, RagfilterError

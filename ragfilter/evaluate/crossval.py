@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.text.normalise import normalise
 
 SEED = 0

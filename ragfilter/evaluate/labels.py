@@ -6,10 +6,10 @@ from collections.abc import Container, Iterable
 from importlib import import_module
 from pathlib import Path
 
+from ragfilter.basics.files import kind
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.query_files import read
-from ragfilter.files import kind
 
 DEMOS = ("demo", "adsapi")
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from ragfilter.answer.context import fits
+from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import replay, scan_rules
 from ragfilter.evaluate.crossval import Table, folds_of
 from ragfilter.evaluate.metrics import Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL
 from ragfilter.evaluate.target import Target
-from ragfilter.extras import extra
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.clearance import viewer

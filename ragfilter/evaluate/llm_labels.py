@@ -116,8 +116,8 @@ def requests(
     plain = settings.with_values({"judge.enabled": False, "retrieval.source_pattern": ""})
     for question in dict.fromkeys(text.strip() for text in questions):
         own = [label for label in standing if label.query == question]
-        done = {label.chunk_id for label in own if (label.source, label.who) == ("llm", model)}
-        people = {label.chunk_id for label in own if label.source == "human"}
+        done = {label.chunk_id for label in own if (label.made_by, label.who) == ("llm", model)}
+        people = {label.chunk_id for label in own if label.made_by == "human"}
         pool = gather(question, plain, backends, user, wide=True)
         found = (h for h in pool.hits if h.found_by == "query" and viewed.sees(h.chunk))
         wanted = [
@@ -161,7 +161,7 @@ def keep(made: Proposal, book: LabelBook, collection: str, backends: Backends) -
     """Store the proposed labels as the model's. Returns how many. Raises StoreError."""
     assert backends.chat is not None
     labels = [(made.question, i, grade) for i, grade in made.grades.items()]
-    return book.add(collection, labels, who=backends.chat.name, source="llm") if labels else 0
+    return book.add(collection, labels, who=backends.chat.name, made_by="llm") if labels else 0
 
 
 def propose(

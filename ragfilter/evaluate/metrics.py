@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 
 Values = NDArray[np.float64]
 FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragfilter.basics.extras import extra
 from ragfilter.evaluate.crossval import SEED, Interval, bootstrap
-from ragfilter.extras import extra
 
 SAME = 1e-9
 RESAMPLES = 9999

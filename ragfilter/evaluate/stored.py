@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from ragfilter.model import Chunk, User
-    from ragfilter.stores.labels import Label, LabelBook, Origin
+    from ragfilter.stores.labels import Label, LabelBook, Maker
 
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
@@ -62,7 +62,7 @@ def untitled(title: str) -> tuple[str, str, bool]:
 def agreed(labels: Iterable[Label]) -> Agreement:
     """How far the LLM labels agree with those by people."""
     labels = tuple(labels)
-    by_llm = settle((each for each in labels if each.source == "llm"), llm=True)
+    by_llm = settle((each for each in labels if each.made_by == "llm"), llm=True)
     return agreement(settle(labels), by_llm)
 
 
@@ -115,7 +115,7 @@ def import_set(
     ids: Container[str],
     *,
     who: str,
-    source: Origin = "human",
+    made_by: Maker = "human",
     replace: bool = False,
     otherwise: str = "",
     incomplete: str = "",
@@ -134,7 +134,7 @@ def import_set(
             f"The query set {name!r} exists and has other questions.", remedy=otherwise
         )
     book.put_set(collection, name, asked, before=None if replace else before)
-    book.add(collection, rows, who=who, source=source)
+    book.add(collection, rows, who=who, made_by=made_by)
     return sorted(unknown)
 
 

@@ -245,10 +245,10 @@ def recorded(
     provenance: Provenance,
     paths: Iterable[str] | None = None,
     *,
-    figures_only: bool = False,
+    values_only: bool = False,
 ) -> Settings:
-    """The settings with a record of what the figures at `paths`, or by default those of the cutoff,
-    were tuned on; `pool` is any of those used. `figures_only`: labels did not choose the
+    """The settings with a record of what the values at `paths`, or by default those of the cutoff,
+    were tuned on; `pool` is any of those used. `values_only`: labels did not choose the
     strategy."""
     quality, cutoff = settings.quality, settings.cutoff
     names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
@@ -263,7 +263,7 @@ def recorded(
         date=provenance.date,
         strategy=cutoff.strategy if cutoff.enabled else "",
         values={path: settings.get(path) for path in (own if paths is None else paths)},
-        figures_only=figures_only,
+        values_only=values_only,
     )
     return settings.with_values({RECORD: made.to_json()})
 

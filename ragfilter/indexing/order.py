@@ -97,7 +97,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         )
     # Imported here: the page starts a worker, and most visits index nothing.
     from ragfilter.ingest.load import load
-    from ragfilter.models.embedder import BUNDLED, READS
+    from ragfilter.models.bundled import BUNDLED, READS
     from ragfilter.rules.edits import edited_rules
     from ragfilter.stores.index import index, rebuild
 

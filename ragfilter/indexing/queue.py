@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import Action, RagfilterError, StoreError
-from ragfilter.extras import extra
 from ragfilter.indexing.order import Done, Order, Refusal
 from ragfilter.stores.workspace import taken
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.ingest.files import read_text
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.plain_text import load_text

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.extras import extra
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record

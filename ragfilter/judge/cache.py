@@ -19,9 +19,9 @@ from statistics import median
 
 from pydantic import TypeAdapter, ValidationError
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.model import Judgement
 from ragfilter.protocols import Texts
-from ragfilter.shelf import Shelf
 
 SIZE = 256
 REMEMBERED_CALLS = 20

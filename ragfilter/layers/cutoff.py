@@ -102,7 +102,7 @@ SCALED = frozenset(
     for name, leaf in Cutoff.model_fields.items()
     if isinstance(leaf.json_schema_extra, dict) and leaf.json_schema_extra["unit"] == DISTANCE
 )
-"""The figures that mean something for one model and space only."""
+"""The settings that mean something for one model and space only."""
 
 
 def _check_scale(inputs: LayerInput) -> None:
@@ -290,8 +290,8 @@ def _decide_likely(
 def _decider(made: Cut) -> str:
     """The setting that drops what comes after the cut."""
     reads = strategy(made.strategy).reads
-    figure = "distance_offset" if made.cliff_after_rank is None else "gap_threshold"
-    return next((f"cutoff.{n}" for n in (figure, "relative_offset") if n in reads), STRATEGY)
+    name = "distance_offset" if made.cliff_after_rank is None else "gap_threshold"
+    return next((f"cutoff.{n}" for n in (name, "relative_offset") if n in reads), STRATEGY)
 
 
 def _holder(place: int, made: Cut) -> str:

@@ -1,6 +1,6 @@
-"""The features of a learned cutoff: some figures of each hit, none of which has a scale.
+"""The features of a learned cutoff: some values of each hit, none of which has a scale.
 
-Distances count as shares of the way from the best hit to the background, so that a figure means the
+Distances count as shares of the way from the best hit to the background, so that a value means the
 same for every query. docs/design.md#calibrated.
 """
 

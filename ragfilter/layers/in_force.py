@@ -25,8 +25,8 @@ def origin(settings: Settings) -> Origin | None:
 
 
 def seen_labels(settings: Settings) -> Origin | None:
-    """The labels that may have chosen what is in force: the strategy, or a single figure. Moving
-    the figures of the chosen strategy, or all but one, does not make the labels unseen."""
+    """The labels that may have chosen what is in force: the strategy, or a single value. Moving
+    the values of the chosen strategy, or all but one, does not make the labels unseen."""
     cutoff, found = settings.cutoff, origin(settings)
     if found is not None or not cutoff.tuned_on:
         return found

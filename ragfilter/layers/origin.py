@@ -24,7 +24,7 @@ Read = TypeVar("Read", bound=BaseModel)
 
 
 class Value(BaseModel):
-    """What settings carry along beside their own figures."""
+    """What settings carry along beside their own values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -34,7 +34,7 @@ class Value(BaseModel):
 
 
 class Origin(Value):
-    """The labels behind a figure, and what its scale depends on. `queries` counts those that had
+    """The labels behind a value, and what its scale depends on. `queries` counts those that had
     labels; an empty `reranker` is none."""
 
     collection: str
@@ -52,7 +52,7 @@ class Origin(Value):
 
     @property
     def by_distance(self) -> bool:
-        """Whether figures mean something only where the same values are cut: distances, or the
+        """Whether values mean something only where the same is cut: distances, or the
         scores of one reranker for every query."""
         return False
 
@@ -79,12 +79,12 @@ class Origin(Value):
 
 
 class TunedOn(Origin):
-    """What labels chose: the strategy (empty if there is no cutoff), and figures by dotted path."""
+    """What labels chose: the strategy (empty if there is no cutoff), and values by dotted path."""
 
     strategy: str
     values: Mapping[str, int | float] = {}
-    figures_only: bool = False
-    """Whether labels chose only the figures, as by a click on the map, of a strategy that was set
+    values_only: bool = False
+    """Whether labels chose only the values, as by a click on the map, of a strategy that was set
     by hand."""
 
     @property
@@ -98,7 +98,7 @@ class TunedOn(Origin):
         return True
 
     def is_in_force(self, settings: Settings) -> bool:
-        """Whether the strategy and the figures still are what was chosen."""
+        """Whether the strategy and the values still are what was chosen."""
         cutoff = settings.cutoff
         return self.strategy == (cutoff.strategy if cutoff.enabled else "") and (
             self.still(settings) == self.values
@@ -106,19 +106,19 @@ class TunedOn(Origin):
 
     def chose(self, settings: Settings) -> bool:
         """Whether the strategy, and what always reranks for it, still are what was chosen, however
-        their figures were moved since."""
+        their values were moved since."""
         cutoff, quality = settings.cutoff, settings.quality
         reranker = reranker_key(quality) if always_reranks(quality) else ""
         now = cutoff.strategy if cutoff.enabled else "", reranker
-        chosen = bool(self.strategy) and not self.figures_only
+        chosen = bool(self.strategy) and not self.values_only
         return chosen and now == (self.strategy, self.reranker)
 
     def still(self, settings: Settings) -> dict[str, int | float]:
-        """The figures that still are what was chosen."""
+        """The values that still are what was chosen."""
         return {path: value for path, value in self.values.items() if _at(settings, path) == value}
 
     def check_fits(self, names: tuple[str, ...], pool: Pool, quality: Quality) -> None:
-        """Raises SettingsError if figures called `names`, which have a scale, were tuned with
+        """Raises SettingsError if values called `names`, which have a scale, were tuned with
         another space, embedding model or reranker."""
         other = self.differences(pool, quality)
         if other:

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError
-from ragfilter.extras import extra
 from ragfilter.models import insides
 from ragfilter.models.chat_failures import explain, failure, timed_out
 from ragfilter.models.endpoint import read_endpoint

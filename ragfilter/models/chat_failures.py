@@ -11,8 +11,8 @@ import ssl
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError, ChatErrorKind
-from ragfilter.extras import extra
 from ragfilter.models import insides
 from ragfilter.models.endpoint import Endpoint
 

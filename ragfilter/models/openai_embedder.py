@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ragfilter.deadline import within
+from ragfilter.basics.deadline import within
+from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError, ModelError
-from ragfilter.extras import extra
 from ragfilter.models.chat_failures import explain, timed_out
 from ragfilter.models.embedder import OPENAI
 from ragfilter.models.endpoint import read_endpoint

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ragfilter.deadline import within
+from ragfilter.basics.deadline import within
+from ragfilter.basics.extras import extra
+from ragfilter.basics.files import kind
 from ragfilter.errors import ModelError
-from ragfilter.extras import extra
-from ragfilter.files import kind
-from ragfilter.models.embedder import SentenceEmbedder, clean_text
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.loading import explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
 from ragfilter.text.characters import whole
@@ -48,10 +48,10 @@ class LateInteraction:
     """
 
     def __init__(
-        self, embedder: SentenceEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES
+        self, embedder: BundledEmbedder | None = None, *, cache_bytes: int = CACHE_BYTES
     ) -> None:
-        """`embedder` lends its loaded model; the scores are fitted for the bundled one."""
-        self._embedder = embedder or SentenceEmbedder()
+        """`embedder` lends its loaded model."""
+        self._embedder = embedder or BundledEmbedder()
         self._cache: OrderedDict[bytes, TokenVectors] = OrderedDict()
         self._room = cache_bytes
         self._guard = threading.Lock()
@@ -102,21 +102,7 @@ class LateInteraction:
 
     def _encode(self, texts: list[str]) -> list[Vectors]:
         """Unit vectors of each text's tokens, shape (tokens, dimension)."""
-        if not texts:
-            return []
-        model = self._embedder.model()
-        try:
-            outputs = model.encode(
-                [clean_text(text, model) for text in texts],
-                batch_size=BATCH,
-                output_value="token_embeddings",
-                show_progress_bar=False,
-            )
-            tokens = [np.asarray(output.cpu(), dtype=np.float32) for output in outputs]
-        except Exception as error:
-            raise ModelError(
-                f"Late interaction failed: {first_line(error)}.", remedy=REMEDY
-            ) from error
+        tokens = self._embedder.tokens(texts)
         return [t / np.maximum(np.linalg.norm(t, axis=1, keepdims=True), 1e-9) for t in tokens]
 
 

@@ -13,8 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
+from ragfilter.basics.extras import extra
 from ragfilter.evaluate import told
-from ragfilter.extras import extra
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import User
 from ragfilter.report.contrast import reason

@@ -14,8 +14,8 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import as_user
-from ragfilter.extras import extra
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.model import Chunk
 from ragfilter.rules.named import Name, telling
 from ragfilter.rules.near import Near

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Sequence
 
-from ragfilter import database
-from ragfilter.extras import extra
+from ragfilter.basics import database
+from ragfilter.basics.extras import extra
 from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft, fields, of_fields
 

@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from ragfilter import database
+from ragfilter.basics import database
+from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError
-from ragfilter.extras import extra
 from ragfilter.rules.journal_rows import (
     INDEXES,
     PENDING,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
-from ragfilter import database
-from ragfilter.extras import extra
+from ragfilter.basics import database
+from ragfilter.basics.extras import extra
 
 with extra("chroma"):
     import sqlalchemy as sa

@@ -1,6 +1,6 @@
-"""Where settings come from and which source wins: defaults < profile < TOML < environment < flags.
+"""Where settings come from and which of them win: defaults < profile < TOML < environment < flags.
 
-A bad value is refused with the setting's name, the value, the allowed values and its source.
+A bad value is refused with the setting's name, the value, what is allowed and where it came from.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter import toml_files
+from ragfilter.basics import toml_files
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, SettingsError, complaint
-from ragfilter.extras import extra
 from ragfilter.settings import profiles
 from ragfilter.settings.environment import Places
 from ragfilter.settings.schema import Settings, field, fields
@@ -91,7 +91,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Sequence[Given] = (),
 ) -> Config:
-    """Put the sources together. `environ` defaults to the process's; of `flags` the later ones win.
+    """The settings of all these together. `environ` defaults to the process's; of `flags` the later
+    ones win.
 
     Raises SettingsError.
     """

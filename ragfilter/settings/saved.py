@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ragfilter.basics.files import write_text
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.files import write_text
 
 FOLDER = "settings"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-9]")

@@ -3,7 +3,7 @@
 Every field declares its default, range, unit and help once. The fields of a layer are in the
 layer's own file, the others here. Widgets, TOML, environment, command-line flags and the settings
 reference in the docs are derived from these fields (`fields()`). `ragfilter.settings.config` says
-where values come from and which source wins.
+where values come from and which of them win.
 """
 
 from __future__ import annotations

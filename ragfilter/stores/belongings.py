@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import StoreError
-from ragfilter.extras import extra
 
 with extra("chroma"):
     import sqlalchemy as sa

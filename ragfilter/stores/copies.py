@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import StoreError
-from ragfilter.extras import extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
 

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from ragfilter.basics.files import kind, write_text
 from ragfilter.errors import InputError, StoreError
-from ragfilter.files import kind, write_text
 from ragfilter.protocols import Embedder
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.client import Server, guard

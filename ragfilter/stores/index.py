@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
-from ragfilter.extras import extra
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from ragfilter import database
-from ragfilter.database import TEXT, TIME, WHOLE
+from ragfilter.basics import database
+from ragfilter.basics.database import TEXT, TIME, WHOLE
+from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError, InputError
-from ragfilter.extras import extra
 from ragfilter.model import Chunk, User
 from ragfilter.text.characters import whole
 from ragfilter.text.query_id import query_id
@@ -23,7 +23,7 @@ from ragfilter.text.query_id import query_id
 with extra("chroma"):
     import sqlalchemy as sa
 
-Origin = Literal["human", "llm"]
+Maker = Literal["human", "llm"]
 GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "relevant"}
 """The grades that people assign. Imported labels may have higher grades."""
 LABELLED, ASKED = "labelled", "asked"
@@ -40,7 +40,7 @@ _labels = database.table(
     query=TEXT,
     chunk_id=TEXT,
     grade=WHOLE,
-    source=TEXT,
+    made_by=TEXT,
 )
 _sets = database.table("query_sets", collection=TEXT, name=TEXT, query_id=TEXT, text=TEXT)
 _asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
@@ -67,12 +67,12 @@ class Label:
     query: str
     chunk_id: str
     grade: int
-    source: Origin
+    made_by: Maker
 
     @property
     def told(self) -> str:
         """Who said what, and when: ``ann: relevant (21 Mar 2025)``."""
-        who = f"{self.who} (LLM)" if self.source == "llm" else self.who
+        who = f"{self.who} (LLM)" if self.made_by == "llm" else self.who
         grade = GRADES.get(self.grade, f"grade {self.grade}")
         return f"{who}: {grade} ({self.at.astimezone():%d %b %Y})"
 
@@ -93,10 +93,10 @@ class LabelBook(database.Book):
         grade: int,
         *,
         who: str,
-        source: Origin = "human",
+        made_by: Maker = "human",
     ) -> tuple[Label, ...]:
         """Give chunks the same label, all or none. It replaces the labeller's earlier labels."""
-        rows = [_row(collection, query, i, grade, who, source) for i in chunk_ids]
+        rows = [_row(collection, query, i, grade, who, made_by) for i in chunk_ids]
         with self._writing() as connection:
             made = [_labels.insert().values(row).returning(_labels) for row in rows]
             return tuple(_label(connection.execute(each).one()) for each in made)
@@ -107,10 +107,10 @@ class LabelBook(database.Book):
         labels: Iterable[tuple[str, str, int]],
         *,
         who: str,
-        source: Origin = "human",
+        made_by: Maker = "human",
     ) -> int:
         """Add many labels as (question, chunk id, grade), all or none. Returns how many."""
-        rows = [_row(collection, *each, who, source) for each in labels]
+        rows = [_row(collection, *each, who, made_by) for each in labels]
         with self._writing() as connection:
             for start in range(0, len(rows), BATCH):
                 connection.execute(_labels.insert(), rows[start : start + BATCH])
@@ -129,7 +129,7 @@ class LabelBook(database.Book):
         last: dict[tuple[str, str, str, str], Label] = {}
         for row in self._read(found.order_by(_labels.c.id)):
             label = _label(row)
-            pair = (label.query, label.chunk_id, label.who, label.source)
+            pair = (label.query, label.chunk_id, label.who, label.made_by)
             last.pop(pair, None)
             last[pair] = label
         return tuple(last.values())
@@ -264,9 +264,9 @@ def settle(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str,
     """Question → chunk id → grade. If several people labelled a pair, the last one counts. With
     `llm`, an LLM's label counts if no person has labelled the pair; otherwise it is ignored."""
     found: dict[str, dict[str, int]] = {}
-    ordered = sorted(labels, key=lambda label: (label.source == "human", label.id))
+    ordered = sorted(labels, key=lambda label: (label.made_by == "human", label.id))
     for label in ordered:
-        if label.source == "human" or llm:
+        if label.made_by == "human" or llm:
             found.setdefault(label.query, {})[label.chunk_id] = label.grade
     return found
 
@@ -275,7 +275,7 @@ def conflicts(labels: Iterable[Label]) -> tuple[tuple[Label, ...], ...]:
     """The pairs on which people disagree, each with all their labels."""
     pairs: dict[tuple[str, str], list[Label]] = {}
     for label in labels:
-        if label.source == "human":
+        if label.made_by == "human":
             pairs.setdefault((label.query, label.chunk_id), []).append(label)
     return tuple(tuple(each) for each in pairs.values() if len({one.grade for one in each}) > 1)
 
@@ -289,7 +289,7 @@ def _plain(text: str) -> str:
 
 
 def _row(
-    collection: str, query: str, chunk_id: str, grade: int, who: str, source: Origin
+    collection: str, query: str, chunk_id: str, grade: int, who: str, made_by: Maker
 ) -> dict[str, Any]:
     return {
         "at": datetime.now(UTC),
@@ -298,7 +298,7 @@ def _row(
         "query": _plain(query),
         "chunk_id": chunk_id,
         "grade": grade,
-        "source": source,
+        "made_by": made_by,
     }
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from ragfilter import database
-from ragfilter.database import TEXT, TIME
-from ragfilter.extras import extra
+from ragfilter.basics import database
+from ragfilter.basics.database import TEXT, TIME
+from ragfilter.basics.extras import extra
 from ragfilter.text.characters import whole
 
 with extra("chroma"):

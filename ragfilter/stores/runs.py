@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ragfilter import database
-from ragfilter.database import TEXT, TIME, WHOLE
+from ragfilter.basics import database
+from ragfilter.basics.database import TEXT, TIME, WHOLE
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.extras import extra
 from ragfilter.model import User
 
 with extra("chroma"):

@@ -28,8 +28,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, WorkspaceLocked
-from ragfilter.extras import extra
 
 with extra("chroma"):
     from filelock import BaseFileLock, FileLock, Timeout

@@ -34,7 +34,7 @@ def strings(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def hover_texts(spec: str) -> Iterator[str]:
-    """The hover texts of a plotly figure. The first entry of a point's data is its id, which is not
+    """The hover texts of a plotly plot. The first entry of a point's data is its id, which is not
     shown."""
 
     def walk(value: Any) -> Iterator[str]:

@@ -28,8 +28,8 @@ from ragfilter.engine.retrieve import run
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Result
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.chat import OpenAIChat
-from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
@@ -45,7 +45,7 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
     (ChromaStore, ("collections",)),
     (ChromaCollection, ("nearest", "chunks", "catalogue", "count", "info", "rule", "set_rule")),
     (Client, ("get_collection", "list_collections")),
-    (SentenceEmbedder, ("embed",)),
+    (BundledEmbedder, ("embed",)),
     (LateInteraction, ("score",)),
     (CrossEncoderReranker, ("score",)),
     (OpenAIChat, ("stream",)),

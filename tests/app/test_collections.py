@@ -26,7 +26,7 @@ from waiting import PROCESS_S
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.queue import Queue, Standing
-from ragfilter.models.embedder import BUNDLED
+from ragfilter.models.bundled import BUNDLED
 from ragfilter.stores import manage
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench

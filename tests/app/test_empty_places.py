@@ -14,7 +14,7 @@ from waiting import PROCESS_S
 
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
 
@@ -140,7 +140,7 @@ def test_one_click_switches_off_the_layer_that_dropped_all(
 ) -> None:
     with Workspace.open(tmp_path) as workspace:
         records = [Record(chunk, "one line")]
-        index(records, name="vault", workspace=workspace, embedder=SentenceEmbedder())
+        index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
     link = {"profile": "adaptive-gap", f"{layer}.enabled": "true", "q": "What is in the vault?"}
     page = open_page(link, workspace=tmp_path)
     if layer == "clearance":
@@ -178,7 +178,7 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     ]
     with Workspace.open(tmp_path) as workspace:
         records = [Record(chunk, "one line") for chunk in chunks]
-        index(records, name="vault", workspace=workspace, embedder=SentenceEmbedder())
+        index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
     link = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": "What is in the vault?"}
     page = open_page(link, workspace=tmp_path)
     assert page.strip.startswith("0 kept of 0 retrieved")

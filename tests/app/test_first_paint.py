@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OTHERS = (
     # Other pages, and panels that need a result.
-    "ragfilter.cli", "ragfilter.evaluate", "ragfilter.filter", "ragfilter.integrations",
-    "ragfilter.publish", "ragfilter.result", "ragfilter.ui.collections", "ragfilter.ui.compare",
+    "ragfilter.cli", "ragfilter.evaluate", "ragfilter.library", "ragfilter.publish",
+    "ragfilter.ui.collections", "ragfilter.ui.compare",
     "ragfilter.ui.curve", "ragfilter.ui.evaluate", "ragfilter.ui.main.stage",
     "ragfilter.ui.panels.answer", "ragfilter.ui.panels.chunk", "ragfilter.ui.panels.judge",
     "ragfilter.ui.panels.references", "ragfilter.ui.rules", "ragfilter.ui.tune",

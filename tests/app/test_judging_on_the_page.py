@@ -15,7 +15,7 @@ from waiting import PATIENT_MS
 
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
 from ragfilter.ui.sidebar.controls import key
@@ -319,7 +319,7 @@ def test_references_to_secrets_are_counted_and_not_named(
     )
     with Workspace.open(tmp_path) as workspace:
         records = [Record(chunk, "one line") for chunk in chunks]
-        index(records, name="vault", workspace=workspace, embedder=SentenceEmbedder())
+        index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
     link = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": "Where is the vault?"}
     page = open_page(link, workspace=tmp_path).open_chunk("map").choose("chunk-part", "References")
     told = "\n".join(page.html)

@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.errors import ModelError
 from ragfilter.ingest import demo
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 
 pytestmark = pytest.mark.model
 
@@ -44,7 +44,7 @@ def test_a_failure_is_shown_until_quoting_succeeds(
         raise ModelError("The model is gone.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SentenceEmbedder, "embed", fails)
+        patch.setattr(BundledEmbedder, "embed", fails)
         page.switch("cutoff", False).slide("retrieval.k", 40)
         assert "The model is gone." in page.html
     page.run()

@@ -175,7 +175,7 @@ def test_labels_by_an_llm_are_imported_as_such(page: Any) -> None:
     page.at.checkbox(key="set-by-llm-0").check()
     page.run().press("set-import")
     [label] = book().standing("demo", "who mills?")
-    assert (label.source, label.who) == ("llm", "qrels-llm.tsv")
+    assert (label.made_by, label.who) == ("llm", "qrels-llm.tsv")
 
 
 def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
@@ -219,7 +219,7 @@ def test_an_llm_labels_after_its_cost_is_said(
     assert [*unexplained(page.at.main)] == []
     page.press("propose")
     labels = book().standing("demo", MINE["q2"])
-    made = [label for label in labels if label.source == "llm"]
+    made = [label for label in labels if label.made_by == "llm"]
     assert len(made) == len(labels) - before >= 10
     assert {label.who for label in made} == {"labeller"}
     assert sum(label.grade == 2 for label in made) == len(llm.asked)

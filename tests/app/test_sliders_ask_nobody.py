@@ -80,7 +80,7 @@ def test_no_slider_asks_store_or_model(
         for n in range((first + turn) % len(PANELS), len(sliders), len(PANELS)):
             move(page, sliders[n], (1.0, 0.0, 0.5)[n % 3])
             if panel == "Answer":
-                del calls["SentenceEmbedder.embed"]
+                del calls["BundledEmbedder.embed"]
             assert not calls, f"{sliders[n]} in {panel}: {dict(calls)}"
         zoom(page)
         assert not calls
@@ -120,7 +120,7 @@ def test_the_counter_moves_when_something_is_asked(
     page.ask("Is there any starship in this book?")
     assert calls["ChromaCollection.nearest"] >= 1
     assert calls["ChromaCollection.chunks"] >= 1
-    assert calls["SentenceEmbedder.embed"] >= 1
+    assert calls["BundledEmbedder.embed"] >= 1
     assert calls["LateInteraction.score"] == 1
     page.slide("retrieval.pool_size", 300)
     calls.clear()

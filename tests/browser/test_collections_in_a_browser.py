@@ -12,7 +12,7 @@ import chromadb
 import pytest
 from playwright.sync_api import Browser, expect
 
-from ragfilter.models.embedder import BUNDLED
+from ragfilter.models.bundled import BUNDLED
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 

@@ -17,9 +17,9 @@ from ragfilter.evaluate.records import record
 from ragfilter.evaluate.run import score
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import UNFILTERED, variants
-from ragfilter.filter import Filter
 from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.library.filter import Filter
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings

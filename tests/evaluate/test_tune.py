@@ -132,7 +132,7 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     """Their figures are in-sample, so they must not become those of the tuned settings."""
     best = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
     clicked = recorded(
-        best, POOLS["q0"], len(POOLS), Provenance(), ["cutoff.gap_threshold"], figures_only=True
+        best, POOLS["q0"], len(POOLS), Provenance(), ["cutoff.gap_threshold"], values_only=True
     )
     made = tune(POOLS, QRELS, clicked, rerank=False)
     assert (made.seen, made.before.f1) == (True, 1)
@@ -141,12 +141,12 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
 
 def test_a_figure_from_the_map_is_forgotten_once_it_is_moved_away() -> None:
     """Nobody's labels chose the strategy; tuning does."""
-    for figures_only in (True, False):
+    for values_only in (True, False):
         given = POOLS["q0"], len(POOLS), Provenance("v1"), ["cutoff.gap_threshold"]
-        made = recorded(PLAIN, *given, figures_only=figures_only)
+        made = recorded(PLAIN, *given, values_only=values_only)
         assert seen_labels(made) is not None
         moved = made.with_values({"cutoff.gap_threshold": 0.77})
-        assert (seen_labels(moved) is None) is figures_only
+        assert (seen_labels(moved) is None) is values_only
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from referring import CHUNKS
 from stores import OneVector
 
-from ragfilter.models.embedder import BUNDLED
+from ragfilter.models.bundled import BUNDLED
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import StoredRow

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 import ragfilter as rf
-from ragfilter.integrations.langchain import chunk_tools
+from ragfilter.library.langchain import chunk_tools
 from ragfilter.workbench import Workbench
 
 QUERY = "How strong is a troll?"

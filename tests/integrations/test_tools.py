@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ragfilter.engine import replay
-from ragfilter.integrations.tools import ChunkTools
 from ragfilter.layers.registry import LAYERS
+from ragfilter.library.tools import ChunkTools
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings

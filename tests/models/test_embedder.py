@@ -1,54 +1,15 @@
-"""The embedder: verified weights, unit vectors, and no text that breaks it."""
+"""Any sentence-transformers model: told apart by its name, and loaded only when it is used."""
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ragfilter.errors import ModelError
-from ragfilter.models.embedder import BUNDLED, SentenceEmbedder, bundled_folder, check_weights
-
-EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
-
-@pytest.fixture(scope="module")
-def embedder() -> SentenceEmbedder:
-    return SentenceEmbedder()
-
-
-def test_weights_are_told_by_their_sha256(tmp_path: Path) -> None:
-    weights = tmp_path / "model.safetensors"
-    weights.write_bytes(b"")
-    check_weights(weights, EMPTY_SHA256)
-    weights.write_bytes(b"x")
-    with pytest.raises(ModelError, match=hashlib.sha256(b"x").hexdigest()[:12]) as error:
-        check_weights(weights, EMPTY_SHA256)
-    assert "pip install" in error.value.remedy
-
-
-def test_missing_weights_are_told(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot be read"):
-        check_weights(tmp_path / "model.safetensors")
-
-
-def test_a_changed_bundled_model_is_not_loaded(tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(bundled_folder(), folder)
-    weights = folder / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[-1] ^= 1
-    weights.write_bytes(bytes(data))
-    changed = SentenceEmbedder(bundled=folder)
-    with pytest.raises(ModelError, match="not the expected ones"):
-        changed.embed(["text"])
-
-
-def test_the_packaged_weights_are_the_official_ones() -> None:
-    check_weights(bundled_folder() / "model.safetensors")
+from ragfilter.models.bundled import BUNDLED, bundled_folder
+from ragfilter.models.embedder import SentenceEmbedder
 
 
 def test_a_model_that_is_not_there_is_told_with_a_remedy(tmp_path: Path) -> None:
@@ -71,58 +32,20 @@ def test_nothing_is_loaded_before_it_is_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.model
-def test_vectors_are_unit_length_in_the_order_given(embedder: SentenceEmbedder) -> None:
-    texts = ["a long text about hill giants " * 20, "owl", "troll", "a hill giant"]
-    vectors = embedder.embed(texts)
-    assert (vectors.shape, vectors.dtype) == ((4, 384), np.float32)
+def test_vectors_stand_in_the_order_given_and_progress_is_told_batch_by_batch() -> None:
+    embedder = SentenceEmbedder(str(bundled_folder()))
+    seen: list[tuple[int, int]] = []
+    texts = [f"owl {n}" * (n % 7 + 1) for n in range(66)]
+    vectors = embedder.embed(texts, lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 66), (64, 66), (66, 66)]
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    for text, vector in zip(texts, vectors, strict=True):
-        assert embedder.embed([text])[0] == pytest.approx(vector, abs=1e-5)
-    assert vectors[3] @ vectors[0] > vectors[3] @ vectors[1]
-
-
-@pytest.mark.model
-def test_a_known_vector_of_the_official_model(embedder: SentenceEmbedder) -> None:
-    # The pair of sentences on the model's card, and the first numbers it gives for them.
-    a, b = embedder.embed(["This is an example sentence", "Each sentence is converted"])
-    assert float(a[0]) == pytest.approx(0.0676, abs=1e-3)
-    assert float(b[0]) == pytest.approx(0.0864, abs=1e-3)
+    assert vectors[-1] == pytest.approx(embedder.embed(texts[-1:])[0], abs=1e-5)
 
 
 @pytest.mark.model
 @pytest.mark.parametrize(
-    "text",
-    ["", " \n", "\x00", "a\ud800b", "\u202e🙂\u0301", "word " * 200_000, "x" * 10**6, "🙂" * 9999],
-    ids=["empty", "space", "nul", "surrogate", "odd", "1 MB words", "1 MB one word", "emoji"],
-)  # fmt: skip
-def test_no_text_breaks_it(embedder: SentenceEmbedder, text: str) -> None:
-    vectors = embedder.embed([text, "owl"])
+    "text", ["", "\x00", "a\ud800b", "word " * 200_000], ids=["empty", "nul", "surrogate", "long"]
+)
+def test_no_text_breaks_it(text: str) -> None:
+    vectors = SentenceEmbedder(str(bundled_folder())).embed([text, "owl"])
     assert np.isfinite(vectors).all()
-    assert vectors[1] == pytest.approx(embedder.embed(["owl"])[0], abs=1e-5)
-
-
-@pytest.mark.model
-def test_only_what_the_model_reads_counts(embedder: SentenceEmbedder) -> None:
-    head = "the tale of a hill giant " * 60
-    assert embedder.embed([head])[0] == pytest.approx(embedder.embed([head + "owl " * 99_999])[0])
-
-
-@pytest.mark.model
-def test_progress_is_told_batch_by_batch(embedder: SentenceEmbedder) -> None:
-    seen: list[tuple[int, int]] = []
-    embedder.embed(["owl"] * 130, lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 130), (64, 130), (128, 130), (130, 130)]
-
-
-@pytest.mark.model
-def test_progress_may_stop_the_work(embedder: SentenceEmbedder) -> None:
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        embedder.embed(["owl"], stop)
-
-
-@pytest.mark.model
-def test_no_texts_give_no_vectors(embedder: SentenceEmbedder) -> None:
-    assert embedder.embed([]).shape == (0, 384)

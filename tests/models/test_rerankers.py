@@ -6,18 +6,18 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from waiting import PROCESS_S
 
 from ragfilter.errors import ModelError
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.rerankers import OFFSET, SLOPE, CrossEncoderReranker, LateInteraction
+from ragfilter.protocols import Vectors
 
 ROOT = Path(__file__).resolve().parents[2]
 GIANT = "The hill giant hurls rocks and is stronger than a troll."
@@ -25,25 +25,16 @@ OWL = "An owl sees in the dark and flies without a sound."
 RECIPE = "Beat the eggs with sugar, then fold in the flour."
 
 
-class Counting(SentenceEmbedder):
+class Counting(BundledEmbedder):
     """The real model, which counts the texts whose tokens were encoded."""
 
     def __init__(self) -> None:
         super().__init__()
         self.encoded: list[str] = []
 
-    def model(self) -> Any:
-        real = super().model()
-        counting = self
-
-        class Model:
-            max_seq_length = real.max_seq_length
-
-            def encode(self, texts: list[str], **options: Any) -> Any:
-                counting.encoded += texts
-                return real.encode(texts, **options)
-
-        return Model()
+    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        self.encoded += texts
+        return super().tokens(texts)
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +52,9 @@ def late(embedder: Counting) -> LateInteraction:
 def test_late_interaction_is_the_mean_best_cosine_over_query_tokens(
     late: LateInteraction, embedder: Counting
 ) -> None:
-    model = SentenceEmbedder().model()
     asked, chunk = (
-        np.asarray(tokens) / np.linalg.norm(np.asarray(tokens), axis=1, keepdims=True)
-        for tokens in model.encode(["hill giant", GIANT], output_value="token_embeddings")
+        tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+        for tokens in BundledEmbedder().tokens(["hill giant", GIANT])
     )
     best = [max(float(q @ c) for c in chunk) for q in asked[1:-1]]
     raw = sum(best) / len(best)
@@ -117,7 +107,7 @@ def test_more_chunks_than_the_cache_holds_are_all_scored(embedder: Counting) -> 
 def test_threads_get_the_same_scores(late: LateInteraction) -> None:
     texts = [GIANT, OWL, RECIPE]
     expected = late.score("owl", texts)
-    fresh = LateInteraction(SentenceEmbedder())
+    fresh = LateInteraction(BundledEmbedder())
     with ThreadPoolExecutor(4) as pool:
         for scores in pool.map(lambda _: fresh.score("owl", texts), range(8)):
             assert scores == pytest.approx(expected, abs=5e-3)
@@ -137,8 +127,8 @@ def test_no_texts_need_no_model(late: LateInteraction, embedder: Counting) -> No
 
 
 def test_late_interaction_without_its_model_says_so(tmp_path: Path) -> None:
-    late = LateInteraction(SentenceEmbedder(str(tmp_path)))
-    with pytest.raises(ModelError, match="cannot be loaded"):
+    late = LateInteraction(BundledEmbedder(tmp_path))
+    with pytest.raises(ModelError, match="cannot be read"):
         late.score("owl", [OWL])
 
 

@@ -147,7 +147,7 @@ def test_a_journal_outlives_its_process(tmp_path: Path) -> None:
 def test_threads_may_open_and_write_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragfilter.database.BUSY_S", PATIENT_S)
+    monkeypatch.setattr("ragfilter.basics.database.BUSY_S", PATIENT_S)
     url = f"sqlite:///{tmp_path / 'journal.db'}"
     errors: list[Exception] = []
 

@@ -18,7 +18,7 @@ from ragfilter.cli import main
 from ragfilter.errors import InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.overview import overview
-from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
+from ragfilter.models.bundled import BUNDLED, BundledEmbedder
 from ragfilter.rules import edits
 from ragfilter.stores import manage
 from ragfilter.stores.foreign import Opening
@@ -34,7 +34,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def vectors() -> Any:
-    return SentenceEmbedder().embed(list(TEXTS.values()))
+    return BundledEmbedder().embed(list(TEXTS.values()))
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_two_people_disagree_the_last_counts_and_it_is_told(book: LabelBook) -> 
 
 def test_an_llms_labels_are_never_mixed_in_silently(book: LabelBook) -> None:
     book.mark("c", "q", ["x"], 0, who="ann")
-    book.add("c", [("q", "x", 2), ("q", "y", 2)], who="gpt", source="llm")
+    book.add("c", [("q", "x", 2), ("q", "y", 2)], who="gpt", made_by="llm")
     assert grades(book) == {"q": {"x": 0}}
     assert grades(book, llm=True) == {"q": {"x": 0, "y": 2}}
     one = book.standing("c")[-1]

@@ -1,4 +1,4 @@
-"""The two joined lists, as a figure."""
+"""The two joined lists, as a plot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def result(profile: str, n: int = len(DISTANCES)) -> Result:
 @pytest.mark.parametrize("dark", [False, True])
 def test_what_both_keep_is_joined_and_the_rest_ends_at_its_layer(dark: bool) -> None:
     made = contrast(result("unfiltered"), result("adaptive-gap"))
-    drawn = plot.figure(made, dark=dark)
+    drawn = plot.joined(made, dark=dark)
     go.Figure(drawn)  # plotly refuses what it does not know.
     long, short, joined, *rest = drawn["data"]
     assert joined["y"] == [1, 1, None, 2, 2, None, 3, 3, None]
@@ -40,7 +40,7 @@ def test_what_both_keep_is_joined_and_the_rest_ends_at_its_layer(dark: bool) -> 
 
 def test_what_the_other_search_did_not_find_has_no_layer() -> None:
     made = contrast(result("unfiltered"), result("unfiltered", 3))
-    drawn = plot.figure(made, dark=False)
+    drawn = plot.joined(made, dark=False)
     assert [trace["mode"] for trace in drawn["data"]] [2:] == [
         "lines", "markers+text", "markers+text",
     ]  # fmt: skip

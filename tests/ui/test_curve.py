@@ -14,8 +14,8 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, Result
 from ragfilter.report import rows
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import marks, tune
+from ragfilter.ui.curve import plot as curve
 from ragfilter.ui.curve import points as curve_points
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
@@ -34,21 +34,21 @@ def result(distances: tuple[float, ...], **settings: Any) -> Result:
 
 
 def drawn(made: Result, **options: Any) -> dict[str, Any]:
-    figure: dict[str, Any] = curve.figure(made, rows(made), **options).to_dict()
+    plot: dict[str, Any] = curve.plot(made, rows(made), **options).to_dict()
     # Raises if plotly does not know a property or value.
-    go.Figure(figure)
-    return figure
+    go.Figure(plot)
+    return plot
 
 
-def notes(figure: dict[str, Any]) -> set[str]:
-    return {note["text"] for note in figure["layout"].get("annotations", ())}
+def notes(plot: dict[str, Any]) -> set[str]:
+    return {note["text"] for note in plot["layout"].get("annotations", ())}
 
 
-def points(figure: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
+def points(plot: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
     """The markers of each outcome, as (x, y)."""
     return {
         trace["name"]: (list(trace["x"]), [round(y, 3) for y in trace["y"]])
-        for trace in figure["data"]
+        for trace in plot["data"]
         if trace.get("name")
     }
 
@@ -60,12 +60,12 @@ def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
 
 
 def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
-    figure = drawn(result(CLIFFS))
-    assert notes(figure) == {
+    plot = drawn(result(CLIFFS))
+    assert notes(plot) == {
         "<b>cliff 0.150</b>", "skipped", "k 6", "threshold<br>0.100",
         "fallback:<br>best + 0.400",
     }  # fmt: skip
-    (steps,) = [trace for trace in figure["data"] if trace["type"] == "bar"]
+    (steps,) = [trace for trace in plot["data"] if trace["type"] == "bar"]
     assert list(steps["hovertext"]) == [
         "skipped, never a cliff, after hit 1: 0.200", "step after hit 2: 0.040",
         "a smaller cliff after hit 3: 0.130",
@@ -73,7 +73,7 @@ def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
     ]  # fmt: skip
     assert [round(x, 1) for x in steps["x"]] == [1.5, 2.5, 3.5, 4.5, 5.5]
     levels = {
-        round(s["y0"], 3) for s in figure["layout"]["shapes"]
+        round(s["y0"], 3) for s in plot["layout"]["shapes"]
         if s["type"] == "line" and s["y0"] == s["y1"]
     }  # fmt: skip
     assert levels == {0.5, 0.1}
@@ -83,15 +83,15 @@ PER_CHARACTER = 5.6
 """Pixels of a character of the lane's labels, 11 px high: Chromium draws "skipped" 39 wide."""
 
 
-def lane(figure: dict[str, Any], plot: float) -> dict[str, tuple[float, float]]:
+def lane(plot: dict[str, Any], width: float) -> dict[str, tuple[float, float]]:
     """Where the labels between curve and steps begin and end, on a plot this many pixels wide."""
-    low, high = figure["layout"]["xaxis"]["range"]
+    low, high = plot["layout"]["xaxis"]["range"]
     found = {}
-    for note in figure["layout"]["annotations"]:
+    for note in plot["layout"]["annotations"]:
         if note["y"] != marks.LANE:
             continue
         share = note["x"] if note["xref"] == "paper" else (note["x"] - low) / (high - low)
-        at = share * plot + note.get("xshift", 0)
+        at = share * width + note.get("xshift", 0)
         wide = PER_CHARACTER * len(note["text"])
         found[note["text"]] = (at, at + wide) if note["xanchor"] == "left" else (at - wide, at)
     return found
@@ -124,15 +124,15 @@ def test_labels_between_curve_and_steps_never_overlap(
 
 
 def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:
-    figure = drawn(result(FLAT, **{"cutoff.distance_offset": 0.1}))
-    assert f"<b>fallback:<br>best + 0.100<br>= {FLAT[0] + 0.1:.3f}</b>" in notes(figure)
+    plot = drawn(result(FLAT, **{"cutoff.distance_offset": 0.1}))
+    assert f"<b>fallback:<br>best + 0.100<br>= {FLAT[0] + 0.1:.3f}</b>" in notes(plot)
 
 
 def test_the_line_of_relative_has_a_short_name() -> None:
     """The headline says where the limit comes from."""
     far = tuple(0.5 + 0.05 * i for i in range(80))
-    figure = drawn(result(far, **{"cutoff.strategy": "relative", "cutoff.max_results": 40}))
-    assert any(note.startswith("<b>limit<br>= ") for note in notes(figure))
+    plot = drawn(result(far, **{"cutoff.strategy": "relative", "cutoff.max_results": 40}))
+    assert any(note.startswith("<b>limit<br>= ") for note in notes(plot))
 
 
 def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None:
@@ -166,9 +166,9 @@ def test_the_view_around_the_cut_shows_what_was_almost_kept(
 
 
 def test_only_what_the_axes_show_is_drawn() -> None:
-    figure = drawn(result(FLAT, **{"cutoff.max_results": 30}), window=(9.6, 12.4))
-    assert points(figure) == {"kept": ([10, 11, 12], [0.68, 0.70, 0.72])}
-    line, bars = figure["data"][0], figure["data"][-1]
+    plot = drawn(result(FLAT, **{"cutoff.max_results": 30}), window=(9.6, 12.4))
+    assert points(plot) == {"kept": ([10, 11, 12], [0.68, 0.70, 0.72])}
+    line, bars = plot["data"][0], plot["data"][-1]
     # The line continues to both edges.
     assert list(line["x"]) == [9, 10, 11, 12, 13]
     assert list(bars["x"]) == [10.5, 11.5]
@@ -182,10 +182,10 @@ def test_a_far_pin_stands_first_as_the_cutoff_saw_it() -> None:
     pool = Pool("giant vs mammoth", "demo", "l2", tuple(hits), queries=1,
                 entities=(Entity("giant", ("c1",)), Entity("mammoth", ("c40",))))  # fmt: skip
     on = {"entities.enabled": True, "cutoff.enabled": True, "cutoff.max_results": 5}
-    figure = drawn(replay(pool, Settings().with_values(on)))
-    assert points(figure)["pinned"] == ([1, 2], [0.5, 1.28])
-    assert points(figure)["kept"][0] == [3, 4, 5]
-    assert figure["layout"]["xaxis"]["range"] == [0.3, 10.7]
+    plot = drawn(replay(pool, Settings().with_values(on)))
+    assert points(plot)["pinned"] == ([1, 2], [0.5, 1.28])
+    assert points(plot)["kept"][0] == [3, 4, 5]
+    assert plot["layout"]["xaxis"]["range"] == [0.3, 10.7]
 
 
 def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> None:
@@ -201,23 +201,23 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
     )
     on = {"query_must.enabled": True, "cutoff.max_results": 5}
     made = replay(Pool("giants", "demo", "l2", hits, queries=1), Settings().with_values(on))
-    figure = drawn(made)
-    found = points(figure)
+    plot = drawn(made)
+    found = points(plot)
     assert found["kept"][0] == [1, 2]
     assert found["dropped by cutoff"][0] == [3]
     between = [1 + 1 / 3, 1 + 2 / 3, 2.5, 4]
     assert found["dropped by query_must"][0] == pytest.approx(between)
-    (band,) = [shape for shape in figure["layout"]["shapes"] if shape["type"] == "rect"]
+    (band,) = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "rect"]
     assert (band["x0"], band["x1"]) == (2, 3)
-    assert "k 5: not reached" in notes(figure)
+    assert "k 5: not reached" in notes(plot)
 
 
 @pytest.mark.parametrize("threshold", [0.02, 0.1, 0.9])
 def test_no_label_stands_on_the_curve_or_the_steps(threshold: float) -> None:
     """Labels are above the plot, next to it, or in the lane, without overlapping."""
-    figure = drawn(result(CLIFFS, **{"cutoff.gap_threshold": threshold}))
+    plot = drawn(result(CLIFFS, **{"cutoff.gap_threshold": threshold}))
     lane = []
-    for note in figure["layout"]["annotations"]:
+    for note in plot["layout"]["annotations"]:
         above = note["yref"] == "paper" and note["y"] == 1.0 and note["yanchor"] == "bottom"
         beside = note["xref"] == "paper" and note["x"] == 1.0 and note["xanchor"] == "left"
         between = note["yref"] == "paper" and 0.2 < note["y"] < 0.28
@@ -253,9 +253,9 @@ def test_where_only_k_limits_the_result_it_is_the_cut(
     k: int, note: str, lines: list[float]
 ) -> None:
     made = result(CLIFFS, **{"cutoff.enabled": False, "retrieval.k": k})
-    figure = drawn(made)
-    assert note in notes(figure)
-    shapes = figure["layout"].get("shapes", ())
+    plot = drawn(made)
+    assert note in notes(plot)
+    shapes = plot["layout"].get("shapes", ())
     assert [shape["x0"] for shape in shapes if shape["line"].get("dash") == "solid"] == lines
     assert len(made.kept) == min(k, 7)
 

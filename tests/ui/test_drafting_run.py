@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.model import UNRESTRICTED
-from ragfilter.shelf import Shelf
 from ragfilter.ui.rules import drafting_run
 from ragfilter.ui.session.background import Job
 

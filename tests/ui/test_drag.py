@@ -14,7 +14,7 @@ from ragfilter.report import rows
 from ragfilter.report.steps import keeps
 from ragfilter.settings.schema import field
 from ragfilter.ui.curve import drag
-from ragfilter.ui.curve import figure as curve
+from ragfilter.ui.curve import plot as curve
 from ragfilter.ui.curve import points as curve_points
 from tests.ui.test_curve import CLIFFS, result
 
@@ -26,7 +26,7 @@ def overlaid(made: Result) -> dict[str, Any]:
     detail = cut_of(made)
     shown = rows(made)
     points = curve_points.place(made, shown, detail)
-    return drag.overlay(made, points, detail, curve.figure(made, shown), "c2")
+    return drag.overlay(made, points, detail, curve.plot(made, shown), "c2")
 
 
 @pytest.mark.parametrize(("window", "size"), [((14.3, 24.7), 11.0), ((14.3, 60.7), 8.5)])
@@ -36,8 +36,8 @@ def test_the_markers_are_as_large_as_in_the_chart_also_where_nothing_kept_is_see
     made = result(FAR)
     shown, detail = rows(made), cut_of(made)
     points = curve_points.place(made, shown, detail)
-    figure = curve.figure(made, shown, window=window)
-    assert drag.overlay(made, points, detail, figure, None)["size"] == size
+    plot = curve.plot(made, shown, window=window)
+    assert drag.overlay(made, points, detail, plot, None)["size"] == size
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_every_step_is_what_the_filter_decides(
             assert kept == len(again.kept), (line["path"], value)
 
 
-def test_each_line_stands_where_the_figure_draws_it() -> None:
+def test_each_line_stands_where_the_plot_draws_it() -> None:
     lines = {line["path"]: line for line in overlaid(result(CLIFFS))["lines"]}
     assert list(lines) == ["cutoff.max_results", "cutoff.gap_threshold", "cutoff.distance_offset"]
     stands = {path: line["base"] + line["per"] * line["value"] for path, line in lines.items()}

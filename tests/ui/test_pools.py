@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
@@ -17,7 +18,6 @@ from ragfilter.layers.quality import Quality
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Settings
-from ragfilter.shelf import Shelf
 from ragfilter.ui.session.pools import falls_short, keep, reach, settle
 from ragfilter.ui.session.state import Asked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def timeless(result: Result) -> Result:
     return replace(result, traces=tuple(replace(trace, ms=0.0) for trace in result.traces))
 
 
+@pytest.mark.slow
 @given(asked=st.lists(ASKED, min_size=2, max_size=8), most=st.sampled_from((4, 300)))
 def test_every_replay_is_what_it_would_be_alone(
     asked: list[tuple[Pool, str, dict[str, object], User]], most: int

@@ -141,8 +141,8 @@ def test_the_place_before_a_click_is_marked() -> None:
     # Its figures are not on this map.
     assert made.place_of(GAP.with_values({"cutoff.max_results": 9}), clicked) is None
     assert made.place_of(GAP.with_values({THRESHOLD: 0.1234}), clicked) is None
-    figure = plots.heatmap(made, "f1", there, 0, was, dark=False)
-    marks = {each["name"]: (each["x"], each["y"]) for each in figure["data"][1:]}
+    plot = plots.heatmap(made, "f1", there, 0, was, dark=False)
+    marks = {each["name"]: (each["x"], each["y"]) for each in plot["data"][1:]}
     assert marks["before the click"] == ([GAP.get(THRESHOLD)], [GAP.get(OFFSET)])
     assert marks["in force"] != marks["before the click"]
     front = plots.front(made, there, 0, was, dark=False)["data"]
@@ -154,8 +154,8 @@ def test_the_place_before_a_click_is_marked() -> None:
 def test_the_points_of_the_map_name_their_place_and_lie_on_its_colours() -> None:
     made = make(POOLS, QRELS, GAP, PUBLIC, THRESHOLD, OFFSET)
     flat = made.figures["f1"].ravel()
-    figure = plots.heatmap(made, "f1", made.nearest(GAP), int(np.argmax(flat)), dark=False)
-    points, colours, *_ = figure["data"]
+    plot = plots.heatmap(made, "f1", made.nearest(GAP), int(np.argmax(flat)), dark=False)
+    points, colours, *_ = plot["data"]
     assert points["customdata"] == list(range(flat.size))
     at = {(x, y): z for x, row in zip(colours["x"], zip(*colours["z"], strict=True), strict=True)
           for y, z in zip(colours["y"], row, strict=True)}  # fmt: skip

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ragfilter.basics.files import write_text
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import OTHER_OUT, Place, Viewing, Where
 from ragfilter.cli.rules.group import rules, select_rules
-from ragfilter.files import write_text
 from ragfilter.rules import rule_files as files
 
 

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import parts
 from ragfilter.cli.options import OTHER_OUT, Filtering, Place
 from ragfilter.cli.rules.effect import (
@@ -23,7 +24,6 @@ from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
 from ragfilter.evaluate.rule_matrix import row_document
-from ragfilter.files import kind, write_text
 from ragfilter.rules.proposals import Proposal
 from ragfilter.text.numbers import counted
 

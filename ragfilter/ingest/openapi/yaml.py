@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.extras import extra
 from ragfilter.protocols import Progress
 
 with extra("ingest"):

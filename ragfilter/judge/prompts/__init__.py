@@ -33,7 +33,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from ragfilter import toml_files
+from ragfilter.basics import toml_files
 from ragfilter.errors import InputError
 
 log = logging.getLogger(__name__)

@@ -26,13 +26,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from ragfilter import toml_files
+from ragfilter.basics import toml_files
+from ragfilter.basics.files import write_text
+from ragfilter.basics.toml_files import SUFFIX
 from ragfilter.errors import ConflictError, InputError, RuleError
-from ragfilter.files import write_text
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.text.normalise import normalise
-from ragfilter.toml_files import SUFFIX
 
 FOLDER = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragfilter.extras import extra
+from ragfilter.basics.extras import extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue
 
@@ -33,7 +33,8 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         return None
     try:
         with path.open("rb") as file:
-            table = pq.read_table(file)
+            # `pq.read_table` would import pandas, which takes longer than the reading.
+            table = pq.ParquetFile(file).read()
     except (OSError, pa.ArrowException) as error:
         log.warning("%s cannot be read and is rebuilt: %s", path, error)
         return None
@@ -48,9 +49,10 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         table["clearance"].to_pylist(),
         *(_shared(table[name]) for name in REPEATED),
     ]
+    own: dict[str, Any] = {}  # One for all: 100,000 would keep the garbage collector busy.
     return Catalogue(
         {
-            i: Chunk(i, "", title, kind, source, None, refs, level, department, rule, loaded=False)
+            i: Chunk(i, "", title, kind, source, None, refs, level, department, rule, False, own)
             for i, title, refs, level, kind, source, department, rule in zip(*columns, strict=True)
         }
     )

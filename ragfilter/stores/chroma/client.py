@@ -24,7 +24,7 @@ from chromadb.errors import (
     NotFoundError,
 )
 
-from ragfilter.deadline import within
+from ragfilter.basics.deadline import within
 from ragfilter.errors import (
     CollectionMissing,
     InputError,

@@ -8,7 +8,6 @@ metadata, so conditions are checked in memory.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -24,6 +23,17 @@ from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
 from ragfilter.stores.chroma.client import guard
+from ragfilter.stores.chroma.marks import (
+    CONTENT,
+    EMBEDDER,
+    VERSION,
+    WITHHELD,
+    CollectionInfo,
+    is_ours,
+    mark,
+    new_token,
+    space_of,
+)
 from ragfilter.stores.chroma.where import admission, can_push, condition
 
 if TYPE_CHECKING:
@@ -31,35 +41,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FORMAT = "ragfilter:format"
-EMBEDDER = "ragfilter:embedder"
-VERSION = "ragfilter:version"
-CONTENT = "ragfilter:content"
-WITHHELD = "ragfilter:withheld"
-
 INDEX_AGAIN = "Index the same source again, unless that is still running."
 FOUND_AGAIN = "Rebuild the collection, or index the same source again: nothing is re-embedded."
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
 WRITE_BATCH = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionInfo:
-    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
-    are missing, and is empty if none are."""
-
-    name: str
-    count: int
-    space: Space
-    embedder: str
-    ours: bool
-    incomplete: str
-
-    @property
-    def complete(self) -> bool:
-        return not self.incomplete
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,35 +78,35 @@ class ChromaCollection:
 
     @property
     def space(self) -> Space:
-        return _space(self.raw())
+        return space_of(self.raw())
 
     @property
     def embedder(self) -> str:
         """The embedding model that made the vectors; empty if it is not known."""
-        return _metadata(self.raw(), EMBEDDER)
+        return mark(self.raw(), EMBEDDER)
 
     @property
     def ours(self) -> bool:
         """Whether ragfilter made it."""
-        return _is_ours(self.raw())
+        return is_ours(self.raw())
 
     @property
     def content(self) -> str:
         """The fingerprint of the indexed content; empty until indexing is complete."""
-        return _metadata(self.raw(), CONTENT)
+        return mark(self.raw(), CONTENT)
 
     @property
     def version(self) -> str:
         raw = self.raw()
-        token = f"{raw.id}:{_metadata(raw, VERSION)}"
+        token = f"{raw.id}:{mark(raw, VERSION)}"
         # Others may write to a foreign collection at any time; at least additions and removals
         # show.
-        return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
+        return token if is_ours(raw) else f"{token}:{self._count(raw)}"
 
     @property
     def withheld(self) -> bool:
         """Whether no chunks are returned, because their clearances are being changed."""
-        return bool(_metadata(self.raw(), WITHHELD))
+        return bool(mark(self.raw(), WITHHELD))
 
     @property
     def incomplete(self) -> str:
@@ -131,9 +118,9 @@ class ChromaCollection:
         return CollectionInfo(
             name=self._name,
             count=self._count(raw),
-            space=_space(raw),
-            embedder=_metadata(raw, EMBEDDER),
-            ours=_is_ours(raw),
+            space=space_of(raw),
+            embedder=mark(raw, EMBEDDER),
+            ours=is_ours(raw),
             incomplete=self._incomplete(raw),
         )
 
@@ -163,7 +150,7 @@ class ChromaCollection:
         # index.
         lost = self._lost(raw)
         pushed = None
-        if where is not None and ids is None and _is_ours(raw) and can_push(where) and not lost:
+        if where is not None and ids is None and is_ours(raw) and can_push(where) and not lost:
             pushed = condition(where)
         elif where is not None or ids is not None:
             known = self._known(ids)
@@ -238,7 +225,7 @@ class ChromaCollection:
         self.set_rules({chunk_id: rule})
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
-        if not _is_ours(self.raw()) and not self._store.writable(self._name):
+        if not is_ours(self.raw()) and not self._store.writable(self._name):
             raise StoreError(
                 f"Collection {self._name!r} was not made by ragfilter and is opened to be read.",
                 remedy="Allow changes to it on the Collections page.",
@@ -299,7 +286,7 @@ class ChromaCollection:
 
     def _readable(self) -> RawCollection:
         raw = self.raw()
-        if _metadata(raw, WITHHELD):
+        if mark(raw, WITHHELD):
             raise StoreError(self._withheld(), remedy=INDEX_AGAIN, action="finish")
         return raw
 
@@ -310,9 +297,9 @@ class ChromaCollection:
         )
 
     def _incomplete(self, raw: RawCollection) -> str:
-        if _metadata(raw, WITHHELD):
+        if mark(raw, WITHHELD):
             return f"{self._withheld()} {INDEX_AGAIN}"
-        if _is_ours(raw) and not _metadata(raw, CONTENT):
+        if is_ours(raw) and not mark(raw, CONTENT):
             return (
                 f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
                 f"was interrupted. {INDEX_AGAIN}"
@@ -321,7 +308,7 @@ class ChromaCollection:
         if not lost:
             return ""
         count = self._count(raw)
-        remedy = FOUND_AGAIN if _is_ours(raw) else "Create it again."
+        remedy = FOUND_AGAIN if is_ours(raw) else "Create it again."
         return (
             f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
             f"chunks can be found. {remedy}"
@@ -352,7 +339,7 @@ class ChromaCollection:
     def _is_large(self, raw: RawCollection) -> bool:
         """Whether it has too many chunks for a catalogue. Foreign collections always get one,
         because Chroma cannot check conditions on arbitrary metadata."""
-        if not _is_ours(raw):
+        if not is_ours(raw):
             return False
         version, kept = self.version, self._store.counts.get(self._name)
         if kept is None or kept[0] != version:
@@ -384,7 +371,7 @@ class ChromaCollection:
             raw = self.raw()
             # Chroma refuses a change that names the space, even if it is the same one.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
-            before = _metadata(raw, VERSION)
+            before = mark(raw, VERSION)
             raw.modify(metadata={**kept, **values})
             self._store.replaced.add(before)
 
@@ -445,27 +432,6 @@ def _checked(vector: Vectors) -> Vectors:
             remedy="Rephrase the question, or check the embedding model.",
         )
     return query
-
-
-def _space(raw: RawCollection) -> Space:
-    # Not `raw.configuration`: that builds the stored embedding function, which may be foreign code.
-    configuration = raw.configuration_json
-    index = configuration.get("hnsw") or configuration.get("spann") or {}
-    space = index.get("space", "l2")
-    return cast(Space, space)
-
-
-def _metadata(raw: RawCollection, key: str) -> str:
-    return str((raw.metadata or {}).get(key, ""))
-
-
-def _is_ours(raw: RawCollection) -> bool:
-    return FORMAT in (raw.metadata or {})
-
-
-def new_token() -> str:
-    """A version that no collection had before."""
-    return uuid.uuid4().hex
 
 
 def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:

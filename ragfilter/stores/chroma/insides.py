@@ -12,7 +12,7 @@ from chromadb.api.models.Collection import Collection
 from chromadb.api.shared_system_client import SharedSystemClient
 from httpx import Timeout
 
-from ragfilter.extras import check_version
+from ragfilter.basics.extras import check_version
 
 check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
 

@@ -24,14 +24,13 @@ from ragfilter.stores.chroma.client import (
     open_folder,
     open_server,
 )
-from ragfilter.stores.chroma.collection import (
+from ragfilter.stores.chroma.collection import ChromaCollection, StoredRow
+from ragfilter.stores.chroma.marks import (
     EMBEDDER,
     FORMAT,
     VERSION,
     WITHHELD,
-    ChromaCollection,
     CollectionInfo,
-    StoredRow,
     new_token,
 )
 from ragfilter.text.urls import shown

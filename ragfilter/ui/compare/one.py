@@ -121,7 +121,7 @@ def _lists(made: Contrast) -> None:
     html.heading("Lists")
     with st.container(key="compare-lists"):
         chart.draw(
-            plot.figure(made, dark=theme.is_dark()),
+            plot.joined(made, dark=theme.is_dark()),
             key="compare-lists-chart",
             alt="The two ranked lists, joined where both keep a chunk",
         )

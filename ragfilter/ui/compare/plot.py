@@ -24,11 +24,11 @@ LEFT, RIGHT, STUB = 0.4, 0.6, 0.07
 
 
 def height(contrast: Contrast) -> int:
-    """Pixels of the whole figure."""
+    """Pixels of the whole plot."""
     return ABOVE + BELOW + ROW * max(_longest(contrast), 1)
 
 
-def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
+def joined(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
     """The two lists. `contrast` keeps at least one chunk."""
     ink = Ink.of(dark)
     xs: list[float | None] = []

@@ -20,8 +20,8 @@ from ragfilter.model import CutoffDetail, Result
 from ragfilter.report.steps import keeps
 from ragfilter.settings.schema import field
 from ragfilter.text.titles import short_title
-from ragfilter.ui.curve.figure import marker_size
 from ragfilter.ui.curve.marks import best_of
+from ragfilter.ui.curve.plot import marker_size
 from ragfilter.ui.curve.points import Points
 from ragfilter.ui.session import state
 
@@ -36,10 +36,10 @@ _mount = st.components.v2.component(
 
 
 def draw(
-    result: Result, points: Points, detail: CutoffDetail | None, figure: go.Figure, *, told: str
+    result: Result, points: Points, detail: CutoffDetail | None, plot: go.Figure, *, told: str
 ) -> None:
-    """Lay the handles over `figure`. `told` is the change to announce to screen readers."""
-    data = overlay(result, points, detail, figure, st.session_state.chunk)
+    """Lay the handles over `plot`. `told` is the change to announce to screen readers."""
+    data = overlay(result, points, detail, plot, st.session_state.chunk)
     # Counts the moves, so that the browser drops its own position even if undo leads back to the
     # same picture.
     data |= {"told": told, "moves": st.session_state.get(MOVES, 0)}
@@ -52,12 +52,12 @@ def overlay(
     result: Result,
     points: Points,
     detail: CutoffDetail | None,
-    figure: go.Figure,
+    plot: go.Figure,
     chosen: str | None,
 ) -> dict[str, Any]:
     """The browser's data: the lines with their steps, the points that reached the cut, every chunk
-    on the curve, which one is `chosen`, and the position of the figure's axes."""
-    layout = figure.layout
+    on the curve, which one is `chosen`, and the position of the plot's axes."""
+    layout = plot.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
     return {

@@ -14,7 +14,7 @@ from ragfilter.model import Result
 from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 from ragfilter.ui.curve import drag, tune
-from ragfilter.ui.curve import figure as curve
+from ragfilter.ui.curve import plot as curve
 from ragfilter.ui.curve import points as curve_points
 from ragfilter.ui.look import chart, choice, hint, html, theme
 from ragfilter.ui.session import state
@@ -34,9 +34,9 @@ def draw(view: View) -> None:
     points = curve_points.place(result, rows, detail)
     last = ceil(max(points.x, default=1.0))
     # Drawn before the parts above it, because the user is waiting for it.
-    # As high as the panel beside it, and at least as high as the figure.
+    # As high as the panel beside it, and at least as high as the plot.
     with st.container(key="curve-box", height="stretch"):
-        figure = curve.figure(
+        plot = curve.plot(
             result,
             rows,
             window=_window(last),
@@ -45,7 +45,7 @@ def draw(view: View) -> None:
             by_distance=by_distance,
         )
         chart.draw(
-            figure,
+            plot,
             key="curve",
             fixed=True,
             height="stretch",
@@ -55,7 +55,7 @@ def draw(view: View) -> None:
         )
         summary = view.summary
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
-        drag.draw(result, points, detail, figure, told=told)
+        drag.draw(result, points, detail, plot, told=told)
     with bar:
         _choose_values(result)
         _ranges(result, points, last, by_distance)

@@ -34,7 +34,7 @@ def draw(asked: Chosen) -> None:
     st.markdown(message(told(seen)))
     _conflicts(seen, asked.chunks)
     say.heading("Labels by an LLM")
-    if any(label.source == "llm" for label in seen):
+    if any(label.made_by == "llm" for label in seen):
         say.aside(stored.agreed(seen).told)
     _propose(asked)
 
@@ -43,10 +43,10 @@ def told(labels: tuple[Label, ...]) -> str:
     """Who labelled how many chunks."""
     if not labels:
         return "Nobody has labelled a chunk yet. Open one on Inspect and press 2, 1 or 0."
-    counts = Counter((label.source, label.who) for label in labels)
+    counts = Counter((label.made_by, label.who) for label in labels)
     by = ", ".join(
-        f"{who}{' (LLM)' if source == 'llm' else ''} {numbers.count(n)}"
-        for (source, who), n in counts.most_common()
+        f"{who}{' (LLM)' if made_by == 'llm' else ''} {numbers.count(n)}"
+        for (made_by, who), n in counts.most_common()
     )
     questions = len({label.query for label in labels})
     return f"{counted(len(labels), 'label')} on {counted(questions, 'question')}: {by}."

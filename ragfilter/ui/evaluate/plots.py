@@ -1,4 +1,4 @@
-"""The plots of a run as plain figures. Pure."""
+"""The plots of a run as plain data for Plotly. Pure."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def _import(
     title = Path(questions.name).stem
     missing = stored.import_set(
         asked.book, asked.collection, title, found, rows, there,
-        who=qrels.name if qrels else "", source="llm" if by_llm else "human",
+        who=qrels.name if qrels else "", made_by="llm" if by_llm else "human",
         otherwise="Rename the file, or remove the set.",
     )  # fmt: skip
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""

@@ -9,11 +9,11 @@ import streamlit as st
 
 
 def draw(
-    figure: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any
+    plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any
 ) -> None:
     """Draw a plot in our colours without Plotly's buttons; a `fixed` one ignores double clicks.
 
     `more` is for `st.plotly_chart`.
     """
     config = {"displayModeBar": False} | ({"doubleClick": False} if fixed else {})
-    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **more)
+    st.plotly_chart(plot, key=key, alt=alt, theme=None, config=config, **more)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.errors import ModelError
 from ragfilter.protocols import Embedder, Progress, Vectors, Vocabulary
-from ragfilter.shelf import Shelf
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,11 +159,11 @@ def _picture(view: View, told: Story, after: int, word: str) -> None:
     dark = theme.is_dark()
     before = st.session_state.get("scene_before")
     st.session_state.scene_before = after
-    # Each figure is a new element; its height is reserved while it is drawn.
+    # Each plot is a new element; its height is reserved while it is drawn.
     st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
         chart.draw(
-            scene.figure(view.mine, told, after=after, before=before, dark=dark, word=word),
+            scene.plot(view.mine, told, after=after, before=before, dark=dark, word=word),
             key="scene-chart",
             fixed=True,
             alt=f"Every passage by its distance to the question. {_caption(told, after, word)}.",

@@ -39,7 +39,7 @@ def height(story: Story) -> int:
     return ABOVE + BELOW + TOP + 24 + LANE * len(story.steps)
 
 
-def figure(
+def plot(
     result: Result,
     story: Story,
     *,

@@ -9,7 +9,8 @@ from itertools import islice
 import pandas as pd
 import streamlit as st
 
-from ragfilter import toml_files
+from ragfilter.basics import toml_files
+from ragfilter.basics.toml_files import SUFFIX
 from ragfilter.errors import ConflictError, InputError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules import templates
@@ -18,7 +19,6 @@ from ragfilter.rules.drafting import total
 from ragfilter.rules.templates import Template
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
-from ragfilter.toml_files import SUFFIX
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.panels.draft_note import NO_LLM

@@ -24,9 +24,9 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, labelled, pages
 from ragfilter.ui.rules.desk import Desk
 
-CHOSEN, SOURCE, MISTAKE = "matrix-rule", "matrix-source", "labels-mistake"
+CHOSEN, QUESTIONS, MISTAKE = "matrix-rule", "matrix-questions", "labels-mistake"
 FIND, PAGE_AT = "matrix-find", "matrix-page"
-SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
+KINDS = LABELLED, ASKED = ("Labelled questions", "Questions asked")
 TITLE_WIDTH = 27
 """Characters that fit into a column of the tables, even in capitals."""
 
@@ -120,17 +120,17 @@ def make(work: Desk, *, asked: bool = False) -> Matrix | None:
 
 def draw(work: Desk) -> None:
     """Draw the labels, the matrix, and one rule by group and term."""
-    source = st.segmented_control(
+    which = st.segmented_control(
         "Questions",
-        SOURCES,
-        key=SOURCE,
+        KINDS,
+        key=QUESTIONS,
         default=LABELLED,
         required=True,
         persist_state="session",
         help="Labelled questions show which rules do harm. Recent questions show which rules act "
         "at all.",
     )
-    from_history = source == ASKED
+    from_history = which == ASKED
     if not from_history:
         _labels(work)
     if not labelled.told(work, asked=from_history):

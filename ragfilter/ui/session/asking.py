@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import streamlit as st
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.complete import forget_failures
 from ragfilter.model import PendingKind, Pool
-from ragfilter.shelf import Shelf
 from ragfilter.ui.session import background
 from ragfilter.ui.session.background import Job
 

@@ -87,15 +87,15 @@ def start(work: Callable[[Job[V]], V]) -> Job[V]:
     return job
 
 
-def pieces(source: Iterator[str], tick_s: float) -> Iterator[str]:
-    """Yield what `source` yields, read in a thread, and an empty string for every `tick_s` seconds
+def pieces(stream: Iterator[str], tick_s: float) -> Iterator[str]:
+    """Yield what `stream` yields, read in a thread, and an empty string for every `tick_s` seconds
     without a piece, so that the run can be stopped while an endpoint hangs. Pieces that arrive
-    faster are joined, since each redraws all before it. Raises what `source` raises."""
+    faster are joined, since each redraws all before it. Raises what `stream` raises."""
     came: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read(_: Job[None]) -> None:
         try:
-            for piece in source:
+            for piece in stream:
                 came.put(piece)
         finally:
             came.put(None)

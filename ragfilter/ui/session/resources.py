@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.backends import Backends
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import Quality, reranker_key
@@ -19,7 +20,6 @@ from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
-from ragfilter.shelf import Shelf
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.protocols import Reranker
-from ragfilter.shelf import Shelf
 
 Key = tuple[str, str, str]
 

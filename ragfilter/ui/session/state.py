@@ -270,10 +270,10 @@ def _move(profile: str, changes: dict[str, Any]) -> None:
     st.session_state.profile, st.session_state.changes = profile, changes
 
 
-def _step(source: list[Any], target: list[Any]) -> None:
-    if source:
+def _step(taken: list[Any], target: list[Any]) -> None:
+    if taken:
         target.append((st.session_state.profile, st.session_state.changes))
-        st.session_state.profile, st.session_state.changes = source.pop()
+        st.session_state.profile, st.session_state.changes = taken.pop()
 
 
 def own() -> Config:

@@ -110,13 +110,13 @@ def short(question: str) -> str:
 
 def _titles(collection: str, resources: Resources) -> tuple[Example, ...]:
     try:
-        source = resources.bench.collection(collection)
+        there = resources.bench.collection(collection)
         # Not every user of the page may see every chunk, so examples come from chunks that all may
         # see.
-        every = (source.catalogue() or {}).values()
+        every = (there.catalogue() or {}).values()
         ids = sorted(c.id for c in every if c.clearance == 0 and c.department is None)
         picked = ids[:: max(1, len(ids) // MOST)][:MOST]
-        titles = [chunk.title for chunk in source.chunks(picked).values() if chunk.title]
+        titles = [chunk.title for chunk in there.chunks(picked).values() if chunk.title]
     except RagfilterError:
         return ()
     return tuple(Example(short(title), title) for title in titles)

@@ -196,10 +196,10 @@ def _set(found: Gathered, made: Map, place: int) -> None:
     after = before.with_values(values)
     # What other labels or an earlier click chose, and still is in force, stays on record.
     known = read_tuned(before.cutoff.tuned_on) if before.cutoff.tuned_on else None
-    figures_only = True
+    values_only = True
     if known is not None and not known.differences(some, before.quality):
         values = known.still(after) | values
-        figures_only = not known.chose(after)
-    there = recorded(after, some, len(found.pools), provenance, values, figures_only=figures_only)
+        values_only = not known.chose(after)
+    there = recorded(after, some, len(found.pools), provenance, values, values_only=values_only)
     state.change({**made.values(place), RECORD: there.get(RECORD)})
     changed.remember(before, state.settings())

@@ -1,4 +1,4 @@
-"""The map of a sweep, and its front of recall against tokens, as plain figures. Pure."""
+"""The map of a sweep, and its front of recall against tokens, as plain data for Plotly. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def heatmap(
         *_marks([x for x, _ in pairs], ys, before, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
     y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
-    figure = layout(ink, made.x.label, y) | {
+    laid_out = layout(ink, made.x.label, y) | {
         "clickmode": "event+select", "showlegend": True, "height": 430,
         # A click anywhere on a square counts, not only near its middle.
         "hoverdistance": -1,
@@ -50,11 +50,11 @@ def heatmap(
                             "font": {"color": "#ffffff" if two else ink.text}},
     }  # fmt: skip
     if not two:
-        figure["yaxis"] |= FIGURES
+        laid_out["yaxis"] |= FIGURES
     for axis, values in (("xaxis", made.xs), ("yaxis", made.ys)):
         if by_factors(values[0], values[-1]):
-            figure[axis]["type"] = "log"
-    return {"data": data, "layout": figure}
+            laid_out[axis]["type"] = "log"
+    return {"data": data, "layout": laid_out}
 
 
 def _between(made: Map, measure: str) -> dict[str, Any]:
@@ -84,11 +84,11 @@ def front(
          "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
         *_marks(tokens.tolist(), recall.tolist(), before, here, best, ink.text),
     ]  # fmt: skip
-    figure = layout(ink, "context tokens", "recall") | {
+    laid_out = layout(ink, "context tokens", "recall") | {
         "clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND,
     }  # fmt: skip
-    figure["yaxis"] |= FIGURES
-    return {"data": data, "layout": figure}
+    laid_out["yaxis"] |= FIGURES
+    return {"data": data, "layout": laid_out}
 
 
 def _marks(

@@ -60,7 +60,7 @@ def test_questions_that_were_asked_are_counted_apart(
     book = resources.open_resources().bench.labels
     for kept in (False, True):
         book.record_history("demo", kept)
-    choose_part(page, "Matrix").choose("matrix-source", "Questions asked")
+    choose_part(page, "Matrix").choose("matrix-questions", "Questions asked")
     assert "No questions have been asked of this collection yet." in told(page)
     book.remember("demo", CLERIC)
     settled(page.run())

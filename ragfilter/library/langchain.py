@@ -7,12 +7,12 @@ from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import report
-from ragfilter.extras import extra
-from ragfilter.integrations.own import FilterCall, keep
-from ragfilter.integrations.tools import ChunkTools, raising
+from ragfilter.basics.extras import extra
+from ragfilter.library.own import FilterCall, keep
+from ragfilter.library.result import Result
+from ragfilter.library.scores import Metric
+from ragfilter.library.tools import ChunkTools, raising
 from ragfilter.model import PUBLIC, User
-from ragfilter.result import Result
-from ragfilter.scores import Metric
 from ragfilter.settings.schema import Settings
 
 with extra("langchain"):

@@ -15,8 +15,8 @@ from typing import Any
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.records import given_id, plain_values, to_record, whole_number
+from ragfilter.library.scores import Metric, check_metric, examine, space_of, to_distances
 from ragfilter.model import Chunk, Hit, Space, User
-from ragfilter.scores import Metric, check_metric, examine, space_of, to_distances
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, StoreError
-from ragfilter.extras import extra
 from ragfilter.text.urls import shown
 
 with extra("chroma"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ragfilter.extras import extra
-from ragfilter.integrations.own import FilterCall, keep
+from ragfilter.basics.extras import extra
+from ragfilter.library.own import FilterCall, keep
+from ragfilter.library.scores import Metric
 from ragfilter.model import PUBLIC, User
-from ragfilter.scores import Metric
 
 with extra("haystack"):
     from haystack import Document, component, default_from_dict, default_to_dict

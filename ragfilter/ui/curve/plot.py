@@ -1,5 +1,5 @@
 """The distance curve, which shows where the result ends and why. A pure function that returns a
-plotly figure.
+Plotly plot.
 
 The upper part shows every hit by its value, with the cut. The lower part shows the steps between
 the hits that reached the cutoff, with the threshold they are compared with. Hits dropped earlier
@@ -30,7 +30,7 @@ from ragfilter.ui.look.ink import Ink
 HEIGHT = 388
 
 
-def figure(
+def plot(
     result: Result,
     rows: Sequence[ChunkRow],
     *,

@@ -6,11 +6,11 @@ import logging
 from math import inf, log
 from typing import Any
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.extras import extra
-from ragfilter.integrations.own import FilterCall, keep
+from ragfilter.library.own import FilterCall, keep
+from ragfilter.library.scores import Metric
 from ragfilter.model import PUBLIC, User
-from ragfilter.scores import Metric
 
 with extra("llamaindex"):
     from llama_index.core.bridge.pydantic import Field

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import getdoc
 
 from ragfilter import __version__
-from ragfilter.extras import extra
-from ragfilter.integrations.tools import ChunkTools, raising
+from ragfilter.basics.extras import extra
+from ragfilter.library.tools import ChunkTools, raising
 
 with extra("mcp"):
     from mcp.server import MCPServer

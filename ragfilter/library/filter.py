@@ -10,33 +10,33 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.documents import to_hits
+from ragfilter.basics.extras import check_installed
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import settle
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.extras import check_installed
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import detect
 from ragfilter.layers.cut import check_distances
 from ragfilter.layers.cut import cut as cut_values
 from ragfilter.layers.quality import always_reranks
+from ragfilter.library.documents import to_hits
+from ragfilter.library.hits import HitCollection
+from ragfilter.library.result import Result, to_result
+from ragfilter.library.scores import Metric, check_metric, check_thresholds
 from ragfilter.model import PUBLIC, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
-from ragfilter.result import Result, to_result
-from ragfilter.scores import Metric, check_metric, check_thresholds
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
-from ragfilter.stores.memory import HitCollection
 from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
 
-    from ragfilter.integrations.haystack import FilterComponent
-    from ragfilter.integrations.langchain import FilterCompressor, FilterRetriever
-    from ragfilter.integrations.llamaindex import FilterPostprocessor
+    from ragfilter.library.haystack import FilterComponent
+    from ragfilter.library.langchain import FilterCompressor, FilterRetriever
+    from ragfilter.library.llamaindex import FilterPostprocessor
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ class Filter:
         chunk is searched among the passed documents, in their order. Raises DependencyError,
         InputError.
         """
-        from ragfilter.integrations.langchain import FilterCompressor
+        from ragfilter.library.langchain import FilterCompressor
 
         check_metric(metric)
         return FilterCompressor(
@@ -169,7 +169,7 @@ class Filter:
         `metric` says what the store's scores are. `k` is the number of hits to filter; default:
         ``retrieval.pool_size``. Raises DependencyError, InputError.
         """
-        from ragfilter.integrations.langchain import FilterRetriever
+        from ragfilter.library.langchain import FilterRetriever
 
         check_metric(metric)
         wide = self.settings.retrieval.pool_size if k is None else k
@@ -190,7 +190,7 @@ class Filter:
         Without it, such scores cause a warning. Nodes without scores are taken in their order.
         Raises DependencyError, InputError.
         """
-        from ragfilter.integrations.llamaindex import FilterPostprocessor
+        from ragfilter.library.llamaindex import FilterPostprocessor
 
         check_metric(metric)
         return FilterPostprocessor(filter=self, metric=metric, exponential=exponential, user=user)
@@ -204,7 +204,7 @@ class Filter:
         loaded component filters for the public until its ``user`` is set. Raises DependencyError,
         InputError.
         """
-        from ragfilter.integrations.haystack import FilterComponent
+        from ragfilter.library.haystack import FilterComponent
 
         check_metric(metric)
         return FilterComponent(self, metric=metric, user=user)

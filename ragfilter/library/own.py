@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import TypeVar, cast
 
-from ragfilter.documents import log_all, to_chunks
+from ragfilter.library.documents import log_all, to_chunks
+from ragfilter.library.result import Result
+from ragfilter.library.scores import Metric
 from ragfilter.model import Chunk, User
-from ragfilter.result import Result
-from ragfilter.scores import Metric
 
 log = logging.getLogger(__name__)
 

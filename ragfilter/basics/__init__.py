@@ -1,0 +1,1 @@
+"""What every part may use: optional packages, files, TOML, the database, deadlines and caches."""

@@ -1,1 +1,0 @@
-"""Adapters for other libraries, one file each. None of them is imported before it is used."""

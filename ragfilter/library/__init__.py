@@ -1,0 +1,1 @@
+"""ragfilter in your own code: filters hits from any store, also through other libraries."""
