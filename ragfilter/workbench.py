@@ -169,7 +169,7 @@ class Workbench:
 
     def embedder_for(self, collection: ChromaCollection) -> NamedEmbedder:
         """The embedding model with which a collection is queried. Raises StoreError if nothing says
-        that it made the vectors of a foreign one: another finds nonsense."""
+        that it made the vectors of a foreign one: another returns meaningless results."""
         name = collection.name
         embedder = self.embedder_of(name)
         if collection.ours or self.stores.opening(name).embedder:

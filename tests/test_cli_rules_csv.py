@@ -199,7 +199,7 @@ def test_quotes_that_are_wrong_cost_no_more_than_their_rows(run: Run, tmp_path: 
     )  # fmt: skip
     printed = run("import", str(file), code=1)
     assert "refused: line 2: ',' expected after '\"'" in printed
-    assert "refused: line 4: a quote opens here that nothing closes" in printed
+    assert "refused: line 4: unclosed quotation mark" in printed
     assert (run.rule("boat"), run.rule("troll")) == ('{"contain":"boat"}', OTHER)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_no_leak import everything
 
@@ -179,6 +180,8 @@ def test_hits_without_scores_are_ranks() -> None:
         (DOCS, GAP, "dot", "no metric 'dot'"),
         ([3], None, None, "unknown type int"),
         ([{"title": ""}], None, None, "text is missing"),
+        ([["a", "b"]], [[0.1, 0.2]], "l2", r"Document 1 is a list.*\['documents'\]\[0\]"),
+        (pd.DataFrame({"text": ["a"]}), None, None, "documents are a DataFrame.*to_dict"),
         (["a"], ["x"], "l2", "score of document 1"),
         (DOCS, None, "dot", "no metric 'dot'"),
         ({"ids": [["a"]], "documents": [["text"]]}, None, None, "documents are of the type dict"),
@@ -226,6 +229,8 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
         settings = rf.Settings().with_values({f"cutoff.{name}": 2.5})
         with pytest.raises(rf.RagfilterError, match=f"{name} = 2.5 can never be reached: cosine"):
             rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
+    with pytest.raises(rf.RagfilterError, match=r"score_threshold = 0\.5 means nothing here"):
+        rf.Filter("adaptive-retrieval")(QUERY, ["a", "b"], (10.0, 20.0), metric="ip")
     # Best + 0.4 is 0.52, and nothing is beyond it.
     assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
 
@@ -562,7 +567,9 @@ def test_mappings_bring_their_scores_if_the_metric_is_said() -> None:
         docs = [{"text": str(d), name: d} for d in GAP]
         result = rf.Filter("adaptive-gap")(QUERY, docs, metric="l2")
         assert [hit.distance for hit in result.hits] == list(GAP)
-        assert rf.Filter("adaptive-gap")(QUERY, docs).pool.space == "rank"
+        ranked = rf.Filter("adaptive-gap")(QUERY, docs)
+        assert ranked.pool.space == "rank"
+        assert "no metric says what it is" in ranked.warnings[0]
 
 
 def test_of_two_scores_the_metric_tells_which_is_meant() -> None:

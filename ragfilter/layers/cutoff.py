@@ -176,7 +176,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         if unscored
         else "cut by gap, since the calibration needs rerank scores: rerank always"
         if unknown
-        else f"cut by gap, since a background is known from {BACKGROUND_FROM} hits on"
+        else f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
         if shallow
         else ""
     )

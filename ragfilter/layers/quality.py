@@ -41,7 +41,7 @@ NOISE = 2 / 3
 TUNED_SHARE = 0.8
 """Source: docs/tuning.md. Most unrelated questions are above it, and hardly any labelled one."""
 UNSCORED = "the store gives no scores"
-MESSAGE = "Nothing in this collection matches the query well enough. Rephrase the question."
+MESSAGE = "Nothing matches the query well enough. Rephrase the question."
 
 
 Limits = Literal["similarity", "background"]

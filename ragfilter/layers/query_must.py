@@ -32,9 +32,8 @@ class QueryMust(Section):
     )
     references: int = setting(
         0,
-        "If the rules of two or more pinned chunks are met, the answer must be put together. Then "
-        "so many of the chunks that the best one without a rule refers to are pinned, too; the "
-        "nearest first.",
+        "If two or more rules are met, also pin up to this many chunks that the best other chunk "
+        "refers to, the nearest first. 0 pins none.",
         unit="chunks", ge=0, le=50, ceiling=10, label="References pinned",
     )  # fmt: skip
     max_rounds: int = setting(

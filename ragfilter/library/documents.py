@@ -32,6 +32,14 @@ EXPONENTIAL = (
     "LlamaIndex's Chroma store reports exp(−distance) as the similarity of a node: pass "
     "[-log(score)] with the collection's own metric if these come from there."
 )
+ONE_QUERY = (
+    "A store that answers several queries at once returns a list for each. Pass that of your "
+    "query, such as result['documents'][0] and result['distances'][0] of Chroma."
+)
+NO_METRIC = (
+    "The documents have a score or distance, but no metric says what it is, so only their order is "
+    "used: pass metric='l2', 'cosine', 'ip' or 'similarity'."
+)
 
 
 def to_hits(
@@ -47,7 +55,8 @@ def to_hits(
     the documents, and for an unknown form.
     """
     check_metric(metric)
-    given = [_unpack(doc, metric) for doc in _each(docs, "documents")]
+    each = _each(docs, "documents")
+    given = [_unpack(doc, metric) for doc in each]
     values = [score for _, score in given] if scores is None else _each(scores, "scores")
     if len(values) != len(given):
         raise InputError(
@@ -65,6 +74,8 @@ def to_hits(
     if metric == "similarity" and space != "rank":
         nodes = any(hasattr(given[i][0], "get_content") for i in places)
         warnings += (EXPONENTIAL,) if nodes else ()
+    if scores is None and metric is None and any(_score_of(each[i]) is not None for i in seen):
+        warnings += (NO_METRIC,)
     said = bounded([warning for i in seen for warning in read[i][1]])
     return hits, space, (*said, *warnings) if seen else ()
 
@@ -143,6 +154,8 @@ def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
         return Chunk("", whole(doc)), ()
     foreign = not isinstance(doc, Mapping)
     raw = _fields(doc) if foreign else dict(doc)
+    if isinstance(doc, list):
+        raise InputError(f"Document {place} is a list.", remedy=ONE_QUERY)
     if raw is None:
         raise InputError(
             f"Document {place} is of the unknown type {type(doc).__name__}.",
@@ -217,12 +230,16 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
 
 
 def _each(values: Iterable[Any], what: str) -> list[Any]:
-    """The values of a list. Raises InputError for what is one thing."""
+    """The values of a list. Raises InputError for what is one thing, or a table."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(
             f"The {what} are of the type {type(values).__name__}.",
-            remedy=f"Pass a list of {what}. What a store returns for several questions has one "
-            "for each of them.",
+            remedy=f"Pass a list of {what}. {ONE_QUERY}",
+        )
+    if hasattr(values, "columns"):
+        raise InputError(
+            f"The {what} are a {type(values).__name__}.",
+            remedy="Pass its rows, such as frame.to_dict('records'), or one of its columns.",
         )
     return list(values)
 
@@ -235,12 +252,19 @@ def _unpack(doc: Any, metric: Metric | None) -> tuple[Any, float | None]:
     if isinstance(doc, tuple) and len(doc) == 2:
         return doc
     if isinstance(doc, Mapping):
-        names = ("score",) if metric == "similarity" else ("distance", "score") if metric else ()
-        return doc, next((doc[name] for name in names if isinstance(doc.get(name), Real)), None)
+        return doc, _score_of(doc, metric) if metric else None
     node = getattr(doc, "node", None)
     if node is not None and hasattr(doc, "score"):
         return node, doc.score
     return doc, getattr(doc, "score", None)
+
+
+def _score_of(doc: Any, metric: Metric | None = None) -> float | None:
+    """The score that a mapping has; a distance is no similarity."""
+    if not isinstance(doc, Mapping):
+        return None
+    names = ("score",) if metric == "similarity" else ("distance", "score")
+    return next((doc[name] for name in names if isinstance(doc.get(name), Real)), None)
 
 
 def _fields(doc: Any) -> dict[str, Any] | None:

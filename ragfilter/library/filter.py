@@ -23,7 +23,12 @@ from ragfilter.layers.quality import always_reranks
 from ragfilter.library.documents import to_hits
 from ragfilter.library.hits import HitCollection
 from ragfilter.library.result import Result, to_result
-from ragfilter.library.scores import Metric, check_metric, check_thresholds
+from ragfilter.library.scores import (
+    Metric,
+    check_metric,
+    check_similarities,
+    check_thresholds,
+)
 from ragfilter.model import PUBLIC, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
 from ragfilter.settings.config import Given, load, merge
@@ -111,6 +116,7 @@ class Filter:
         hits, space, warnings = to_hits(docs, scores, metric, viewer(user, self.settings))
         reranks = self.reranker is not None and always_reranks(self.settings.quality)
         check_thresholds(self.settings, space, reranks=reranks)
+        check_similarities(self.settings, space, [hit.distance for hit in hits])
         warnings += idle_user(self.settings, user)
         for warning in warnings:
             log.warning("%s", warning)

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Literal, get_args
 
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.layers.base import BACKGROUND_FROM
 from ragfilter.layers.cutoff import SCALED
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Space
@@ -94,3 +95,19 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
                 f"most {span:g} apart.",
                 remedy="Lower it." if reranks else "Lower it, or correct the metric.",
             )
+
+
+def check_similarities(settings: Settings, space: Space, distances: Sequence[float]) -> None:
+    """Raises SettingsError if quality compares similarities, and `distances` have none: inner
+    products of vectors that are not of unit length."""
+    quality = settings.quality
+    known = quality.good_by == "background" and len(distances) >= BACKGROUND_FROM
+    if not quality.enabled or known or space != "ip":
+        return
+    outside = [d for d in distances if not -EDGE <= d <= SPAN[space] + EDGE]
+    if outside:
+        raise SettingsError(
+            f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
+            f"distance of {outside[0]:g} is not one of unit vectors, so it has no similarity.",
+            remedy="Normalise the vectors, or set quality.enabled to false.",
+        )

@@ -95,7 +95,7 @@ def drafts(
             raise ChatError(
                 f"The endpoint failed{times}, so no more chunks are tried: {draft.error}",
                 kind="server",
-                remedy="Run the same command again once it works.",
+                remedy="Try again once it works.",
             )
 
 

@@ -306,7 +306,7 @@ def _cells(rows: _csv.Reader) -> Iterator[tuple[int, list[str] | str]]:
         try:
             cells = next(rows, None)
         except csv.Error as error:
-            open_quote = "a quote opens here that nothing closes, so that the rest was not read"
+            open_quote = "unclosed quotation mark; the rest of the file was not read"
             yield number, open_quote if str(error) == OPEN else str(error)
             continue
         if cells is None:

@@ -100,7 +100,8 @@ class Stores:
         if not model:
             raise InputError(
                 f"Nothing says which embedding model made the vectors of {name!r}.",
-                remedy="Name it. Another one finds nonsense, even where the dimensions agree.",
+                remedy="Specify it. Another model returns meaningless results, even if the "
+                "dimensions match.",
             )
         found = foreign.check(store, name, embedder_called(model))
         foreign.keep(self._workspace.path, name, replace(opening, folder=folder, embedder=model))

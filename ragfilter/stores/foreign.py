@@ -154,8 +154,8 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, .
         (
             unit or collection.space == "cosine",
             "distances compare, since the vectors have unit length or the space is cosine",
-            "the vectors are not of unit length, and queries are: the order of results may differ "
-            "from the collection's own. A collection in cosine space has no such trouble",
+            "the vectors are not of unit length, but those of queries are, so the ranking may "
+            "differ from the collection's own; this does not affect cosine space",
         ),
         (
             all(chunk.text for chunk in first.values()),

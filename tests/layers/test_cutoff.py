@@ -525,7 +525,7 @@ def test_without_a_background_relative_cuts_by_gap(look_at: LookAt) -> None:
     step = apply(hits, look_at(hits, cutoff__strategy="relative"))
     assert isinstance(step.detail, CutoffDetail)
     assert (step.detail.cut.strategy, step.detail.cut.kept) == ("gap", 2)
-    assert step.note.endswith("; cut by gap, since a background is known from 50 hits on")
+    assert step.note.endswith("; cut by gap instead: a background needs at least 50 hits")
     more = make_hits([0.1, 0.12, *[0.5] * 48])
     step = apply(more, look_at(more, cutoff__strategy="relative"))
     assert isinstance(step.detail, CutoffDetail)

@@ -122,7 +122,7 @@ def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Pa
     notes = bench.collection("notes")
     before = notes.version
     save = {"chunk_id": "a", "rule": '{"contain":"fire"}', "expected": None, "who": "me"}
-    with pytest.raises(StoreError, match="opened to be read") as error:
+    with pytest.raises(StoreError, match="open read-only") as error:
         edits.save(notes, bench.journal, **save)  # type: ignore[arg-type]
     assert "Allow changes" in error.value.remedy
     assert (notes.rule("a"), notes.version) == (None, before)

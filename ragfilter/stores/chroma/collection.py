@@ -227,7 +227,7 @@ class ChromaCollection:
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         if not is_ours(self.raw()) and not self._store.writable(self._name):
             raise StoreError(
-                f"Collection {self._name!r} was not made by ragfilter and is opened to be read.",
+                f"Collection {self._name!r} was not created by ragfilter and is open read-only.",
                 remedy="Allow changes to it on the Collections page.",
                 action="writable",
             )
@@ -292,8 +292,8 @@ class ChromaCollection:
 
     def _withheld(self) -> str:
         return (
-            f"Collection {self._name!r} gives out no chunks: clearances in it are being changed, "
-            "and that is not complete."
+            f"Collection {self._name!r} is closed to queries: a change of its clearances has not "
+            "finished."
         )
 
     def _incomplete(self, raw: RawCollection) -> str:
