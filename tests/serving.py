@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from encoded import share_encodings
+
 ROOT = Path(__file__).resolve().parents[1]
 SERVERS = multiprocessing.get_context("forkserver")
 SERVERS.set_forkserver_preload(
@@ -15,8 +17,8 @@ SERVERS.set_forkserver_preload(
 )
 
 
-def serve(environ: dict[str, str], port: int, log: Path) -> None:
-    """`streamlit run app.py` in this environment, its output in `log`."""
+def serve(environ: dict[str, str], port: int, log: Path, encodings: Path) -> None:
+    """`streamlit run app.py` in this environment, its output in `log`, with the shared vectors."""
     with log.open("wb") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
@@ -24,6 +26,7 @@ def serve(environ: dict[str, str], port: int, log: Path) -> None:
     os.environ.update(environ)
     os.chdir(ROOT)
     sys.argv = ["streamlit", "run", "app.py", "--server.port", str(port)]
+    share_encodings(encodings)
     from streamlit.web.cli import main
 
     main()
