@@ -3,6 +3,7 @@ take seconds, and a run starts some twenty servers."""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -27,6 +28,8 @@ def serve(environ: dict[str, str], port: int, log: Path, encodings: Path) -> Non
     os.chdir(ROOT)
     sys.argv = ["streamlit", "run", "app.py", "--server.port", str(port)]
     share_encodings(encodings)
+    # The libraries are not garbage, and searching them for it takes a second for each server.
+    gc.freeze()
     from streamlit.web.cli import main
 
     main()
