@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer.main
+from encoded import is_bundled, share_encodings
 from faults import Serve, servers
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
@@ -21,11 +23,13 @@ from waiting import PATIENT_S
 from ragfilter.engine import complete as complete
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.models.bundled import BundledEmbedder
-from ragfilter.models.rerankers import LateInteraction
 
 if TYPE_CHECKING:
     from ragfilter.models.minilm import MiniLM
     from ragfilter.stores.chroma.store import ChromaStore
+
+# Until all tests are collected, hardly anything can be thrown away: what is imported stays.
+gc.disable()
 
 # A busy machine is slow, which does not make a law false.
 settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -42,9 +46,6 @@ CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield
 
 SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
-MOST_REMEMBERED = 20
-"""Texts of one call whose vectors are remembered: a question with the sides of its comparison, or
-what is reranked for it, and no collection."""
 SLOW_FIXTURES = {
     "adsapi_workspace",
     "cross_encoders",
@@ -59,6 +60,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """`make quick` does not import the files that it would leave out."""
     inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW_FOLDERS
     return True if inside and config.option.markexpr == "not slow" else None
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, but not among what was imported, which would take a tenth
+    of the time."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(10_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -76,47 +85,30 @@ def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT / "tests").parts[0]
 
 
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a run share."""
+    base = tmp_path_factory.getbasetemp()
+    # Under xdist each worker has its own folder inside that of the run.
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _made_once() -> Iterator[None]:
-    """Load the bundled model, build the command line, and encode a text with that model once per
-    process: hundreds of tests open a workspace, run a command or search for the demo's questions.
-    """
+def encodings(run_folder: Path) -> Iterator[Path]:
+    """Load the bundled model and build the command line once per process, and encode a text once
+    per run: hundreds of tests open a workspace, run a command or search for the demo's questions.
+    Returns the folder of the vectors, for a server."""
     plain, commands = BundledEmbedder._load, typer.main.get_command
     bundled = functools.cache(lambda: plain(BundledEmbedder()))
-
-    def is_bundled(embedder: BundledEmbedder) -> bool:
-        return embedder._folder is None
 
     def load(self: BundledEmbedder) -> MiniLM:
         return bundled() if is_bundled(self) else plain(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BundledEmbedder, "_load", load)
-        patch.setattr(BundledEmbedder, "_encode", _once(BundledEmbedder._encode, is_bundled))
-        patch.setattr(
-            LateInteraction,
-            "_encode",
-            # A test's own embedder counts what it is asked for.
-            _once(LateInteraction._encode, lambda own: type(own._embedder) is BundledEmbedder),
-        )
         patch.setattr(typer.main, "get_command", functools.cache(commands))
-        yield
-
-
-def _once(encode: Callable[..., Any], wanted: Callable[[Any], bool]) -> Callable[..., Any]:
-    """`encode`, which remembers what it returned for the same texts."""
-    known: dict[tuple[str, ...], Any] = {}
-
-    @functools.wraps(encode)
-    def encoded(self: Any, *args: Any) -> Any:
-        texts = tuple(args[-1])
-        if not wanted(self) or len(texts) > MOST_REMEMBERED:
-            return encode(self, *args)
-        if texts not in known:
-            known[texts] = encode(self, *args)
-        return known[texts]
-
-    return encoded
+        share_encodings(run_folder / "encodings", patch.setattr)
+        yield run_folder / "encodings"
 
 
 @pytest.fixture(autouse=True)
@@ -196,29 +188,22 @@ def bare_environ() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def demo_workspace(tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[str, str]) -> Path:
+def demo_workspace(run_folder: Path, bare_environ: dict[str, str]) -> Path:
     """A workspace with the demo collection, indexed once for all workers of a run.
 
     Do not open it, because one process owns a workspace. Take a copy, with `copy_demo`.
     """
-    return _indexed("demo", tmp_path_factory, bare_environ)
+    return _indexed("demo", run_folder, bare_environ)
 
 
 @pytest.fixture(scope="session")
-def adsapi_workspace(
-    tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[str, str]
-) -> Path:
+def adsapi_workspace(run_folder: Path, bare_environ: dict[str, str]) -> Path:
     """The same with the collection adsapi. Take a copy of it."""
-    return _indexed("adsapi", tmp_path_factory, bare_environ)
+    return _indexed("adsapi", run_folder, bare_environ)
 
 
-def _indexed(
-    name: str, tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[str, str]
-) -> Path:
+def _indexed(name: str, shared: Path, bare_environ: dict[str, str]) -> Path:
     """A workspace with a demo collection, made by whichever worker comes first."""
-    base = tmp_path_factory.getbasetemp()
-    # Under xdist each worker has its own folder inside that of the run.
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, done = shared / f"{name}-workspace", shared / f"{name}-workspace.done"
     with FileLock(shared / f"{name}-workspace.lock"):
         if not done.exists():

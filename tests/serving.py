@@ -3,20 +3,21 @@ take seconds, and a run starts some twenty servers."""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
 from pathlib import Path
 
+from encoded import share_encodings
+
 ROOT = Path(__file__).resolve().parents[1]
 SERVERS = multiprocessing.get_context("forkserver")
-SERVERS.set_forkserver_preload(
-    ["streamlit.web.cli", "pandas", "plotly", "sentence_transformers", "chromadb", "openai"]
-)
+SERVERS.set_forkserver_preload(["streamlit.web.cli", "pandas", "plotly", "chromadb", "openai"])
 
 
-def serve(environ: dict[str, str], port: int, log: Path) -> None:
-    """`streamlit run app.py` in this environment, its output in `log`."""
+def serve(environ: dict[str, str], port: int, log: Path, encodings: Path) -> None:
+    """`streamlit run app.py` in this environment, its output in `log`, with the shared vectors."""
     with log.open("wb") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
@@ -24,6 +25,9 @@ def serve(environ: dict[str, str], port: int, log: Path) -> None:
     os.environ.update(environ)
     os.chdir(ROOT)
     sys.argv = ["streamlit", "run", "app.py", "--server.port", str(port)]
+    share_encodings(encodings)
+    # The libraries are not garbage, and searching them for it takes a second for each server.
+    gc.freeze()
     from streamlit.web.cli import main
 
     main()

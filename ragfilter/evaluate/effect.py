@@ -33,13 +33,15 @@ Verdict = tuple[bool, bool, bool, bool]
 """Whether there is a rule, whether a question meets it, whether it can be read, and whether it
 holds."""
 FEW = 100
-"""Up to this many changed rules are compiled one by one, if a book does not know them."""
+"""Up to this many changed rules are compiled beside the book, which is not compiled again."""
+NO_EDITS = RuleBook(())
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
     """Labelled questions with their pools, and what each keeps, ready to measure changes.
 
+    `book` and `edits` have the rules of the pools, `edits` the few that were changed last.
     `found_by` has the questions that find a chunk, each with the chunk's rule in its pool.
     `verdicts` caches what these rules decide, by question and rule. `short` are the questions that
     need a new search, because changes have left too little in their pools.
@@ -54,6 +56,7 @@ class Labelled:
     found_by: Mapping[str, Mapping[str, str | None]] = field(compare=False, repr=False)
     verdicts: dict[tuple[str, str | None], Verdict] = field(compare=False, repr=False)
     short: frozenset[str] = frozenset()
+    edits: RuleBook = field(default=NO_EDITS, compare=False, repr=False)
 
     def effect(self, changes: Changes) -> Effect:
         """The effect of `changes` on these questions."""
@@ -72,7 +75,7 @@ class Labelled:
             old = new = self.kept[query_id]
             found = touched.get(query_id)
             if found and self._decides_otherwise(query_id, found, changes, new_rules):
-                new, clean = self._replay(with_rules(pool, changes))
+                new, clean = self._replay(with_rules(pool, changes), new_rules)
                 if self._falls_short(query_id, clean):
                     short.add(query_id)
             gained = tuple(i for i in new if i not in old)
@@ -108,17 +111,21 @@ class Labelled:
         pools = {**self.pools, **changed}
         now = {i: dict.fromkeys(queries, changes[i]) for i, queries in found.items()}
         made = replace(self, pools=pools, found_by={**self.found_by, **now})
-        if len(changes) > FEW:
-            made = replace(made, book=_book(pools))
+        edited = [*self.edits.texts, *filter(None, changes.values())]
+        if len(edited) > FEW:
+            made = replace(made, book=_book(pools), edits=NO_EDITS)
+        else:
+            made = replace(made, edits=RuleBook(edited))
         replayed = {query_id: made._replay(pool) for query_id, pool in changed.items()}
         kept = {query_id: ids for query_id, (ids, _) in replayed.items()}
         short = {i for i, (_, clean) in replayed.items() if self._falls_short(i, clean)}
         return replace(made, kept={**self.kept, **kept}, short=self.short | short)
 
-    def _replay(self, pool: Pool) -> tuple[tuple[str, ...], int]:
+    def _replay(self, pool: Pool, *new_rules: RuleBook) -> tuple[tuple[str, ...], int]:
         """The ids that the filter keeps of the pool, in order, and how many hits the rules let
         pass."""
-        result = replay(pool, self.settings, self.user, self.book.scan(pool.query))
+        scan = self.book.scan(pool.query, self.edits, *new_rules)
+        result = replay(pool, self.settings, self.user, scan)
         return tuple(hit.id for hit in result.kept), result.trace("query_must").n_out
 
     def _falls_short(self, query_id: str, clean: int) -> bool:
@@ -130,7 +137,7 @@ class Labelled:
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
         """What each of these rules of the pools decides."""
         if any((query, rule) not in self.verdicts for rule in rules):
-            scan = self.book.scan(query)
+            scan = self.book.scan(query, self.edits)
             self.verdicts.update(((query, rule), _verdict(scan, rule)) for rule in rules)
         return [self.verdicts[query, rule] for rule in rules]
 

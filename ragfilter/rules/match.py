@@ -124,10 +124,17 @@ class RuleBook:
         """The number of distinct rules that can be read."""
         return len(self._compiled)
 
-    def scan(self, query: str) -> Scan:
-        """Decide every rule for `query`, in time linear in the length of the query."""
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The distinct rules, those that cannot be read last."""
+        return (*self._number, *self.errors)
+
+    def scan(self, query: str, *more: RuleBook) -> Scan:
+        """Decide every rule for `query`, in time linear in the length of the query. A rule that is
+        not in this book is looked up in `more`."""
         hits = self._find(query)
-        return Scan(self, query, frozenset(hits), self._evaluate(hits).tolist())
+        further = more[0].scan(query, *more[1:]) if more else None
+        return Scan(self, query, frozenset(hits), self._evaluate(hits).tolist(), further)
 
     def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
         """Count how many of `queries` meet each rule, by rule text. Every query meets a rule that
@@ -179,15 +186,21 @@ class RuleBook:
 class Scan:
     """One query scanned with a book of rules. A reason is worded on request, once per rule."""
 
-    __slots__ = ("_book", "_checks", "_hits", "_holds", "query")
+    __slots__ = ("_book", "_checks", "_further", "_hits", "_holds", "query")
 
     def __init__(
-        self, book: RuleBook, query: str, hits: frozenset[int], holds: Sequence[bool]
+        self,
+        book: RuleBook,
+        query: str,
+        hits: frozenset[int],
+        holds: Sequence[bool],
+        further: Scan | None,
     ) -> None:
         self.query = query
         self._book = book
         self._hits = hits
         self._holds = holds
+        self._further = further
         self._checks: dict[str, RuleCheck] = {}
 
     def passes(self, rule: str | None) -> bool:
@@ -198,8 +211,8 @@ class Scan:
         return self.check(rule).passes if number is None else self._holds[number]
 
     def check(self, rule: str | None) -> RuleCheck:
-        """Whether a chunk with this rule text stays, and why. A text that is not in the book (an
-        unsaved edit) is compiled here."""
+        """Whether a chunk with this rule text stays, and why. A text that is in none of the books
+        (an unsaved edit) is compiled here."""
         if not rule:
             return NO_RULE
         found = self._checks.get(rule)
@@ -217,6 +230,8 @@ class Scan:
             what = error.message.rstrip(".")
             reason = f"rule cannot be read ({what}), so the chunk passes"
             return RuleCheck(True, reason, readable=False)
+        if self._further is not None:
+            return self._further.check(rule)
         return RuleBook((rule,)).scan(self.query).check(rule)
 
 

@@ -344,10 +344,11 @@ def serve_app(
     copy_demo: Callable[[], Path],
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
+    encodings: Path,
 ) -> Iterator[ServeApp]:
     """Starts the app's server on a copy of the demo with these variables, and returns its
     address."""
-    with _servers(copy_demo, bare_environ, tmp_path_factory) as start:
+    with _servers(copy_demo, bare_environ, tmp_path_factory, encodings) as start:
         yield start
 
 
@@ -356,6 +357,7 @@ def _servers(
     copy_demo: Callable[[], Path],
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
+    encodings: Path,
 ) -> Iterator[ServeApp]:
     """Every server is stopped at the end, whatever happens."""
     running: list[ForkServerProcess] = []
@@ -368,7 +370,7 @@ def _servers(
         environ = bare_environ | variables
         if "RAGFILTER_DATA_DIR" not in variables:
             environ["RAGFILTER_DATA_DIR"] = str(copy_demo())
-        server = SERVERS.Process(target=serve, args=(environ, port, log))
+        server = SERVERS.Process(target=serve, args=(environ, port, log, encodings))
         server.start()
         running.append(server)
         url = f"http://127.0.0.1:{port}"
@@ -404,10 +406,11 @@ def app(
     copy_demo: Callable[[], Path],
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
+    encodings: Path,
 ) -> Iterator[str]:
     """The address of a server without an LLM, whose workspace nobody changes. A file whose tests
     change it has its own fixture `app`."""
-    with _servers(copy_demo, bare_environ, tmp_path_factory) as start:
+    with _servers(copy_demo, bare_environ, tmp_path_factory, encodings) as start:
         yield start()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import exp
 from pathlib import Path
 
@@ -114,8 +115,9 @@ class Once:
 
 @pytest.fixture
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is asked once for every combination of vector, number, ids and condition, and once
-    for each chunk, since nothing is written."""
+    """The store is asked once for every combination of vector, number, ids and condition, once for
+    each chunk, and opened once, since nothing is written."""
+    monkeypatch.setattr(ChromaCollection, "raw", cache(ChromaCollection.raw))
     real, known = ChromaCollection.nearest, dict[object, list[tuple[str, float]]]()
     chunks_of, chunks = ChromaCollection.chunks, dict[str, rf.Chunk]()
 
