@@ -126,7 +126,7 @@ def test_what_rules_pin_has_its_text_however_far_down_it_is(store: ChromaStore, 
         Chunk("best", "Best.", refs=("c170",)),
         *(Chunk(f"c{i}", "Other.") for i in range(180)),
     ]
-    chunks += [Chunk(f"rule-{i}", "Table.", rule=holds) for i in range(2)]
+    chunks += [Chunk(f"rule-{i}", "Table.", rule=holds, refs=("best",)) for i in range(2)]
     collection.write([StoredRow(each, vector + away * i / 100) for i, each in enumerate(chunks)])
     chosen = load(profile="full", environ={}).settings
     result = run("a cleric", chosen, Backends(collection, OneVector({}, vector)), wide=wide)

@@ -129,7 +129,7 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
         assert len(result.kept) == profile.judge.max_chunks
         rows = [row for row in report.rows(result) if row.kept]
         assert {(row.outcome, row.layer) for row in rows} == {("fallback", "judge")}
-        assert all(row.reason.endswith("fallback, the judge failed") for row in rows)
+        assert all(row.reason.endswith("; the judge failed") for row in rows)
         (judged,) = (trace for trace in result.traces if trace.layer == "judge")
         assert "refused the connection" in judged.note
         assert result.status == "ok"

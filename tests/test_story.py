@@ -132,6 +132,8 @@ def test_every_number_has_its_words(told: Story, said: str) -> None:
         ("adaptive-gap", False, "needed"),
         ("adaptive-gap", True, "kept"),
         ("query-must", False, "needed"),
+        # The LLM has not been asked, and the first by distance stay until then.
+        ("llm-filter", False, "kept"),
         # Nothing weighed them: the first k are taken as they come.
         ("unfiltered", False, "kept"),
     ],
@@ -139,6 +141,11 @@ def test_every_number_has_its_words(told: Story, said: str) -> None:
 def test_only_what_was_weighed_is_called_needed(profile: str, doubt: bool, said: str) -> None:
     pool = Pool("how do trolls heal?", "demo", "l2", HITS, queries=1)
     assert called(replay(pool, of_profile(profile)), doubt=doubt) == said
+
+
+def test_what_no_llm_has_judged_yet_says_so() -> None:
+    said = sentences(story(result(*HITS, **{"judge.enabled": True})), word="kept")
+    assert said[1] == "The LLM has not judged them yet."
 
 
 def test_what_may_not_answer_the_question_is_not_called_needed() -> None:
@@ -151,6 +158,9 @@ def test_what_may_not_answer_the_question_is_not_called_needed() -> None:
     ("settings", "words"),
     [
         ({"cutoff.strategy": "fixed", "cutoff.max_results": 3}, "came after the first 3"),
+        # There is a cliff, but k was reached before it.
+        ({"cutoff.gap_threshold": 0.05, "cutoff.min_results": 1, "cutoff.max_results": 1},
+         "came after the first 1"),
         ({"cutoff.enabled": False, "retrieval.k": 3}, "came after the first 3"),
         ({"cutoff.gap_threshold": 4.0, "cutoff.distance_offset": 0.1, "cutoff.max_results": 9},
          "were too far from the best match"),

@@ -17,7 +17,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Json, in_words
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.protocols import Progress
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import chunks, counted
 
 if TYPE_CHECKING:
     from ragfilter.indexing.order import Done, Order
@@ -212,6 +212,6 @@ def text(done: Done) -> str:
     left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
     warned = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
     return (
-        f"{report.collection}: {report.total} chunks{made}{left_out}{warned}, "
+        f"{report.collection}: {chunks(report.total)}{made}{left_out}{warned}, "
         f"{report.seconds:.1f} s\n"
     )

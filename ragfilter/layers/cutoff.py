@@ -313,14 +313,14 @@ def _line(trace: LayerTrace, result: Result) -> str:
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
     detail = result.trace("cutoff").detail
     made = detail.cut if isinstance(detail, CutoffDetail) else None
+    if decision.setting == MAX_RESULTS:
+        return f"came after the first {result.settings.cutoff.max_results}"
     if made is not None and made.cliff_after_rank is not None:
         return "came after the cliff"
     measured = made is not None and strategy(made.strategy).weigh is None
     if made is not None and measured and made.limit is not None and decision.limit is not None:
         return "were too far from the best match"
-    if decision.limit is not None:
-        return "came after the cut"
-    return f"came after the first {result.settings.cutoff.max_results}"
+    return "came after the cut"
 
 
 def _unused(settings: Settings) -> frozenset[str]:

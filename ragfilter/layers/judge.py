@@ -188,7 +188,7 @@ def _wait(
 def _fall_back(
     asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, inputs: LayerInput
 ) -> LayerOutput:
-    failed = "fallback, the judge failed"
+    failed = "the judge failed"
     step = _nearest(asked, unasked, inputs, "fallback", lambda rule: f"{rule}; {failed}")
     note = f"the judge failed ({error}); the first {len(step.hits)} by distance instead"
     return replace(step, note=note, failed=True)

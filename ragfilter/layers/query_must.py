@@ -18,7 +18,7 @@ from ragfilter.text.numbers import chunks
 
 REFERENCES = "query_must.references"
 TOGETHER = 2
-"""So many rules that hold show that an answer must be put together."""
+"""So many chunks that a rule pins and that refer to the same one: the answer is put together."""
 
 
 class QueryMust(Section):
@@ -32,8 +32,8 @@ class QueryMust(Section):
     )
     references: int = setting(
         0,
-        "If two or more rules are met, also pin up to this many chunks that the best other chunk "
-        "refers to, the nearest first. 0 pins none.",
+        "If two or more chunks whose rule is met refer to the best other chunk, also pin up to "
+        "this many chunks that it refers to, the nearest first. 0 pins none.",
         unit="chunks", ge=0, le=50, ceiling=10, label="References pinned",
     )  # fmt: skip
     max_rounds: int = setting(
@@ -50,7 +50,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
     With `pin`, the nearest chunks whose rule holds are pinned: a chunk without a rule merely
     passes, but one whose rule holds was meant for such a query. With `references`, what the best
-    other chunk refers to joins them where they are two or more (docs/design.md#references).
+    other chunk refers to joins them if two or more of them refer to it (docs/design.md#references).
     """
     settings = inputs.settings
     passes = [inputs.rules.passes(hit.chunk.rule) for hit in hits]
@@ -86,7 +86,7 @@ def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput)
     """Why a hit is pinned that the best one refers to, by id."""
     most = inputs.settings.query_must.references
     best = next((hit for hit in kept if hit.id not in met), None)
-    if len(met) < TOGETHER or best is None:
+    if best is None or sum(hit.id in met and best.id in hit.chunk.refs for hit in kept) < TOGETHER:
         return {}
     there = {hit.id for hit in inputs.found}
     found = (hit for hit in kept if hit.id in best.chunk.refs and hit.id in there)

@@ -68,6 +68,8 @@ class Story:
     """Why nothing is kept, if the result says so. That the collection is incomplete is shown next
     to every story, whatever is kept."""
     left_out: int = 0
+    unjudged: str = ""
+    """Why what is kept has no verdict, if an LLM was to judge it."""
 
     @property
     def steps(self) -> tuple[LayerFalls, ...]:
@@ -92,14 +94,24 @@ def story(result: Result) -> Story:
         tokens=in_prompt(result.kept, result.settings)[1],
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
         left_out=len(plain) - sent,
+        unjudged=_unjudged(result),
     )
 
 
 def called(result: Result, *, doubt: bool = False) -> str:
-    """What the passages are that stay: ``needed`` if a layer weighed them, and no `doubt` is left
-    that they answer the question; otherwise ``kept``."""
+    """What the passages are that stay: ``needed`` if a layer weighed them, no LLM has still to
+    judge them, and no `doubt` is left that they answer the question; otherwise ``kept``."""
     weighed = any(t.enabled and layer(t.layer).explains == WEIGHED for t in result.traces)
+    weighed = weighed and not _unjudged(result)
     return "needed" if weighed and not doubt else "kept"
+
+
+def _unjudged(result: Result) -> str:
+    """Why the passages that stay have no verdict, if an LLM was to judge them."""
+    if result.trace("judge").failed:
+        return "The LLM that was to judge them failed."
+    waits = any(need.layer == "judge" for need in result.needs)
+    return "The LLM has not judged them yet." if waits else ""
 
 
 def sentences(
@@ -111,6 +123,8 @@ def sentences(
     if not story.found:
         return (story.message or "Nothing was found.",)
     said = [_needed(story, word)]
+    if story.unjudged:
+        said.append(story.unjudged)
     if story.falls:
         said.append(f"{', '.join(fall.line for fall in story.falls)}.")
     if story.message:

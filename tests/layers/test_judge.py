@@ -297,7 +297,7 @@ def test_any_failure_keeps_the_first_by_distance(judgement: Judgement, error: st
     step = judge(hits, judged, judge__max_chunks=2, judge__oversample=2.0)
     assert ids(step) == ["a", "b"]
     assert outcomes(step) == {"a": "fallback", "b": "fallback", "c": "dropped"}
-    assert reason(step, "a") == "among the nearest 2; fallback, the judge failed"
+    assert reason(step, "a") == "among the nearest 2; the judge failed"
     assert step.failed
     assert (step.needs, step.status) == ((), "ok")
     assert error in step.note

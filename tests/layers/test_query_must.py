@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -42,14 +42,14 @@ def test_rounds(
 
 
 def pins(
-    rules: list[str | None], *, refs: Mapping[str, tuple[str, ...]] | None = None, **values: object
+    rules: list[str | None], *, refs: Mapping[str, Sequence[str]] | None = None, **values: object
 ) -> dict[str, str]:
     settings = Settings().with_values(
         {"query_must.enabled": True, "query_must.pin": True, **values}
     )
     named = refs or {}
     chunks = [
-        Chunk(f"c{i}", rule=rule, refs=named.get(f"c{i}", ()))
+        Chunk(f"c{i}", rule=rule, refs=tuple(named.get(f"c{i}", ())))
         for i, rule in enumerate(rules, start=1)
     ]
     hits = tuple(Hit(chunk, i / 10, i) for i, chunk in enumerate(chunks, start=1))
@@ -60,6 +60,8 @@ def pins(
 
 
 HOLDS = '{"contain": "cleric"}'
+HOLDS_TOO = '{"contain_all_of": ["cleric"]}'
+"""On chunks that refer to nothing, below."""
 
 
 @pytest.mark.parametrize(
@@ -85,8 +87,9 @@ def test_what_a_rule_admits_is_pinned(
         ([HOLDS, None, HOLDS, None, None], ["c5", "c4"], 1, ["c4"]),
         ([HOLDS, None, HOLDS, None, None], ["c5", "c4"], 5, ["c4", "c5"]),
         ([HOLDS, None, HOLDS, None, None], ["c5", "c4"], 0, []),
-        # one rule alone asks for nothing to be put together
+        # one chunk alone that refers to it shows nothing
         ([HOLDS, None, None, None], ["c4"], 5, []),
+        ([HOLDS, None, None, HOLDS_TOO], ["c3"], 5, []),
         # a reference whose own rule fails, one that is pinned anyway, and one that was not found
         ([HOLDS, None, HOLDS, '{"contain": "druid"}'], ["c4", "c3", "c9"], 5, []),
         # only pinned chunks
@@ -96,7 +99,8 @@ def test_what_a_rule_admits_is_pinned(
 def test_the_best_chunks_references_are_pinned_beside_two_rules(
     rules: list[str | None], refs: list[str], references: int, named: list[str]
 ) -> None:
-    pinned = pins(rules, refs={"c2": tuple(refs)}, **{"query_must.references": references})
-    by_rule = [f"c{i}" for i, rule in enumerate(rules, start=1) if rule == HOLDS]
+    both = {f"c{i}": ["c2"] for i, rule in enumerate(rules, start=1) if rule == HOLDS}
+    pinned = pins(rules, refs=both | {"c2": refs}, **{"query_must.references": references})
+    by_rule = [f"c{i}" for i, rule in enumerate(rules, start=1) if rule in (HOLDS, HOLDS_TOO)]
     assert [*pinned] == [*by_rule, *named]
     assert {pinned[i] for i in named} <= {"the best chunk, “c2”, refers to it"}

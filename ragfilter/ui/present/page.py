@@ -81,7 +81,8 @@ def _head(view: View, told: Story, missing: str, word: str) -> None:
     said = sentences(told, *price, word=word)
     k = view.result.settings.retrieval.k
     fell = f"{FELL} {cutting(view.mine)}".strip()
-    about = [FOUND, *([fell] if told.falls else []), *([""] if told.message else [])]
+    about = [FOUND, *([""] if told.unjudged else [])]
+    about += [*([fell] if told.falls else []), *([""] if told.message else [])]
     about.append(PROMPT.format(n=k))
     with st.container(key="present-said", gap=None):
         for words, help in zip(said, about, strict=False):
