@@ -317,7 +317,7 @@ class Cut:
     strategy: str
     kept: int
     reason: str
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[Gap, ...] = field(default=(), repr=False)
     cliff_after_rank: int | None = None
     gap: float | None = None
     limit: float | None = None

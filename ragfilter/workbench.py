@@ -286,7 +286,10 @@ class OpenCollection:
     """A collection of an open workspace."""
 
     collection: ChromaCollection
-    bench: Workbench = field(repr=False)
+    bench: Workbench
+
+    def __repr__(self) -> str:
+        return f"<Collection: {self.collection.name}>"
 
     def search(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from pkgutil import walk_packages
+from pkgutil import iter_modules
 
 import pdoc
 
@@ -17,12 +17,12 @@ LEFT_OUT = ("ragfilter.ui", "ragfilter.cli", "ragfilter.__main__")
 
 
 def modules() -> list[str]:
-    """The modules to document, with the names of `ragfilter` itself resolved: pdoc does not look at
-    what a module makes on demand."""
+    """What to document: `ragfilter` and each of its packages, in which pdoc finds the modules. The
+    names of `ragfilter` itself are resolved: pdoc does not look at what is made on demand."""
     for name in ragfilter.__all__:
         setattr(ragfilter, name, getattr(ragfilter, name))
-    found = (module.name for module in walk_packages(ragfilter.__path__, "ragfilter."))
-    return ["ragfilter", *(name for name in found if not name.startswith(LEFT_OUT))]
+    found = (module.name for module in iter_modules(ragfilter.__path__, "ragfilter."))
+    return ["ragfilter", *(name for name in found if name not in LEFT_OUT)]
 
 
 if __name__ == "__main__":

@@ -141,7 +141,8 @@ def test_cut_prints_the_promised_document(capsys: pytest.CaptureFixture[str]) ->
         (".1899 .1901 .191 .21 .215 .23 --strategy autocut -k 6", 3, 3),
         ("0.1 0.2 1.6 1.7 --strategy otsu", 2, 2),
         ("0.2 0.4 0.5 1.0 1.2 1.4 --strategy relative -k 6", 3, None),
-        ("0.2 0.4 0.5 1.0 1.2 1.4 --strategy relative -k 6 --relative-offset 0.1", 2, None),
+        ("0.2 0.4 0.5 1.0 --strategy relative --set cutoff.relative_offset=0.1", 2, None),
+        ("0.1 0.4 0.5 --set cutoff.skip_first=false --set cutoff.min_results=1", 1, 1),
         ("-0.3 -0.2 0.4", 2, 2),
     ],
 )
@@ -192,6 +193,8 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
     [
         (["cut", "0.1", "abc"], "'abc' is not a distance. Use numbers such as 0.12 0.18."),
         (["cut", "0.1", "nan"], "'nan' is not a distance. Use numbers such as 0.12 0.18."),
+        (["cut", "0.1", "--skip-first", "false"],
+         "'--skip-first' is not a distance. Use numbers such as 0.12 0.18. Any setting is set "),
         (["cut"], "Missing argument 'distances'. See `ragfilter cut --help`."),
         (["cut", "0.1", "--k", "0"],
          "cutoff.max_results = '0' (from --k) is not allowed. Use a whole number from 1 to 200."),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from test_no_leak import everything
 
 import ragfilter as rf
+from ragfilter import ingest
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Hit
 
@@ -369,6 +371,25 @@ def test_a_repr_is_short_however_long_the_texts_are() -> None:
     assert "c0" in repr(result.hits[0])
 
 
+def test_every_function_of_the_front_door_returns_what_prints_in_one_line(tmp_path: Path) -> None:
+    docs = [{"id": f"c{i}", "text": f"text {i}"} for i in range(30)]
+    far = [0.1 + 0.01 * i for i in range(30)]
+    ids = [f"q{i}" for i in range(25)]
+    results = {i: rf.Filter("adaptive-gap")(QUERY, docs, far, metric="cosine") for i in ids}
+    qrels = {i: {f"c{n}": 1 for n in range(20)} for i in ids}
+    demo = Path(ingest.__file__).parent / "demo"
+    with rf.open_workspace(tmp_path) as ws:
+        made = {
+            "cut": rf.cut([i / 100 for i in range(200)], max_results=200),
+            "measure": rf.measure(results, qrels),
+            "open_workspace": ws,
+            "read_labels": rf.read_labels(demo / "queries.jsonl", demo / "qrels.tsv"),
+            "tune": rf.tune(results, qrels),
+        }
+    assert [*made] == [name for name in rf.__all__ if isfunction(getattr(rf, name))]
+    assert {name: repr(value) for name, value in made.items() if len(repr(value)) > 200} == {}
+
+
 @pytest.mark.parametrize("passed", [False, True])
 def test_a_reference_to_what_is_hidden_is_in_no_part_of_a_result(passed: bool) -> None:
     docs: list[dict[str, Any]] = [{"id": "a", "text": "open", "refs": ["secret-7", "b"]}]
@@ -501,6 +522,7 @@ def test_a_workspace_is_searched(copy_demo: Callable[[], Path]) -> None:
         lacking = ws["demo"].search(question, "llm-filter")
         assert [need.kind for need in lacking.needs] == ["judge"]
         assert max(len(repr(ws)), len(repr(rf.Settings()))) < 200
+        assert repr(ws["demo"]) == "<Collection: demo>"
 
 
 class Scorer:

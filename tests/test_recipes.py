@@ -21,6 +21,9 @@ pytestmark = pytest.mark.model
 
 ROOT = Path(__file__).resolve().parents[1]
 OWLBEARS = "Tell me about owlbears"
+ADDED = ["ragfilter/layers/short.py", "ragfilter/layers/strategies/half.py"]
+TESTS = ["tests/test_theme.py", "tests/layers", "tests/test_config.py::test_a_bad_value_is_named"]
+"""Those that look at every layer and strategy."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 PAGE = f"""
@@ -88,14 +91,13 @@ def run(
 ) -> Run:
     """Runs Python in the copy of the project in which the recipes were followed."""
     home = tmp_path_factory.mktemp("grown")
-    for name in ("ragfilter", "pages", ".streamlit"):
+    for name in ("ragfilter", "pages", ".streamlit", "tests"):
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "app.py", home)
+    for name in ("app.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, home)
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     added = re.findall(r"```python\n# (\S+)\n(.*?)```", text, flags=re.DOTALL)
-    assert [path for path, _ in added] == [
-        "ragfilter/layers/short.py", "ragfilter/layers/strategies/half.py",
-    ]  # fmt: skip
+    assert [path for path, _ in added] == ADDED
     for path, code in added:
         assert not (home / path).exists()
         (home / path).write_text(code, encoding="utf-8")
@@ -107,7 +109,7 @@ def run(
         made = subprocess.run(
             [sys.executable, *arguments], cwd=home, env=environ, capture_output=True, text=True
         )
-        assert made.returncode == 0, made.stderr
+        assert made.returncode == 0, made.stdout + made.stderr
         return made
 
     return run
@@ -131,6 +133,12 @@ def query(run: Run) -> subprocess.CompletedProcess[str]:
 def document(query: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(query.stdout)
     return made
+
+
+def test_what_the_recipes_add_passes_lint_and_the_tests_of_all_layers(run: Run) -> None:
+    run("-m", "ruff", "check", *ADDED)
+    run("-m", "ruff", "format", "--check", *ADDED)
+    run("-m", "pytest", "-q", *TESTS)
 
 
 def test_the_command_line_runs_the_layer_and_explains_its_drops(document: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ragfilter as rf
 from ragfilter import report
 from ragfilter.cli.text import query_text
 from ragfilter.engine.replay import replay
@@ -289,6 +290,13 @@ def test_success_count_and_level_are_those_of_the_seed(
 )  # fmt: skip
 def test_the_headline_says_why_so_many_stay(settings: dict[str, object], expected: str) -> None:
     assert report.headline(giants(**settings)) == expected
+
+
+def test_the_headline_is_of_the_last_layer_that_changed_how_many_stay() -> None:
+    made = rf.Filter("adaptive-retrieval")("q", [f"text {i}" for i in range(5)])
+    (quality,) = (each for each in report.summary(made).layers if each.name == "quality")
+    assert (quality.n_in, quality.n_out) == (5, 3)
+    assert report.headline(made) == quality.line
 
 
 def test_headlines_where_nothing_stays() -> None:

@@ -4,71 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import GapThreshold, Json, setting
+from ragfilter.cli.options import GapThreshold, Json, SetValues, setting
 from ragfilter.errors import InputError
 from ragfilter.layers.cut import check_distances
 from ragfilter.layers.cut import cut as cut_values
-from ragfilter.layers.cutoff import Cutoff
 from ragfilter.model import Cut
 
 LARGEST = 1e9
 """For larger numbers, a sum of two is too inexact to be compared with a threshold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutoffFlags:
-    """The settings of the cutoff."""
-
-    strategy: Annotated[str | None, setting("cutoff.strategy", "--strategy", "-s")] = None
-    max_results: Annotated[str | None, setting("cutoff.max_results", "--k", "-k", metavar="N")] = (
-        None
-    )
-    min_results: Annotated[
-        str | None, setting("cutoff.min_results", "--min-results", metavar="N")
-    ] = None
-    gap_threshold: GapThreshold = None
+@command(context_settings={"ignore_unknown_options": True})
+def cut(
+    distances: Annotated[list[str], typer.Argument(help="Distances, best first.")],
+    strategy: Annotated[str | None, setting("cutoff.strategy", "--strategy", "-s")] = None,
+    k: Annotated[str | None, setting("cutoff.max_results", "--k", "-k", metavar="N")] = None,
+    gap_threshold: GapThreshold = None,
     distance_offset: Annotated[
         str | None,
         setting(
             "cutoff.distance_offset", "--distance-offset", "--distance-threshold", metavar="NUMBER"
         ),
-    ] = None
-    jumps: Annotated[str | None, setting("cutoff.jumps", "--jumps", metavar="N")] = None
-    b_extra: Annotated[str | None, setting("cutoff.b_extra", "--b-extra", metavar="N")] = None
-    relative_offset: Annotated[
-        str | None, setting("cutoff.relative_offset", "--relative-offset", metavar="SHARE")
-    ] = None
-
-    def load(self) -> Cutoff:
-        """Load the settings. Raises SettingsError."""
-        flags = {
-            "--k" if name == "max_results" else f"--{name.replace('_', '-')}": {
-                f"cutoff.{name}": value
-            }
-            for name, value in asdict(self).items()
-        }
-        return parts.load_config("adaptive-gap", None, None, flags).settings.cutoff
-
-
-@command(context_settings={"ignore_unknown_options": True})
-def cut(
-    distances: Annotated[list[str], typer.Argument(help="Distances, best first.")],
-    flags: CutoffFlags,
+    ] = None,
+    values: SetValues = None,
     as_json: Json = False,
 ) -> None:
     """Apply the cutoff to a list of distances. Needs no collection."""
-    values = [distance(given) for given in distances]
-    settings = flags.load()
+    flags = {
+        "--strategy": {"cutoff.strategy": strategy},
+        "--k": {"cutoff.max_results": k},
+        "--gap-threshold": {"cutoff.gap_threshold": gap_threshold},
+        "--distance-offset": {"cutoff.distance_offset": distance_offset},
+    }
+    read = [distance(given) for given in distances]
+    settings = parts.load_config("adaptive-gap", None, values, flags).settings.cutoff
     check_distances(settings)
-    made = cut_values(values, settings)
-    parts.emit(parts.dumps(document(made)) if as_json else text(made, values))
+    made = cut_values(read, settings)
+    parts.emit(parts.dumps(document(made)) if as_json else text(made, read))
 
 
 def distance(text: str) -> float:
@@ -78,7 +56,10 @@ def distance(text: str) -> float:
     except ValueError:
         value = math.nan
     if not abs(value) <= LARGEST:
-        raise InputError(f"{text!r} is not a distance.", remedy="Use numbers such as 0.12 0.18.")
+        raise InputError(
+            f"{text!r} is not a distance.",
+            remedy="Use numbers such as 0.12 0.18. Any setting is set with --set.",
+        )
     return value
 
 

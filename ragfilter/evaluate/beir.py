@@ -39,6 +39,10 @@ class Labels:
     queries: Queries
     qrels: Qrels
 
+    def __repr__(self) -> str:
+        n = sum(map(len, self.qrels.values()))
+        return f"<Labels: {counted(len(self.queries), 'query')}, {counted(n, 'label')}>"
+
     @property
     def labelled(self) -> Queries:
         """The queries that have labels."""

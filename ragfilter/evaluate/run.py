@@ -19,7 +19,7 @@ a tuner gathers once and scores many settings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import compress
 from statistics import fmean
 
@@ -40,6 +40,7 @@ from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
 from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
+from ragfilter.text.numbers import counted
 
 PATIENT = {"quality.reranker_timeout_ms": 600_000}
 """Nobody is waiting for an answer here, so a late score is not a failure."""
@@ -117,12 +118,18 @@ class Evaluation:
     `best_fixed_k` is None with one query, since nothing can be held out."""
 
     k: int
-    rows: tuple[QueryRow, ...] = field(repr=False)
+    rows: tuple[QueryRow, ...]
     unfiltered: Means
     filtered: Means
     best_fixed_k: FixedK | None
     noise_reduction: float | None
     unlabelled: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Evaluation: {counted(len(self.rows), 'query')}, F1 {self.filtered.f1:.3f}, "
+            f"unfiltered {self.unfiltered.f1:.3f}>"
+        )
 
 
 def evaluate(

@@ -42,6 +42,7 @@ from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
+from ragfilter.text.numbers import counted
 
 FEW = 20
 """With fewer labelled queries, the figures say little."""
@@ -119,6 +120,13 @@ class Tuning:
     why_not: str = ""
     seen: bool = False
     stands_in: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tuning: {counted(self.queries, 'query')}, "
+            f"{self.tuned.settings.cutoff.strategy} with F1 {self.tuned.means.f1:.3f}, "
+            f"best fixed k {self.best_fixed_k.f1:.3f}>"
+        )
 
     @property
     def beats_fixed_k(self) -> bool:

@@ -414,6 +414,7 @@ SPEC: LayerSpec = LayerSpec(
     section=Quality,
     candidates=lambda settings: settings.quality.max_top_k,
     line=_line,
+    limits=True,
     off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
     cost=lambda settings: "free" if settings.quality.reranker == "none" else "local model",
     reads_pool=lambda settings: settings.quality.good_by == "background",

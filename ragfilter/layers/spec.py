@@ -72,7 +72,7 @@ class LayerSpec:
     """A button's label and the settings it changes, where the layer let nothing through; without
     settings, why nothing is offered. None offers to switch it off."""
     limits: bool = False
-    """Whether it decides how many stay: the headline is then its line."""
+    """Whether it decides how many stay: the headline is the line of the last that changed that."""
     candidates: Callable[[Settings], int] | None = None
     """How many chunks that pass clearance and rules it may look at, whose texts are then fetched.
     None, where that is not known: all that the page would gather, each with its text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import model, report
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Result(model.Result):
     """What a filter decided. Iterating gives the kept hits, in order.
 
     Everything is as its `user` may see it, without hidden chunks.
     """
+
+    __slots__ = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.kept)

@@ -78,10 +78,11 @@ def headline(result: Result) -> str:
     """Why this many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
     if not result.kept:
         return result.message or ("nothing is left" if result.hits else "nothing was found")
-    for trace in reversed(result.traces):
-        if trace.enabled and layer(trace.layer).limits:
-            return layer_line(trace, result)
-    return f"all {len(result.kept)} that passed"
+    limiting = [t for t in result.traces if t.enabled and layer(t.layer).limits]
+    if not limiting:
+        return f"all {len(result.kept)} that passed"
+    changed = [t for t in limiting if t.n_in != t.n_out]
+    return layer_line((changed or limiting)[-1], result)
 
 
 def max_security_level(result: Result) -> int | None:

@@ -468,10 +468,12 @@ def test_the_strategies_side_by_side() -> None:
     # spike: steps 0.02, 0.03, 0.02: they grow, then shrink behind the third
     # car: the two farthest are one cluster, the others another
     # otsu: 0.186 and 0.5 lie farthest apart. relative: ≤ 0.10 + 0.3 × (0.35 − 0.10)
-    assert kept == {
+    expected = {
         "gap": 8, "fixed": 10, "autocut": 9, "adaptive_k": 8, "moving_avg": 7, "spike": 3, "car": 8,
         "otsu": 8, "relative": 4,
     }  # fmt: skip
+    assert kept | expected == kept
+    assert "calibrated" not in kept
 
 
 @pytest.fixture

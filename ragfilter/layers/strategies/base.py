@@ -26,12 +26,13 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class StrategySpec:
-    """One strategy. Choices, sliders, marks of the curve, flags and docs are derived from it.
+    """One strategy. Choices, sliders, marks of the curve and docs are derived from it.
 
     `about` is a sentence for those who choose. `reads` are the settings of the cutoff that act with
-    it. `cliff` calls the place of the cut, for the headline. `reads_pool`: it compares with the
-    pool's far end, so that a pool of full size is gathered. `weigh` gives the values that it cuts
-    and orders by in place of distances; None while they cannot be known.
+    it; `--set` sets them, and tuning varies those that `evaluate/candidates.py` has values for.
+    `cliff` calls the place of the cut, for the headline. `reads_pool`: it compares with the pool's
+    far end, so that a pool of full size is gathered. `weigh` gives the values that it cuts and
+    orders by in place of distances; None while they cannot be known.
     """
 
     name: str
