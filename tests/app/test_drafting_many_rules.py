@@ -70,7 +70,8 @@ def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> It
     before = rules()
     yield page
     bench().drafts.forget("demo", list(before))
-    bench().collection("demo").set_rules({i: r for i, r in before.items() if rules()[i] != r})
+    now = rules()
+    bench().collection("demo").set_rules({i: r for i, r in before.items() if now[i] != r})
 
 
 def drafts_of(opened: Any, words: str, way: str = "LLM drafts") -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CASTES = ("CLERICS", "FIGHTERS", "MAGIC-USERS", "THIEVES")
 """One attack matrix each, for the opponents' armor classes from -10 to 10."""
+WIDTHS = (1440, 900)
+"""Of the window, each for half of the walk, which is long."""
 RESTORED = 0.95
 """Of the noise reduction of all handwritten rules, wanted of those that the page proposes."""
 OpenTab = Callable[..., Any]
@@ -40,32 +41,26 @@ def written(copy_demo: Callable[[], Path]) -> Labelled:
     return make_labelled(pools, qrels, settings)
 
 
-@pytest.fixture(scope="module")
-def without_rules(copy_demo: Callable[[], Path]) -> Path:
-    """A workspace with the demo without any rules. Take a copy of it."""
+@pytest.fixture
+def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
+    """A server whose demo has no rules."""
     place = copy_demo()
     bare = ["rules", "bulk", "--remove", "--where", "rule=any", "--yes", "-c", "demo"]
     assert main([*bare, "--data-dir", str(place)]) == 0
-    return place
+    return serve_app(RAGFILTER_DATA_DIR=str(place))
 
 
-@pytest.fixture
-def app(serve_app: Callable[..., str], without_rules: Path, tmp_path: Path) -> str:
-    shutil.copytree(without_rules, tmp_path / "workspace")
-    return serve_app(RAGFILTER_DATA_DIR=str(tmp_path / "workspace"))
-
-
-@pytest.mark.parametrize("width", [1440, 900])
 def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
-    open_tab: OpenTab, written: Labelled, tmp_path: Path, width: int
+    open_tab: OpenTab, written: Labelled, tmp_path: Path
 ) -> None:
-    tab = open_tab({"profile": "query-must", "collection": "demo"}, width=width).rest()
+    tab = open_tab({"profile": "query-must", "collection": "demo"}).rest()
     tab.page.get_by_role("link", name="Rules").click()
     tab.rest().choose("rules-part", "Suggest")
     tab.rest().click("suggest-find")
     families = tab.keyed("suggest-family").get_by_role("combobox")
     effect = tab.page.locator(".rf-effect")
-    for caste in CASTES:
+    for caste, width in zip(CASTES, 2 * WIDTHS, strict=True):
+        resize(tab, width)
         # The list closes when the page scrolls, so it is scrolled before the click.
         families.scroll_into_view_if_needed()
         tab.rest()
@@ -83,20 +78,28 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
         expect(tab.page.get_by_text("Saved: 21 rules")).to_be_visible()
         # An accepted family has nothing more to accept.
         expect(accept).to_be_disabled()
-    tab.rest().choose("rules-part", "Matrix")
-    expect(tab.keyed("rules-work")).to_contain_text("84 rules over 156 labelled questions")
-    assert set(column(tab, "conflicts")) == {"0"}
-    tab.rest().choose("rules-part", "Files")
-    with tab.rest().page.expect_download() as waiting:
-        tab.click("files-jsonl")
-    waiting.value.save_as(tmp_path / "rules.jsonl")
-    lines = (tmp_path / "rules.jsonl").read_text("utf-8").splitlines()
-    accepted = {record["id"]: json.dumps(record["query_must"]) for record in map(json.loads, lines)}
-    assert len(accepted) == 84
+    for width in WIDTHS:
+        resize(tab, width)
+        tab.choose("rules-part", "Matrix")
+        expect(tab.keyed("rules-work")).to_contain_text("84 rules over 156 labelled questions")
+        assert set(column(tab, "conflicts")) == {"0"}
+        tab.rest().choose("rules-part", "Files")
+        with tab.rest().page.expect_download() as waiting:
+            tab.click("files-jsonl")
+        waiting.value.save_as(tmp_path / "rules.jsonl")
+        lines = (tmp_path / "rules.jsonl").read_text("utf-8").splitlines()
+        records = map(json.loads, lines)
+        accepted = {record["id"]: json.dumps(record["query_must"]) for record in records}
+        assert len(accepted) == 84
     bare = written.with_changes(dict.fromkeys(record["id"] for record in demo.records()))
     before, by_hand, after = map(noise_reduction, (bare, written, bare.with_changes(accepted)))
     assert after - before >= RESTORED * (by_hand - before) > 0
     assert [row.query for row in bare.effect(accepted).rows if row.lost_relevant] == []
+
+
+def resize(tab: Any, width: int) -> None:
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    tab.rest()
 
 
 def column(tab: Any, name: str) -> list[str]:
