@@ -173,9 +173,17 @@ def test_a_pattern_for_hidden_files_tells_what_one_for_none_tells(open_tab: Open
     assert told[0] == told[1]
 
 
-def test_the_choice_and_the_costs_are_not_cut_off(open_tab: OpenTab) -> None:
-    tab = open_tab(AS_USER)
-    expect(tab.kept).to_be_visible()
+def test_the_level_decides_and_the_choice_and_the_costs_are_not_cut_off(open_tab: OpenTab) -> None:
+    tab = open_tab(AS_USER | {"q": "When may the referee override the dice?"})
+    expect(tab.kept).to_contain_text("5 kept")
+    tab.rest().keyed("user-level").get_by_role("slider").press("ArrowRight")
+    expect(tab.kept).to_contain_text("2 kept")
+    expect(tab.cell(0, "title")).to_have_text(re.compile("When The Referee … The Dice"))
+    # The departments of the collection are offered.
+    tab.rest().keyed("user-departments").get_by_role("combobox").click()
+    for department in ("referee", "treasury"):
+        expect(tab.page.get_by_role("option", name=department)).to_be_visible()
+    tab.page.keyboard.press("Escape")
     tab.rest().choose("view-as", "Operator")
     card = tab.keyed("layer-clearance")
     expect(card).to_contain_text("Prompts, answers and exports keep to the user's view.")

@@ -1,4 +1,4 @@
-"""The tuned settings are next to the curve, Ctrl+Z and a click undo a step, and Back goes to the
+"""The tuned settings are next to the curve, a step is undone and made again, and Back goes to the
 question before."""
 
 from __future__ import annotations
@@ -41,16 +41,31 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     tab.expect_kept(2).rest()
     tab.page.locator(".stMain").press("Control+z")
     expect(tab.strip).to_contain_text("Best + 0.30")
+    # The buttons at the top do the same, and Reset returns to the profile.
+    tab.rest().click("redo")
+    expect(tab.strip).to_contain_text("Best + 0.35")
+    for button, kept in (("redo", 12), ("undo", 2), ("redo", 12), ("reset", 2)):
+        tab.rest().click(button)
+        tab.expect_kept(kept)
+    expect(tab.strip).to_contain_text("Best + 0.35")
+    # Other words in the question bring the chunk back too, and others with it.
+    ask = tab.rest().keyed("whatif-ask", "button")
+    expect(ask).to_have_text(re.compile("Ask with: armor class 7$"))
+    expect(tab.keyed("panel")).to_contain_text("5 chunks would come along: Turning Undead, ")
+    ask.click()
+    asked = f"{CLERIC} armor class 7"
+    tab.expect_kept(8)
+    expect(question).to_have_value(asked)
     # Back goes to the previous question, whatever was set since, and Forward to the next one.
     tab.rest().keyed("example-5", "button").first.click()
-    tab.expect_kept(3).rest().switch("diversity")
+    tab.expect_kept(4).rest().switch("diversity")
     expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
-    tab.expect_kept(3).rest()
+    tab.expect_kept(4).rest()
     tab.page.go_back()
-    tab.expect_kept(2)
-    expect(tab.keyed("ask-row", "input")).to_have_value(CLERIC)
+    tab.expect_kept(8)
+    expect(question).to_have_value(asked)
     tab.rest().page.go_forward()
-    tab.expect_kept(3)
+    tab.expect_kept(4)
     expect(tab.page).to_have_url(re.compile("diversity.enabled=true"))
 
 

@@ -28,7 +28,7 @@ OpenTab = Callable[..., Any]
 
 def test_a_question_is_asked_by_a_chip_or_typed(open_tab: OpenTab) -> None:
     tab = open_tab({"profile": "query-must"})
-    expect(tab.page.locator("#no-question")).to_be_visible()
+    expect(tab.page.locator("#no-question h2")).to_be_visible()
     tab.click("example-0").expect_kept(15)
     box = tab.rest().keyed("question", "input")
     expect(box).to_have_value(CLERIC)
@@ -54,6 +54,13 @@ def test_the_sources_questions_meet_their_expectations_in_every_wording(
         assert len(kept) <= MOST[name], name
         found = [row["id"] for row in rows]
         assert noise_reduction(name, kept, found[:15]) >= LEAST[name], name
+        if name == "fighter-fighter-short":
+            # What each fighter needs against the other is in the answer.
+            tab.choose("panel-box", "Answer")
+            for armor_class in (3, 9):
+                said = f"Opponent Armor Class {armor_class}"
+                expect(tab.keyed("answer-filtered")).to_contain_text(said)
+            tab.rest().choose("panel-box", "Prompt").rest()
 
 
 def chunks(tab: Any, path: Path) -> list[dict[str, str]]:
@@ -107,6 +114,10 @@ def test_a_click_on_a_point_opens_its_chunk(open_tab: OpenTab) -> None:
         expect(tab.chunk.locator("h3")).to_have_text(told[0])
         expect(tab.chunk.locator(".rf-facts")).to_contain_text(told[1])
         tab.rest()
+    # What would drop a kept one, with what else that changes.
+    assert tab.click_row(1) == "Owlbear Lair"
+    expect(tab.keyed("whatif-0", "button")).to_have_text(re.compile("Max results \\(k\\) 5 → 1$"))
+    expect(tab.keyed("panel")).to_contain_text("2 chunks would go: Owl, Giant Owl.")
 
 
 def test_a_click_anywhere_in_a_row_opens_its_chunk(open_tab: OpenTab) -> None:

@@ -43,10 +43,16 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     expect(page.locator(".stSidebar")).to_be_hidden()
     said = tab.keyed("present-said")
     expect(said).to_contain_text("80 were about another armor class")
+    expect(said).to_contain_text(
+        "The prompt shrinks from 2,329 (the first 15 passages) to 313 tokens: 87% less."
+    )
     tab.rest()
     assert page.evaluate(SMALL, SMALLEST_PX) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert "present=true" in page.url
+    # A number is explained to whoever points at its question mark.
+    said.locator(".stTooltipIcon").last.hover()
+    expect(page.get_by_test_id("stTooltipContent")).to_contain_text("Tokens are the word pieces")
 
     # Before: all passages are on the curve. Step by step they are dropped, each to its reason.
     scene = page.locator(".rf-scene")
@@ -163,6 +169,7 @@ def test_the_tour_opens_by_itself_once_and_goes_from_stop_to_stop(
     expect(tour).to_have_count(0)
     tab.click("help-button")
     expect(tour).to_contain_text("Five stops")
+    expect(tour).to_contain_text("cutoff: The layer that cuts the ranked list")
     # With an example, from part to part of the page.
     tab.click("tour-begin")
     tab.rest().expect_kept(2)
