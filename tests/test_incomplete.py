@@ -172,7 +172,9 @@ def test_changed_clearances_are_never_answered_under_the_old_ones(
             lambda: collection.nearest(Even().embed(["text 1"])[0], 1),
             lambda: collection.rule("c1"),
         ):
-            with pytest.raises(StoreError, match="clearances in it are being changed") as error:
+            with pytest.raises(
+                StoreError, match="a change of its clearances has not finished"
+            ) as error:
                 read()
             assert "Index the same source again" in error.value.remedy
             assert error.value.action == "finish"
@@ -420,5 +422,5 @@ def test_every_command_that_reads_refuses_what_is_withheld(
         assert main([*command, *where]) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert "clearances in it are being changed" in err
+        assert "a change of its clearances has not finished" in err
         assert err.count("\n") == 1

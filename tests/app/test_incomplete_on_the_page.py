@@ -86,7 +86,7 @@ def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], fo
     killed(folder, "index", "embed", "before", text="new text", clearance=5)
     page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
     (error,) = page.errors
-    assert "clearances in it are being changed" in error
+    assert "a change of its clearances has not finished" in error
     assert "ragfilter index" in error
     assert "text 1" not in page.sent
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import chromadb
 import pytest
@@ -81,6 +82,7 @@ def test_indexing_is_stopped_and_goes_on(open_tab: Callable[..., Any], tmp_path:
     expect(tab.page.get_by_text("holds 3,000 chunks")).to_be_visible()
 
 
+CAVES = "\n\n".join(f"Cave {i} is dark and deep, and bats hang in it." for i in range(9))
 GOATS = """openapi: 3.0.3
 info: {title: Goats, version: "1"}
 paths:
@@ -95,10 +97,12 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     files = {
         "notes.csv": "Nr,When,Body\n1,Monday,Trolls fear fire.\n2,,\n3,Friday,Owls hoot.\n",
         "bad.jsonl": "nonsense\n",
-        "goats.yaml": GOATS,
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    with ZipFile(tmp_path / "more.zip", "w") as packed:
+        packed.writestr("goats.yaml", GOATS)
+        packed.writestr("caves.txt", CAVES)
     paper = browser.new_page()
     paper.set_content("<p>Bats hang in caves.</p>")
     paper.pdf(path=tmp_path / "bats.pdf")
@@ -107,7 +111,7 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     page = tab.page
     page.get_by_role("link", name="Collections").click()
     box = page.locator("[data-testid='stFileUploader'] input[type='file']")
-    box.set_input_files([tmp_path / name for name in (*files, "bats.pdf")])
+    box.set_input_files([tmp_path / name for name in (*files, "more.zip", "bats.pdf")])
     # The columns of the CSV file are mapped, and all files are shown as they would be cut.
     chunks = tab.keyed("first-chunks").locator("strong")
     expect(chunks.first).to_be_visible()
@@ -115,13 +119,19 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     expect(tab.keyed("column-text").get_by_role("combobox")).to_have_value("Body")
     for title in ("Monday", "bats, page 1", "List goats"):
         expect(chunks.filter(has_text=title)).to_have_count(1)
+    # The preview follows the size: at 100 characters, there are three and more chunks of caves.
+    size = tab.keyed("cut-size").get_by_role("slider")
+    for key, parts in (("Home", 3), ("End", 1)):
+        size.press(key)
+        expect(chunks.filter(has_text="caves")).to_have_count(parts)
+        tab.rest()
     name = tab.keyed("upload-name", "input")
     name.fill("mixed")
     name.press("Enter")
     expect(tab.keyed("index", "button")).to_be_enabled()
     tab.rest().click("index")
     # What is bad is listed, and the rest is indexed.
-    expect(page.get_by_text("mixed holds 4 chunks: 4 added")).to_be_visible()
+    expect(page.get_by_text("mixed holds 5 chunks: 5 added")).to_be_visible()
     left_out = page.locator("[class*='st-key-left-out-']")
     expect(left_out).to_contain_text("notes.csv, line 3")
     expect(left_out).to_contain_text("bad.jsonl, line 1")
@@ -131,7 +141,7 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     assert download.value.suggested_filename == "mixed.jsonl"
     lines = download.value.path().read_text(encoding="utf-8").splitlines()
     assert {"1", "3"} < {json.loads(line)["id"] for line in lines}
-    assert len(lines) == 4
+    assert len(lines) == 5
     manage = tab.keyed("manage")
     manage.get_by_role("button", name="Rename").click()
     tab.keyed("rename-mixed", "input").fill("kept")
@@ -156,11 +166,22 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     client: Any = chromadb.PersistentClient(str(tmp_path / "theirs"))
     theirs = client.create_collection("diary", embedding_function=None)
     theirs.add(ids=["a"], embeddings=[[1.0, *[0.0] * 383]], documents=["Trolls."])
+    small = client.create_collection("five", embedding_function=None)
+    small.add(ids=["a"], embeddings=[[1.0, *[0.0] * 4]], documents=["Trolls."])
     client.close()
     tab.rest().keyed("elsewhere").locator("summary").click()
     folder = tab.rest().keyed("elsewhere-folder", "input")
     folder.fill(str(tmp_path / "theirs"))
     folder.press("Enter")
+    # Another model's vectors are refused, with the remedy.
+    tab.pick("elsewhere-name", "^five$").rest()
+    model = tab.keyed("elsewhere-model-five", "input")
+    model.fill(BUNDLED)
+    model.press("Enter")
+    tab.rest().click("elsewhere-open")
+    refused = page.get_by_role("alert").filter(has_text="have 5 dimensions")
+    expect(refused).to_contain_text("Name the embedding model that made them.")
+    tab.pick("elsewhere-name", "^diary$").rest()
     model = tab.keyed("elsewhere-model-diary", "input")
     model.fill(BUNDLED)
     model.press("Enter")
