@@ -143,7 +143,7 @@ def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None
         "cutoff.strategy", "cutoff.gap_threshold", "cutoff.distance_offset", "cutoff.max_results",
         "cutoff.skip_first",
     )  # fmt: skip
-    assert "relative is chosen, but cut by gap, since a background" in tune.limits_in_force(made)
+    assert "relative is chosen, but cut by gap instead: a background" in tune.limits_in_force(made)
 
 
 @pytest.mark.parametrize(
