@@ -231,14 +231,13 @@ def _admits(wanted: Filter, row: ListingRow) -> bool:
     )
 
 
-def _attention(row: ListingRow) -> tuple[int, float, bool, bool, int, float]:
+def _attention(row: ListingRow) -> tuple[int, float, bool, int, float]:
     """Sort key: invalid rules, harmful rules, unfinished or doubtful ones; then chunks without a
-    rule that crowd results, the other rules, and at last the chunks that need none."""
+    rule, those that crowd results first."""
     return (
         0 if row.state == "invalid" else 1,
         -row.harm if row.chunk.rule else 0.0,
         not row.draft,
-        row.state == "none" and not row.harm,
         STATES.index(row.state),
         -row.harm,
     )

@@ -35,10 +35,6 @@ def test_what_needs_attention_comes_first() -> None:
     assert listed(Filter(), harm=harm, drafts=["good"]) == [
         "broken", "never", "hurts", "good", "doubtful", "bare", "twice",
     ]  # fmt: skip
-    # One that crowds none needs no rule.
-    assert listed(Filter()) == [
-        "broken", "never", "doubtful", "twice", "good", "hurts", "bare",
-    ]  # fmt: skip
 
 
 def test_drafts_are_marked_in_their_rows_and_nowhere_else() -> None:
