@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from itertools import count
 from math import isfinite
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 from ragfilter.errors import InputError
@@ -40,6 +41,21 @@ NO_METRIC = (
     "The documents have a score or distance, but no metric says what it is, so only their order is "
     "used: pass metric='l2', 'cosine', 'ip' or 'similarity'."
 )
+
+
+_VALUES = attrgetter(*(f.name for f in fields(Chunk)))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Chunk):
+    """A chunk of `to_chunks` that knows its 0-based place among the documents passed, also once a
+    copy is made that leaves out references. Ids cannot tell: two documents may have the same."""
+
+    place: int = 0
+
+    @classmethod
+    def at(cls, place: int, chunk: Chunk) -> Placed:
+        return cls(*(*_VALUES(chunk), place))
 
 
 def to_hits(
@@ -146,6 +162,8 @@ def log_all(warnings: Sequence[str]) -> None:
 
 
 def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
+    if isinstance(doc, Placed):
+        return doc, ()
     if isinstance(doc, Hit):
         return _plain(doc.chunk, place), ()
     if isinstance(doc, Chunk):

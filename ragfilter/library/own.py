@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
 from functools import cache
 from typing import TypeVar, cast
 
-from ragfilter.library.documents import log_all, to_chunks
+from ragfilter.library.documents import Placed, log_all, to_chunks
 from ragfilter.library.result import Result
 from ragfilter.library.scores import Metric
-from ragfilter.model import Chunk, User
+from ragfilter.model import User
 
 log = logging.getLogger(__name__)
 
 Document = TypeVar("Document")
 FilterCall = Callable[..., Result]
 """A `Filter`, as its adapters call it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed(Chunk):
-    """A chunk that knows its 0-based place among the documents passed, also once a copy is made
-    that leaves out references. Ids cannot tell: two documents may have the same."""
-
-    place: int = 0
 
 
 def keep(
@@ -44,13 +35,13 @@ def keep(
     """
     read = to_chunks(docs)
     log_all([warning for _, warnings in read for warning in warnings])
-    placed = [_placed(chunk, place) for place, (chunk, _) in enumerate(read)]
+    placed = [Placed.at(place, chunk) for place, (chunk, _) in enumerate(read)]
     result = flt(query, placed, scores, metric=metric, user=user)
     if result.status != "ok":
         log.warning("%s: %s", result.status, result.message)
     for kind in dict.fromkeys(need.kind for need in result.needs):
         _lacks(kind)
-    return [docs[cast(_Placed, hit.chunk).place] for hit in result], result
+    return [docs[cast(Placed, hit.chunk).place] for hit in result], result
 
 
 @cache
@@ -60,7 +51,3 @@ def _lacks(kind: str) -> None:
     log.warning(
         "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what
     )
-
-
-def _placed(chunk: Chunk, place: int) -> _Placed:
-    return _Placed(**{f.name: getattr(chunk, f.name) for f in fields(chunk)}, place=place)

@@ -53,7 +53,7 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 """Everything through which the page can ask a store or a model."""
 
 
-BOXES = ("others", *(f"more-{layer.name}" for layer in LAYERS))
+BOXES = {"others", *(f"more-{layer.name}" for layer in LAYERS)}
 
 
 # Each run of an AppTest reads the metadata of every installed package again.
@@ -73,9 +73,8 @@ class Page:
 
     def run(self) -> Page:
         # Every box of the sidebar is open, because the content of a closed one is not drawn.
-        for box in BOXES:
-            if box not in self.at.session_state:
-                self.at.session_state[box] = True
+        for box in BOXES - self.at.session_state.keys():
+            self.at.session_state[box] = True
         self.at.run()
         assert not self.at.exception, [e.value for e in self.at.exception]
         return self

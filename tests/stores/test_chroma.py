@@ -97,6 +97,7 @@ def test_many_rules_are_read_and_written_at_once(store: ChromaStore) -> None:
 
 def test_writing_again_replaces_text_and_drops_old_metadata(store: ChromaStore) -> None:
     collection = filled(store, [FULL, Chunk("b")])
+    assert collection.chunks([FULL.id]) == {FULL.id: FULL}
     plain = Chunk(FULL.id, "new")
     collection.write([StoredRow(plain, unit(0, 1)), StoredRow(Chunk("c"), unit(1, 1))])
     assert collection.chunks([FULL.id]) == {FULL.id: plain}

@@ -175,11 +175,15 @@ class ChromaCollection:
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        found = {
-            i: rows.to_chunk(i, metadata, text)
-            for i, text, metadata in self._get(ids, "documents", "metadatas")
-        }
-        return {i: found[i] for i in ids if i in found}
+        ours = is_ours(self._readable())
+        version, read = self.version if ours else "", self._store.chunks
+        found = {i: read.get((version, i)) for i in ids} if ours else {}
+        missing = [i for i in ids if found.get(i) is None]
+        for i, text, metadata in self._get(missing, "documents", "metadatas"):
+            found[i] = chunk = rows.to_chunk(i, metadata, text)
+            if ours:
+                read.put((version, i), chunk)
+        return {i: known for i in ids if (known := found.get(i)) is not None}
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
@@ -279,6 +283,13 @@ class ChromaCollection:
         """Chroma's own collection object."""
         if self._pinned is not None:
             return self._pinned
+        looked_up = self._store.looked_up
+        raw = looked_up.get(self._name) or self._look_up()
+        if not self._store.shared:
+            looked_up[self._name] = raw
+        return raw
+
+    def _look_up(self) -> RawCollection:
         with guard(self._store.where):
             raw = self._store.client.get_collection(self._name, embedding_function=None)
         insides.forget_embedding_function(raw)
@@ -368,7 +379,8 @@ class ChromaCollection:
 
     def _mark(self, values: Mapping[str, str]) -> None:
         with self._store.changing(self._name):
-            raw = self.raw()
+            # An object of its own, since a query that runs now relies on the marks that it read.
+            raw = self._look_up()
             # Chroma refuses a change that names the space, even if it is the same one.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
             before = mark(raw, VERSION)

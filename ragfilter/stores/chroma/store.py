@@ -11,9 +11,12 @@ from typing import Any, cast
 from uuid import UUID
 
 from chromadb.api import ClientAPI
+from chromadb.api.models.Collection import Collection as RawCollection
 from chromadb.errors import InternalError
 
+from ragfilter.basics.shelf import Shelf
 from ragfilter.errors import CollectionMissing, InputError, StoreError
+from ragfilter.model import Chunk
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.catalogue_file import write_catalogue
@@ -42,6 +45,8 @@ __all__ = ["ChromaCollection", "ChromaStore", "CollectionInfo", "StoredRow", "ch
 # is made, because a later change acts only after the store is opened again.
 HNSW = {"space": "l2", "ef_search": 1000}
 
+CHUNKS_KEPT = 5_000
+
 NAME_RULE = (
     "Use 3 to 512 letters, digits, dots, hyphens or underscores, "
     "with a letter or digit at both ends."
@@ -61,6 +66,11 @@ class ChromaStore:
         self.catalogue_limit = inf
         """Searches use no catalogue for our own collections with more chunks than this."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
+        self.chunks: Shelf[Chunk] = Shelf(CHUNKS_KEPT)
+        """Whole chunks by version of their collection and id, since questions share many."""
+        self.looked_up: dict[str, RawCollection] = {}
+        """Chroma's own objects since the last write, if nobody else writes. Each write begins
+        another dictionary, so that what was read before it is not found after it."""
         self.counts: dict[str, tuple[str, int]] = {}
         """How many chunks a version of a collection has."""
         self.unwritten: set[str] = set()
@@ -191,6 +201,8 @@ class ChromaStore:
                 if isinstance(error.__cause__, InternalError) and not self.shared:
                     self._failed.add(name)
                 raise
+            finally:
+                self.looked_up = {}
 
     def settle(self) -> None:
         """Reopen the folder if a write failed, as on a full disk.
@@ -207,6 +219,7 @@ class ChromaStore:
                 insides.close(self._client)
                 self._client = open_folder(Path(self.where))
             self.catalogues.clear()
+            self.looked_up = {}
             names, self._failed = self._failed, set()
             for name in names:
                 with suppress(CollectionMissing):

@@ -141,4 +141,5 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
         low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
         step = info.type(info.step or 1)
         form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
-        st.slider(label, low, high, step=step, format=form, **given)
+        # Without a value, Streamlit looks for one among those of all widgets.
+        st.slider(label, low, high, value, step=step, format=form, **given)
