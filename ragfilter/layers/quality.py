@@ -373,7 +373,7 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
         if share > TUNED_SHARE:
             far = f"The best chunk is at {share:.3f} of the background distance, above the "
             far += f"background share of {now:.3f}"
-            return f"{far}. Rephrase the question: a higher share would let in noise.", {}
+            return f"{far}. A higher share would let in noise.", {}
         return f"Raise the background share to {numbers.distance(share)}", {SHARE: share}
     path = "quality.reranker_threshold" if trace.reranked else "quality.score_threshold"
     limit = result.settings.get(path)
@@ -385,7 +385,7 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
     name = "rerank threshold" if trace.reranked else "similarity threshold"
     if lower < NOISE * limit:
         far = f"The best chunk reaches {best:.3f}, far below the {name} of {limit:.3f}"
-        return f"{far}. Rephrase the question: a lower threshold would let in noise.", {}
+        return f"{far}. A lower threshold would let in noise.", {}
     return f"Lower the {name} from {limit:.3f} to {lower:.3f}", {path: lower}
 
 

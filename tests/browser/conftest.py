@@ -263,6 +263,15 @@ class Tab:
         expect(self.chunk).to_be_visible()
         return told
 
+    def drag_line(self, line: Locator, right: float, down: float) -> None:
+        """Drag a line of the curve by its handle this many pixels, without releasing it."""
+        box = line.locator("circle").bounding_box()
+        assert box is not None
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x + right, y + down, steps=5)
+
     def click_row(self, row: int, column: str = "") -> str:
         """Click a column of a row of the table (0 is the first), or the box in front of it. Returns
         the row's title."""

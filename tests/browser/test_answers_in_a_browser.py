@@ -62,6 +62,7 @@ def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
         OPENAI_API_KEY="sk-1",
         RAGFILTER_PRICE_PROMPT="1",
         RAGFILTER_PRICE_COMPLETION="1",
+        RAGFILTER_CURRENCY="$",
         # No link that names a profile is changed by these.
         MIN_TOP_K="4",
         RAGFILTER_DIVERSITY__ENABLED="true",
@@ -115,6 +116,11 @@ def test_the_answer_streams_in_and_is_remembered(
     expect(panel).to_contain_text("This pair: 1 vote, 1 for filtered.")
     tab.rest().click("prefer-inspect-neither")
     expect(panel).to_contain_text("This pair: 1 vote, 1 both poor.")
+    # A room is told what a question costs less.
+    tab.rest().page.keyboard.press("p")
+    expect(tab.keyed("present-said")).to_contain_text(
+        re.compile(r"\d+% less, \$0\.\d{4} saved per question\.")
+    )
 
 
 def test_values_of_the_environment_say_where_they_came_from(

@@ -89,6 +89,22 @@ def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> 
     expect(tab.page.locator(".stSidebar")).to_contain_text(
         "no chunk is good enough; first 3, 5, 7, 9, 10: none"
     )
+    # One suggestion: the threshold that dropped all is the one that the button lowers.
+    expect(limits).to_contain_text("Similarity threshold = 0.500 (quality) drops 10")
+    shown = tab.page.locator("p:visible")
+    suggested = shown.filter(has_text=re.compile("Lower the|would let in noise"))
+    expect(suggested).to_have_text(
+        re.compile(r"^Lower the similarity threshold from 0\.500 to 0\.[1-4]\d*$")
+    )
+    # Where only noise would come, no button invites it.
+    tab.rest().click("reset")
+    tab.rest().click("need-rerank")
+    expect(suggested).to_have_text(
+        re.compile(r"^The best chunk reaches 0\.1.*, far below the rerank threshold of 0.300")
+    )
+    expect(shown.filter(has_text="Rephrase the question")).to_have_count(1)
+    expect(tab.keyed("relax")).to_have_count(0)
+    tab.rest().click("undo").rest()
     tab.pick("profile-box", "^adaptive-gap$").ask("Which dragons breathe acid?").expect_kept(18)
     slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
     expect(slider).to_have_value("40")

@@ -20,11 +20,7 @@ def test_a_line_is_dragged_in_the_curve(open_tab: Callable[..., object]) -> None
     line = tab.page.get_by_role("slider", name="Relative offset, line of the curve")
     expect(line).to_have_attribute("aria-valuetext", "0.350 keeps 2")
     # During dragging, only the browser says what would stay.
-    box = line.locator("circle").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    tab.page.mouse.move(x, y)
-    tab.page.mouse.down()
-    tab.page.mouse.move(x - 60, y - 80, steps=5)
+    tab.drag_line(line, -60, -80)
     told = re.fullmatch(r"(\d\.\d+) keeps (\d+)", line.get_attribute("aria-valuetext"))
     value, kept = float(told[1]), int(told[2])
     assert value > 0.5

@@ -73,7 +73,9 @@ def chunks(tab: Any, path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_slider_moved_by_keys_changes_the_result_and_asks_no_store(open_tab: OpenTab) -> None:
+def test_a_threshold_moved_by_keys_or_dragged_changes_the_result_and_asks_no_store(
+    open_tab: OpenTab,
+) -> None:
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
     gathered = tab.gathered()
     slider = tab.keyed("set-cutoff-gap_threshold").get_by_role("slider")
@@ -87,6 +89,20 @@ def test_a_slider_moved_by_keys_changes_the_result_and_asks_no_store(open_tab: O
         tab.page.keyboard.press("ArrowLeft")
     tab.expect_kept(4)
     expect(tab.strip).to_contain_text("gap 0.217 ≥ 0.100")
+    # Its line is dragged in the curve: the picture follows at once, the result on release.
+    line = tab.rest().page.get_by_role("slider", name="Gap threshold, line of the curve")
+    tab.drag_line(line, 0, -30)
+    told = re.fullmatch(r"(\d\.\d+) keeps 5", line.get_attribute("aria-valuetext"))
+    assert float(told[1]) > 0.217
+    expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(5)
+    tab.expect_kept(4)
+    tab.page.mouse.up()
+    tab.expect_kept(5)
+    expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(0)
+    expect(tab.strip).to_contain_text("No cliff: best + 0.400")
+    for view in ("set", "tune"):
+        slider = tab.keyed(f"{view}-cutoff-gap_threshold").get_by_role("slider")
+        expect(slider).to_have_value(f"{float(told[1]):g}")
     assert tab.rest().gathered() == gathered
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from faults import FAULTS, Server, servers
-from judges import QUERY, RELEVANT, SCHEMAS, capable
+from judges import QUERY, RELEVANT, SCHEMAS, capable, careless
 from playwright.sync_api import expect
 from waiting import PROCESS_S
 
@@ -173,11 +173,18 @@ def test_a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
     expect(button).to_contain_text("Ask the LLM again about")
 
     with servers() as start:
-        back = start(capable, int(endpoint.server_address[1]))
+        back = start(careless, int(endpoint.server_address[1]))
         button.click()
         expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 12"))
         expect(tab.page.get_by_role("alert")).to_have_count(0)
         assert len(back.asked) == 1
+    # The true reason is told where an action cannot be read.
+    told = "the judge's action is not one of KEEP, EXPAND_1, EXPAND_3, EXPAND_5, DISCARD"
+    expect(tab.cell(0, "reason")).to_have_text(told)
+    tab.rest().choose("panel-box", "Judge")
+    expect(tab.keyed("panel")).to_contain_text("Ignored in its reply: unknown action for sd-api:")
+    tab.rest().click_row(0)
+    expect(tab.chunk).to_contain_text(told)
 
 
 def test_stop_leaves_an_endpoint_that_hangs(

@@ -18,6 +18,17 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = {"q": demo.queries()["cleric-ac6"], "profile": "full", "collection": "demo"}
 OpenTab = Callable[..., Any]
+COVERED = """chart => {
+  const box = part => part.getBoundingClientRect()
+  const labels = [...chart.querySelectorAll(".annotation-text")]
+  const drawn = [...labels, ...chart.querySelectorAll("path.point, .bars path")]
+  const meet = (a, b) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+  return labels.flatMap(label => drawn
+    .filter(other => other !== label && meet(box(label), box(other)))
+    .map(other => [label.textContent, other.textContent || other.parentElement.className.baseVal]))
+}"""
+"""The labels of a chart that cover a part of another label, of a point or of a bar."""
 
 
 def apart(one: Locator, other: Locator) -> bool:
@@ -43,8 +54,11 @@ def test_the_strip_stays_where_it_is_while_the_page_searches(open_tab: OpenTab) 
     assert len(tab.page.evaluate("[...window.strips]")) == 1
 
 
-def test_what_waits_for_a_click_covers_nothing(open_tab: OpenTab) -> None:
-    tab = open_tab(CLERIC | {"quality.mode": "always", "unscored": "true"})
+def test_neither_what_waits_for_a_click_nor_a_label_of_the_curve_covers_anything(
+    open_tab: OpenTab,
+) -> None:
+    link = {"quality.mode": "always", "unscored": "true", "cutoff.strategy": "gap"}
+    tab = open_tab(CLERIC | link)
     expect(tab.keyed("need-rerank", "button")).to_be_visible()
     for width in (1440, 900):
         tab.page.set_viewport_size({"width": width, "height": 900})
@@ -53,6 +67,8 @@ def test_what_waits_for_a_click_covers_nothing(open_tab: OpenTab) -> None:
             tab.keyed(key).scroll_into_view_if_needed()
             for part in ("curve", "panel", "table-bar", "table"):
                 assert apart(tab.keyed("needs"), tab.keyed(part)), (width, key, part)
+        expect(tab.keyed("curve").locator(".annotation-text")).to_have_count(5)
+        assert tab.keyed("curve").evaluate(COVERED) == [], width
 
 
 def test_the_panel_uses_the_window_and_shows_the_rule_with_its_preview(open_tab: OpenTab) -> None:

@@ -226,6 +226,13 @@ def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
     tab.rest().click("rule-undo")
     expect(tab.rule).to_have_value(before)
     expect(tab.cell(2, "outcome")).to_have_text("✕ dropped")
+    # Without its rule, the chunk is proposed that of another armor class, with its own number.
+    tab.rest().write_rule("").click("rule-save")
+    tab.rest().click("rule-template")
+    expect(tab.rule).to_have_value(re.compile('"armor class -7"'))
+    assert json.loads(tab.rule.input_value()) == json.loads(before)
+    tab.rest().click("rule-discard").rest().click("rule-undo")
+    expect(tab.rule).to_have_value(before)
 
 
 def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenTab) -> None:
@@ -238,11 +245,13 @@ def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenT
     second.write_rule(OPEN).click("rule-save")
     expect(second.cell(1, "outcome")).to_have_text("● kept")
 
-    # Nobody else sees it, and the rule it started from is known.
+    # Nobody else sees it, and the rule it started from is known. The table marks the edited rule.
     expect(second.page.get_by_text(earlier)).to_have_count(0)
+    expect(second.cell(1, "rule")).to_have_text("↑ changed")
     first.go(LINK).rest().click_row(1)
     first.edit_rule()
     expect(first.rule).to_have_value(SHUT)
+    expect(first.cell(1, "rule")).to_have_text(re.compile("✎ draft.*↑ changed"))
     expect(first.page.get_by_text(earlier)).to_contain_text("The stored rule was changed since")
     first.rest().click("rule-save")
     expect(first.keyed("rule-overwrite", "button")).to_be_visible()

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
+from ragfilter.workbench import open_workspace
+
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+BROKEN, DOUBTED = 7, 8
+"""Armor classes of the clerics' matrices whose rules are."""
 OpenTab = Callable[..., Any]
 COUNT = """() => {
   window.acted = 0
@@ -22,8 +28,15 @@ COUNT = """() => {
 
 
 @pytest.fixture(scope="module")
-def app(serve_app: Callable[..., str]) -> str:
-    return serve_app()
+def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
+    """A server whose demo has a rule that cannot be read, and one that the linter doubts."""
+    place = copy_demo()
+    with open_workspace(place) as bench:
+        doubted = '{"contain_one_of": [["cleric"], ["druid"], ["monk"]]}'
+        rules = {BROKEN: "{broken", DOUBTED: doubted}
+        matrix = "attack-matrix-clerics-ac-{}".format
+        bench.collection("demo").set_rules({matrix(n): rule for n, rule in rules.items()})
+    return serve_app(RAGFILTER_DATA_DIR=str(place))
 
 
 def open_rules(tab: Any) -> Any:
@@ -61,6 +74,7 @@ def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
             tab.rest().click("rules-next")
     assert tab.page.evaluate("window.acted") <= 3 * total
     assert len(set(titles)) == total
+    expect(tab.cell(0, "state")).to_contain_text("↑ changed")
     tab.rest().click("rule-undo")
     expect(tab.rule).to_have_value("")
     tab.rest().click("rules-back")
@@ -90,6 +104,7 @@ def test_keys_leave_what_was_typed_with_its_own_chunk(open_tab: OpenTab, pause_m
     expect(head).to_have_text(first)
     expect(tab.rule).to_have_value(typed)
     expect(panel.get_by_text("typed", exact=True)).to_be_visible()
+    expect(tab.cell(0, "state")).to_contain_text("✎ draft")
 
 
 def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> None:
@@ -160,8 +175,24 @@ def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab
     expect(first.rule).to_have_value("")
 
 
-def test_a_bulk_change_leaves_out_the_chunks_without_a_tick(open_tab: OpenTab) -> None:
-    tab = open_rules(open_tab({"profile": "query-must"}).rest())
+def test_rules_are_found_by_state_and_changed_in_bulk_less_those_without_a_tick(
+    open_tab: OpenTab,
+) -> None:
+    # Within the question, then over the whole collection.
+    tab = open_tab({"profile": "query-must", "q": CLERIC})
+    found = (("invalid", BROKEN), ("warning", DOUBTED))
+    for state, number in found:
+        tab.pick("filter-rule", f"^{state}$")
+        expect(tab.page.get_by_text("1 of 200 chunks")).to_be_visible()
+        expect(tab.cell(0, "title")).to_have_text(re.compile(rf"Armor Class {number}\s*$"))
+    open_rules(tab)
+    for row, (state, number) in enumerate(found):
+        tab.pick("rules-states", state).page.keyboard.press("Escape")
+        expect(tab.page.get_by_text(f"{row + 1} of 592 chunks")).to_be_visible()
+        expect(tab.cell(row, "title")).to_have_text(re.compile(rf"Class {number}$"))
+        expect(tab.cell(row, "state")).to_contain_text(state)
+    tab.keyed("rules-states").get_by_role("button", name="Clear all").click()
+    expect(tab.page.get_by_text("592 of 592 chunks")).to_be_visible()
     tab.keyed("rules-text", "input").fill("monster-dragon")
     tab.keyed("rules-text", "input").press("Enter")
     tab.rest().choose("rules-part", "Bulk")

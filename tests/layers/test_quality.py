@@ -296,7 +296,7 @@ def test_what_stands_clear_says_by_how_much() -> None:
         (0.6, 0.74, "Raise the background share to 0.740", {"quality.background_share": 0.74}),
         # Most unrelated questions lie above the share that was tuned, few that were labelled.
         (0.8, 0.84, "The best chunk is at 0.840 of the background distance, above the background "
-               "share of 0.800. Rephrase the question: a higher share would let in noise.", {}),
+               "share of 0.800. A higher share would let in noise.", {}),
     ],
 )  # fmt: skip
 def test_noise_is_not_offered_where_nothing_is_kept(
