@@ -248,10 +248,11 @@ def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenT
     # Nobody else sees it, and the rule it started from is known. The table marks the edited rule.
     expect(second.page.get_by_text(earlier)).to_have_count(0)
     expect(second.cell(1, "rule")).to_have_text("↑ changed")
-    first.go(LINK).rest().click_row(1)
+    first.go(LINK)
+    expect(first.cell(1, "rule")).to_have_text(re.compile("✎ draft.*↑ changed"))
+    first.rest().click_row(1)
     first.edit_rule()
     expect(first.rule).to_have_value(SHUT)
-    expect(first.cell(1, "rule")).to_have_text(re.compile("✎ draft.*↑ changed"))
     expect(first.page.get_by_text(earlier)).to_contain_text("The stored rule was changed since")
     first.rest().click("rule-save")
     expect(first.keyed("rule-overwrite", "button")).to_be_visible()

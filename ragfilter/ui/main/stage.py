@@ -9,6 +9,7 @@ from ragfilter.ui.curve import panel as curve
 from ragfilter.ui.look import html
 from ragfilter.ui.main import needs, problems, summary, table
 from ragfilter.ui.panels import labels, panel
+from ragfilter.ui.rules import kept
 from ragfilter.ui.session.visit import View
 
 
@@ -54,6 +55,7 @@ def finish(view: View, beside: DeltaGenerator) -> None:
             panel.finish(view)
         else:
             panel.draw(view)
+    kept.finish()
 
 
 def _clicked() -> bool:

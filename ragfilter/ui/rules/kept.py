@@ -16,6 +16,8 @@ from ragfilter.ui.rules import saving
 from ragfilter.ui.session import state
 
 KEY, SESSION, RESTORED = "rule-kept", "rule-kept-session", "rule-restored"
+DRAWN = "rule-kept-drawn"
+Drafts = dict[tuple[str, str], tuple[str, str | None]]
 MOST = 1_000_000
 """Maximum number of characters accepted from a browser."""
 _keep = st.components.v2.component(
@@ -64,9 +66,8 @@ def draw(chunk: Chunk, text: str) -> None:
     here = (st.session_state.collection or "", chunk.id)
     if text != saving.shown(chunk.rule):
         drafts[here] = (text, saving.base(chunk))
-    data = json.dumps([[*place, *kept] for place, kept in drafts.items()]) if drafts else ""
-    session = st.session_state.setdefault(SESSION, uuid4().hex)
-    _keep(key=KEY, data=[session, data], on_found_change=_found)
+    _store(drafts)
+    st.session_state[DRAWN] = True
     if here in st.session_state.get(RESTORED, ()) and chunk.id in state.drafts():
         since = " The stored rule was changed since." if saving.base(chunk) != chunk.rule else ""
         html.draw(
@@ -75,12 +76,25 @@ def draw(chunk: Chunk, text: str) -> None:
         )
 
 
+def finish() -> None:
+    """Do the same on a page without an editor: its table marks the drafts of an earlier session."""
+    if not st.session_state.pop(DRAWN, False):
+        _store(saving.every())
+
+
+def _store(drafts: Drafts) -> None:
+    data = json.dumps([[*place, *kept] for place, kept in drafts.items()]) if drafts else ""
+    session = st.session_state.setdefault(SESSION, uuid4().hex)
+    _keep(key=KEY, data=[session, data], on_found_change=_found)
+
+
 def _found() -> None:
     """Restore what the browser has stored. Text typed in the meantime takes precedence."""
-    st.session_state[RESTORED] = saving.restore(read(st.session_state[KEY].found))
+    restored = saving.restore(read(st.session_state[KEY].found))
+    st.session_state[RESTORED] = restored | st.session_state.get(RESTORED, frozenset())
 
 
-def read(kept: Any) -> dict[tuple[str, str], tuple[str, str | None]]:
+def read(kept: Any) -> Drafts:
     """Every draft by collection and chunk: its text and the stored rule it started from. The
     browser can send anything, so whatever is not a draft is ignored."""
     try:

@@ -17,6 +17,7 @@ from ragfilter.ui.rules import (
     families,
     files,
     history,
+    kept,
     matrix,
     outcome,
     tester,
@@ -53,6 +54,7 @@ def draw(visit: Visit) -> None:
         with (st.empty() if fresh else st).container(key="rules-work"):
             desk.check(work)
             PARTS[part](work)
+        kept.finish()
     except RagfilterError as error:
         problems.show(error)
 
