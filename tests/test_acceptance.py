@@ -8,8 +8,21 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from seeds import EXPECTED, FEWEST, LEAST, MOST, RECALL, SEEDS, STRENGTH, TABLE, noise_reduction
+from seeds import (
+    EXPECTED,
+    FEWEST,
+    LEAST,
+    MOST,
+    RECALL,
+    ROWS,
+    SEEDS,
+    STRENGTH,
+    TABLE,
+    noise_reduction,
+)
 
+from ragfilter.answer.context import pack
+from ragfilter.answer.extractive import extract
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.run import Evaluation, evaluate
@@ -59,6 +72,19 @@ def test_the_command_line_keeps_the_same(
         assert EXPECTED[name] <= {*told["kept"]}, name
         assert len(told["kept"]) <= MOST[name], name
         assert noise_reduction(name, told["kept"], told["unfiltered"]) >= LEAST[name], name
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_the_answer_quotes_the_rows_that_each_side_asks_for(bench: Workbench, name: str) -> None:
+    query, settings = demo.queries()[name], load(profile="full", environ={}).settings
+    context = pack(run(query, settings, bench.backends("demo")).kept, settings).chunks
+    quotes = [quote for quote in extract(query, context, bench.embedder) if quote.is_row]
+    chunks = [context[quote.number - 1].chunk for quote in quotes]
+    rows = [
+        (chunk.id, quote.text.removeprefix(chunk.title).lstrip(" :"))
+        for quote, chunk in zip(quotes, chunks, strict=True)
+    ]
+    assert sorted(rows) == sorted(ROWS[name])
 
 
 def test_query_must_on_the_sources_questions(bench: Workbench) -> None:

@@ -7,17 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter.layers.comparison import (
+from ragfilter.model import Chunk
+from ragfilter.text.comparison import (
     MAX_CHARS,
     MAX_ENTITIES,
     MAX_WORDS,
     alternatives,
     detect,
     names,
+    parts,
     title_is,
     title_names,
 )
-from ragfilter.model import Chunk
 
 FIGHTERS = (
     "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 or a 7th "
@@ -147,6 +148,29 @@ def test_comparisons(query: str, expected: str) -> None:
 )
 def test_no_comparisons(query: str) -> None:
     assert detect(query) == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
+            {"fighter": "who wins: 4th level fighter (ac 3) vs",
+             "druid": " 7th level druid (ac 9)?"},
+        ),
+        (
+            "Which is better, a Fighter with a shield or a druid or a thief of level 2?",
+            {"Fighter": "which is better, a fighter with a shield or", "druid": " a druid or",
+             "thief of level 2": " a thief of level 2?"},
+        ),
+        ("compare a strong troll to an ogre", {"strong troll": "compare a strong troll to",
+                                               "ogre": " an ogre"}),
+        (FIGHTERS, {}),
+        ("How do trolls regenerate?", {}),
+    ],
+)  # fmt: skip
+def test_what_the_query_says_of_each_side(query: str, expected: dict[str, str]) -> None:
+    assert parts(query) == expected
 
 
 def test_no_more_sides_than_can_be_retrieved() -> None:

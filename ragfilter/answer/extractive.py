@@ -2,28 +2,35 @@
 
 Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9:
 10" stays whole and is quoted with the title of its table. It moves up if the query names its number
-("7th level"), and down if the query names another. `doubt` says if the nearest sentence is far, or
-if the context lacks an uncommon word of the query.
+("7th level"), and down if the query names another. In a comparison, the numbers of a side hold for
+the tables whose title names it. `doubt` says if the nearest sentence is far, or if the context
+lacks an uncommon word of the query.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Embedder, Vocabulary
+from ragfilter.text import comparison
 
 MOST_QUOTES = 4
+MOST_ROWS = 6
+"""A comparison may need a row for each side from each table. Rows with its numbers are quoted up to
+this many."""
 MOST_UNITS = 300
 """Sentences and rows compared with the query; a longer context is only read in part."""
 WITHIN = 0.15
 """Further quotes must come this close to the best one's score."""
 SAME = 0.92
 """Two quotes with vectors this similar say the same."""
+REPEATED = 0.9999
+"""The same for two rows that a comparison needs."""
 ROW_BONUS = 0.25
 FAR = 0.4
 """Below this score no quote answers the query, with the bundled model (design.md#parts)."""
@@ -45,7 +52,10 @@ _PAIR = re.compile(r"^[^:;]{1,60}:\s*\S")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _NUMBER_WORD = re.compile(r"\b(\d+)(?:st|nd|rd|th)?[\s-]+([a-z]+)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_WORD_NUMBER = re.compile(r"\b([a-z]+)[\s:]+(?:of\s+|is\s+)?(\d+)\b", re.IGNORECASE)
+_WORD_NUMBER = re.compile(r"\b([a-z]+)[\s:]+(?:of\s+|is\s+)?(-?\d+)\b", re.IGNORECASE)
+
+
+Facts = dict[str, set[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,8 @@ class Unit:
 
 
 def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote, ...]:
-    """One to four quotes, best first; empty if the hits have no text. Raises ModelError."""
+    """One to four quotes, best first, or up to six in a comparison; empty if the hits have no text.
+    Raises ModelError."""
     found = [
         (number, hit.chunk, unit)
         for number, hit in enumerate(hits, start=1)
@@ -81,12 +92,25 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
     vectors = embedder.embed([query, *(_passage(chunk, unit) for _, chunk, unit in found)])
     scores = vectors[1:] @ vectors[0]
     facts = _facts(query)
-    scores = scores + np.array([ROW_BONUS * _agreement(unit, facts) for _, _, unit in found])
+    sides = {name: _facts(part) for name, part in comparison.parts(query).items()}
+    compares = comparison.compares(query)
+    agreeing = np.array(
+        [
+            _agreement(unit, _about(chunk, facts, sides) if compares else facts)
+            for _, chunk, unit in found
+        ]
+    )
+    scores = scores + ROW_BONUS * agreeing
+
+    needed = (agreeing == 1) & compares
     picked: list[int] = []
     for i in np.argsort(-scores, kind="stable").tolist():
-        if len(picked) == MOST_QUOTES or (picked and scores[i] < scores[picked[0]] - WITHIN):
+        if picked and scores[i] < scores[picked[0]] - WITHIN:
             break
-        if all(float(vectors[1 + i] @ vectors[1 + j]) < SAME for j in picked):
+        # Rows of two sides or tables look alike, but say different things.
+        alike = [REPEATED if needed[i] and needed[j] else SAME for j in picked]
+        most = MOST_ROWS if needed[i] else MOST_QUOTES
+        if len(picked) < most and np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < alike):
             picked.append(i)
     return tuple(_quote(*found[i], score=float(scores[i])) for i in picked)
 
@@ -191,17 +215,28 @@ def _is_abbreviation(before: str, after: str) -> bool:
     return bare in _ABBREVIATIONS or bool(re.fullmatch(r"[a-z](?:\.[a-z])*", bare))
 
 
-def _facts(query: str) -> dict[str, set[int]]:
+def _facts(query: str) -> Facts:
     """The numbers that the query gives for words: {"level": {7}, "class": {6}}."""
     pairs = [(w, n) for n, w in _NUMBER_WORD.findall(query)] + _WORD_NUMBER.findall(query)
-    facts: dict[str, set[int]] = {}
+    facts: Facts = {}
     for word, number in pairs:
         facts.setdefault(_stem(word), set()).add(int(number[:9]))
     return facts
 
 
-def _agreement(unit: Unit, facts: dict[str, set[int]]) -> int:
-    """1 if the row has a number from the query, -1 if it has a different one, otherwise 0."""
+def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
+    """The numbers of a comparison that hold for the chunk: those of the sides that its title names,
+    or else all; also all for a word to which a side gives none. None hold if the title gives
+    another one."""
+    titled = _facts(chunk.title)
+    if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
+        return {}
+    named = [own for name, own in sides.items() if comparison.title_names(name, chunk)] or [{}]
+    return {w: set().union(*(own.get(w, numbers) for own in named)) for w, numbers in facts.items()}
+
+
+def _agreement(unit: Unit, facts: Facts) -> int:
+    """1 if the row has one of the numbers, -1 if it has a different one, otherwise 0."""
     label = _LABEL.match(unit.text) if unit.is_row else None
     numbers = facts.get(_stem(label["what"])) if label else None
     if not label or not numbers:

@@ -22,7 +22,6 @@ from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.comparison import alternatives, detect, title_is
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
@@ -30,6 +29,7 @@ from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.characters import whole
+from ragfilter.text.comparison import alternatives, detect, title_is
 
 log = logging.getLogger(__name__)
 

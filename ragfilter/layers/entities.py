@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.comparison import names, shared_name, title_is, title_names
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Entity, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
+from ragfilter.text.comparison import names, shared_name, title_is, title_names
 from ragfilter.text.numbers import chunks
 
 

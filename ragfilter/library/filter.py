@@ -16,7 +16,6 @@ from ragfilter.engine.complete import settle
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.comparison import detect
 from ragfilter.layers.cut import check_distances
 from ragfilter.layers.cut import cut as cut_values
 from ragfilter.layers.quality import always_reranks
@@ -35,6 +34,7 @@ from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
 from ragfilter.text.characters import whole
+from ragfilter.text.comparison import detect
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore

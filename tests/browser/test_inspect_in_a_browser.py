@@ -13,10 +13,11 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from pypdf import PdfReader
+from pypdf import PageObject, PdfReader
 from seeds import EXPECTED, LEAST, MOST, SEEDS, noise_reduction
 
 from ragfilter.ingest import demo
+from ragfilter.ui.look import theme
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -259,6 +260,24 @@ def test_the_downloads(open_tab: OpenTab, tmp_path: Path) -> None:
     }
 
 
+def printed_at(sheet: PageObject, word: str) -> float:
+    """Where the last text that is `word` begins, as a share of the sheet's width."""
+    found: list[float] = []
+
+    def look(text: str, cm: list[float], tm: list[float], *_: object) -> None:
+        if text.strip() == word:
+            found.append(tm[4] * cm[0] + tm[5] * cm[2] + cm[4])
+
+    sheet.extract_text(visitor_text=look)
+    return found[-1] / float(sheet.mediabox.width)
+
+
+def printed(colour: str) -> str:
+    """How Chromium writes this colour in a PDF: ".1059 .1451 .1529"."""
+    shares = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return " ".join(f"{share:.4f}".strip("0") for share in shares)
+
+
 @pytest.mark.parametrize(
     ("width", "dark", "ground"),
     [(1440, False, "rgb(251, 251, 249)"), (900, True, "rgb(16, 22, 23)")],
@@ -281,12 +300,22 @@ def test_nothing_essential_is_cut_off(
     for part in (".rf-kept", ".rf-fact", ".rf-funnel li"):
         for piece in tab.strip.locator(part).all():
             assert piece.evaluate("e => e.scrollWidth <= e.clientWidth + 1"), piece.inner_text()
-    # It prints on one page, without the sidebar.
+    # It prints on one page, with the kept chunks, and without what can only be clicked.
     (sheet,) = PdfReader(BytesIO(tab.page.pdf(format="A4"))).pages
     text = " ".join(sheet.extract_text().split())
-    for said in ("2 kept of 200 retrieved", "Opponent Armor Class 6: Level 7-9: 10"):
+    for said in (
+        CLERIC, "2 kept of 200 retrieved", "Opponent Armor Class 6 rank 1,",
+        "Opponent Armor Class 6: Level 7-9: 10",
+    ):  # fmt: skip
         assert said in text
-    assert "Layers, in order" not in text
+    for hidden in ("Layers, in order", "Strategy", "Prompt", "First 50"):
+        assert hidden not in text
+    # The curve is about as wide as the paper, and nothing is in the colours of the dark theme.
+    assert 0.7 < printed_at(sheet, "limit") < 0.9
+    drawn = sheet.get_contents().get_data().decode("latin-1")
+    assert f"{printed(theme.TEXT[0])} rg" in drawn
+    for colour in (theme.TEXT[1], theme.MUTED[1], *(m.dark for m in theme.LAYERS.values())):
+        assert printed(colour) not in drawn
     if width == 1440:
         # The first screen answers without scrolling, and its votes are whole.
         for part in (tab.strip, tab.keyed("curve"), tab.keyed("panel")):

@@ -8,6 +8,7 @@ light and dark; tests/test_theme.py has the figures.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -103,4 +104,17 @@ def stylesheet(*, dark: bool) -> str:
     variables += f"--rf-icon: url('data:image/svg+xml;base64,{icon}');"
     css = files("ragfilter.ui.look").joinpath("style.css").read_text(encoding="utf-8")
     scheme = "dark" if dark else "light"
+    css += _printed_light(pairs.values()) if dark else ""
     return f"<style>:root {{color-scheme: {scheme};{variables}}}\n{css}</style>"
+
+
+def _printed_light(pairs: Iterable[tuple[str, str]]) -> str:
+    """Rules that print in the light colours what a plot or table drew in the dark ones."""
+    rules = (
+        f'.main-svg [style*="{what}:{written}"] {{{what}: {light} !important}}'
+        for light, dark in pairs
+        for what in ("fill", "stroke")
+        for written in (f" rgb{_rgb(dark)}", dark)
+    )
+    table = ".stDataFrame canvas {filter: invert(1) hue-rotate(180deg)}"
+    return f"@media print {{{''.join(rules)}{table}}}"

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.ui.curve import panel as curve
 from ragfilter.ui.look import html
-from ragfilter.ui.main import needs, problems, summary, table
+from ragfilter.ui.main import needs, paper, problems, summary, table
 from ragfilter.ui.panels import labels, panel
 from ragfilter.ui.rules import kept
 from ragfilter.ui.session.visit import View
@@ -34,6 +34,7 @@ def begin(view: View) -> DeltaGenerator:
             labels.draw_hidden()
         else:
             curve.draw(view)
+            paper.draw(view)
     return beside
 
 

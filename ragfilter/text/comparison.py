@@ -11,8 +11,10 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from ragfilter.model import Chunk
+if TYPE_CHECKING:
+    from ragfilter.model import Chunk
 
 MAX_QUERY = 2000
 """Characters of the query that are read; a comparison is at its beginning."""
@@ -58,6 +60,7 @@ _TWO_WITH_ARTICLES = re.compile(
 )
 
 _OR = re.compile(r"(?:,\s*|\s+|^)or\s+|,\s+", re.IGNORECASE)
+_JOINT = re.compile(r"\b(?:or|and|to|with|against|vs|versus)\b|,", re.IGNORECASE)
 _BARE_OR = re.compile(r"\sor\s", re.IGNORECASE)
 _AND = re.compile(r"(?:,\s*|\s+|^)and\s+|,\s+", re.IGNORECASE)
 _ANY = re.compile(r"(?:,\s*|\s+|^)(?:or|and|against|vs\.?|versus)\s+|,\s+", re.IGNORECASE)
@@ -126,6 +129,32 @@ def shared_name(query: str) -> str:
     compared; "" otherwise."""
     sides = _sides(query)
     return sides[0] if len(sides) == 1 else ""
+
+
+def compares(query: str) -> bool:
+    """True if `query` is a comparison, also of two with the same name."""
+    return bool(_sides(query))
+
+
+def parts(query: str) -> dict[str, str]:
+    """What the query says of each side, by its name: "7th level druid (AC 9)?" of the druid. A part
+    ends at the last word that joins two sides, so the first has what is said before it, and the
+    last what is said after it. Empty if the query is no comparison of different things.
+    """
+    text, sides = _folded(query[:MAX_QUERY]), detect(query)
+    starts, end = [0], 0
+    for side in sides:
+        found = _pattern(side).search(text, end)
+        if found is None:
+            return {}
+        if end:
+            joints = [joint.end() for joint in _JOINT.finditer(text, end, found.start())]
+            starts.append(joints[-1] if joints else found.start())
+        end = found.end()
+    return {
+        side: text[start:stop]
+        for side, start, stop in zip(sides, starts, [*starts[1:], None], strict=False)
+    }
 
 
 @lru_cache(maxsize=1024)
