@@ -82,12 +82,36 @@ def test_the_extractive_answer_cites_and_a_citation_opens_its_chunk(open_tab: Op
     expect(answer).to_contain_text("[1]")
 
 
-def test_the_answer_streams_in_and_is_remembered(
+def test_values_of_the_environment_say_where_they_came_from(
+    open_tab: OpenTab, app_with_llm: str
+) -> None:
+    tab = open_tab(url=app_with_llm)
+    sidebar = tab.page.locator(".stSidebar")
+    expect(sidebar).to_contain_text("from the variable RAGFILTER_DIVERSITY__ENABLED")
+    # What is in a closed box is told in front of it.
+    closed = sidebar.get_by_text("From the environment: MIN_TOP_K.")
+    expect(closed).to_be_visible()
+    expect(sidebar).to_contain_text("From the environment: RAGFILTER_RETRIEVAL__K.")
+    tab.keyed("more-quality").locator("summary").click()
+    expect(tab.keyed("more-quality")).to_contain_text("from the variable MIN_TOP_K")
+    expect(closed).to_have_count(0)
+
+
+def test_an_endpoint_answers_fails_hangs_and_refuses_on_one_page(
     open_tab: OpenTab, app_with_llm: str, endpoint: Server
 ) -> None:
+    tab = open_tab(OWLBEARS, url=app_with_llm)
+    the_answer_streams_in_and_is_remembered(tab, endpoint)
+    no_answer_makes_the_browser_fetch_anything(tab, endpoint)
+    what_fails_leaves_the_extractive_answer(tab, endpoint)
+    what_hangs_is_waited_for_visibly_and_can_be_stopped(tab, endpoint)
+    what_refuses_says_so_and_the_page_works_on(tab, endpoint)
+
+
+def the_answer_streams_in_and_is_remembered(tab: Any, endpoint: Server) -> None:
     go_on = threading.Event()
     endpoint.behave = in_two_parts(go_on)
-    tab = open_tab(OWLBEARS, url=app_with_llm).expect_kept(4).rest()
+    tab.expect_kept(4).rest()
     assert endpoint.asked == []
     expect(tab.keyed("answer", "button")).to_contain_text("small-model")
     expect(tab.keyed("answer-again")).to_have_count(0)
@@ -121,33 +145,17 @@ def test_the_answer_streams_in_and_is_remembered(
     expect(tab.keyed("present-said")).to_contain_text(
         re.compile(r"\d+% less, \$0\.\d{4} saved per question\.")
     )
+    tab.rest().page.keyboard.press("p")
+    expect(tab.keyed("question", "input")).to_be_visible()
+    tab.rest()
 
 
-def test_values_of_the_environment_say_where_they_came_from(
-    open_tab: OpenTab, app_with_llm: str
-) -> None:
-    tab = open_tab(url=app_with_llm)
-    sidebar = tab.page.locator(".stSidebar")
-    expect(sidebar).to_contain_text("from the variable RAGFILTER_DIVERSITY__ENABLED")
-    # What is in a closed box is told in front of it.
-    closed = sidebar.get_by_text("From the environment: MIN_TOP_K.")
-    expect(closed).to_be_visible()
-    expect(sidebar).to_contain_text("From the environment: RAGFILTER_RETRIEVAL__K.")
-    tab.keyed("more-quality").locator("summary").click()
-    expect(tab.keyed("more-quality")).to_contain_text("from the variable MIN_TOP_K")
-    expect(closed).to_have_count(0)
-
-
-def test_no_answer_makes_the_browser_fetch_anything(
-    open_tab: OpenTab, app_with_llm: str, endpoint: Server
-) -> None:
+def no_answer_makes_the_browser_fetch_anything(tab: Any, endpoint: Server) -> None:
     leak = f"{endpoint.url}/leak.png"
     endpoint.behave = says(f"Owls ![px]({leak}) [a]({leak}) ![b][c]\n\n[c]: {leak}\n\nsee [1].")
-    tab = open_tab(OWLBEARS | {"q": "Who owns an owlbear?"}, url=app_with_llm)
     fetched: list[str] = []
     tab.page.on("request", lambda request: fetched.append(request.url))
-    expect(tab.kept).to_be_visible()
-    tab.rest().click("answer")
+    tab.ask("Who owns an owlbear?").click("answer")
     answer = tab.keyed("answer-filtered")
     expect(answer).to_contain_text("see [1].")
     expect(answer).to_contain_text(f"![px]({leak})")
@@ -156,31 +164,22 @@ def test_no_answer_makes_the_browser_fetch_anything(
     assert not [url for url in fetched if "leak" in url]
 
 
-def test_an_endpoint_that_refuses_says_so_and_the_page_works_on(
-    open_tab: OpenTab, app_with_llm: str, endpoint: Server
-) -> None:
-    endpoint.behave = refuses
-    link = OWLBEARS | {"q": "What is an owlbear worth?"}
-    tab = open_tab(link, url=app_with_llm)
-    expect(tab.kept).to_be_visible()
-    tab.rest().click("answer")
-    expect(tab.verdicts).to_have_count(2)
-    expect(tab.verdicts.first).to_contain_text(re.compile("429|rate|limit|quota"))
-    expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
-    tab.rest().keyed("question", "input").fill(OWLBEARS["q"])
-    tab.page.keyboard.press("Enter")
-    tab.expect_kept(4)
-    tab.rest().switch("cutoff").expect_kept(5)
+def what_fails_leaves_the_extractive_answer(tab: Any, endpoint: Server) -> None:
+    endpoint.behave = FAULTS["cuts the stream"]
+    tab.ask("What do owlbears eat?").click("answer")
+    answer = tab.keyed("answer-filtered")
+    expect(answer).to_contain_text("Trolls")
+    expect(answer).to_contain_text("closed the connection before the answer was complete")
+    expect(answer).to_contain_text("Without an LLM instead")
+    tab.rest().keyed("cite-filtered-1", "button").click()
+    expect(tab.chunk.locator("h3")).to_have_text(re.compile("[Oo]wl"))
+    tab.rest().choose("panel-box", "Answer").rest()
 
 
-def test_an_answer_that_hangs_is_waited_for_visibly_and_can_be_stopped(
-    open_tab: OpenTab, app_with_llm: str, endpoint: Server
-) -> None:
+def what_hangs_is_waited_for_visibly_and_can_be_stopped(tab: Any, endpoint: Server) -> None:
     endpoint.behave = FAULTS["hangs"]
-    tab = open_tab(OWLBEARS | {"q": "Where does an owlbear sleep?"}, url=app_with_llm)
-    expect(tab.kept).to_be_visible()
+    tab.ask("Where does an owlbear sleep?").click("answer")
     panel = tab.keyed("panel")
-    tab.rest().click("answer")
     expect(panel).to_contain_text(re.compile(r"Waiting for small-model … \d+ of at most 60 s"))
     tab.click("stop")
     expect(panel).to_contain_text("Stopped before the end.")
@@ -188,16 +187,11 @@ def test_an_answer_that_hangs_is_waited_for_visibly_and_can_be_stopped(
     expect(tab.keyed("answer", "button")).to_be_enabled()
 
 
-def test_an_endpoint_that_fails_leaves_the_extractive_answer(
-    open_tab: OpenTab, app_with_llm: str, endpoint: Server
-) -> None:
-    endpoint.behave = FAULTS["cuts the stream"]
-    tab = open_tab(OWLBEARS | {"q": "What do owlbears eat?"}, url=app_with_llm)
-    expect(tab.kept).to_be_visible()
-    tab.rest().click("answer")
-    answer = tab.keyed("answer-filtered")
-    expect(answer).to_contain_text("Trolls")
-    expect(answer).to_contain_text("closed the connection before the answer was complete")
-    expect(answer).to_contain_text("Without an LLM instead")
-    tab.rest().keyed("cite-filtered-1", "button").click()
-    expect(tab.chunk.locator("h3")).to_have_text(re.compile("[Oo]wl"))
+def what_refuses_says_so_and_the_page_works_on(tab: Any, endpoint: Server) -> None:
+    endpoint.behave = refuses
+    tab.ask("What is an owlbear worth?").click("answer")
+    expect(tab.verdicts).to_have_count(2)
+    expect(tab.verdicts.first).to_contain_text(re.compile("429|rate|limit|quota"))
+    expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
+    tab.rest().ask(OWLBEARS["q"]).expect_kept(4)
+    tab.rest().switch("cutoff").expect_kept(5)

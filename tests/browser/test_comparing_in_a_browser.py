@@ -40,6 +40,7 @@ def test_two_settings_are_compared_and_taken_along(
 ) -> None:
     tab = open_tab({"profile": "full", "q": CLERIC, "collection": "demo"})
     tab.rest().expect_kept(2)
+    inspect_hands_out_a_report_that_fits_and_prints(tab, browser, tmp_path / "report.html")
     page = tab.page
     page.get_by_test_id("stTopNavLink").get_by_text("Compare", exact=True).click()
     strip = page.locator(".rf-strip[aria-label=Comparison]")
@@ -56,11 +57,11 @@ def test_two_settings_are_compared_and_taken_along(
     tab.rest()
 
     # The link opens the same comparison for others.
-    other = browser.new_context().new_page()
+    other = page.context.new_page()
     other.goto(page.url)
     shared = other.locator(".rf-strip[aria-label=Comparison]")
     expect(shared).to_contain_text(re.compile(r"Only A\s*0\s*Both\s*2\s*Only B\s*13"))
-    other.context.close()
+    other.close()
     with page.expect_download() as offered:
         tab.keyed("compare-report", "button").click()
     told = read(browser, offered.value, tmp_path / "two.html")
@@ -84,15 +85,11 @@ def test_two_settings_are_compared_and_taken_along(
     assert "set=" not in page.url
 
 
-def test_inspect_hands_out_a_report_that_fits_and_prints(
-    open_tab: OpenTab, browser: Browser, tmp_path: Path
-) -> None:
-    tab = open_tab({"profile": "full", "q": CLERIC, "collection": "demo"})
-    tab.rest().expect_kept(2)
+def inspect_hands_out_a_report_that_fits_and_prints(tab: Any, browser: Browser, to: Path) -> None:
     with tab.page.expect_download() as offered:
         tab.keyed("download-report", "button").click()
     for width, dark in ((400, False), (1440, True)):
-        told = read(browser, offered.value, tmp_path / "report.html", width=width, dark=dark)
+        told = read(browser, offered.value, to, width=width, dark=dark)
         expect(told.locator("h1")).to_have_text(CLERIC)
         expect(told.locator(".chunk")).to_have_count(2)
         assert told.evaluate("document.documentElement.scrollWidth <= innerWidth")

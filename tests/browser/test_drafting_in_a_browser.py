@@ -43,21 +43,22 @@ def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
     return serve_app(OPENAI_BASE_URL=endpoint.url, OPENAI_MODEL="small-model")
 
 
-def open_matrix(open_tab: OpenTab, url: str, **given: Any) -> Any:
-    tab = open_tab(LINK, url=url, **given).expect_kept(15).rest()
+def test_a_draft_is_waited_for_reverted_stopped_and_never_cut_off(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    tab = open_tab(LINK, url=app_with_llm).expect_kept(15).rest()
     expect(tab.cell(1, "title")).to_have_text(re.compile(r"Armor Class 7\s*$"))
     tab.click_row(1)
     expect(tab.chunk.locator("h3")).to_have_text(re.compile("Armor Class 7$"))
     tab.edit_rule()
     expect(tab.rule).to_have_value(re.compile("contain_one_of"))
-    return tab
+    a_draft_is_waited_for_while_the_page_is_used(tab, endpoint)
+    a_draft_is_stopped_and_a_failure_is_told(tab, endpoint)
+    nothing_of_it_is_cut_off(tab, endpoint)
 
 
-def test_a_draft_is_waited_for_while_the_page_is_used(
-    open_tab: OpenTab, app_with_llm: str, endpoint: Server
-) -> None:
-    tab = open_matrix(open_tab, app_with_llm)
-    before = tab.rule.input_value()
+def a_draft_is_waited_for_while_the_page_is_used(tab: Any, endpoint: Server) -> None:
+    before = tab.rest().rule.input_value()
     go_on = threading.Event()
     endpoint.behave = held(go_on)
     endpoint.asked.clear()
@@ -100,11 +101,8 @@ def test_a_draft_is_waited_for_while_the_page_is_used(
     expect(tab.rule).to_have_value(before)
 
 
-def test_a_draft_is_stopped_and_a_failure_is_told(
-    open_tab: OpenTab, app_with_llm: str, endpoint: Server
-) -> None:
-    tab = open_matrix(open_tab, app_with_llm)
-    before = tab.rule.input_value()
+def a_draft_is_stopped_and_a_failure_is_told(tab: Any, endpoint: Server) -> None:
+    before = tab.rest().rule.input_value()
     go_on = threading.Event()
     endpoint.behave = held(go_on)
     tab.click("rule-draft")
@@ -121,10 +119,9 @@ def test_a_draft_is_stopped_and_a_failure_is_told(
     tab.expect_kept(15)
 
 
-def test_nothing_of_it_is_cut_off(open_tab: OpenTab, app_with_llm: str, endpoint: Server) -> None:
+def nothing_of_it_is_cut_off(tab: Any, endpoint: Server) -> None:
     endpoint.behave = says('{"contain_one_of": [["submarine"], ["cleric"]]}')
-    tab = open_matrix(open_tab, app_with_llm)
-    tab.write_rule(MINE).click("rule-draft")
+    tab.rest().write_rule(MINE).click("rule-draft")
     expect(tab.keyed("draft-note")).to_contain_text("Doubt:")
     for width in (1440, 900):
         tab.page.set_viewport_size({"width": width, "height": 900})

@@ -67,72 +67,36 @@ def headline(tab: Any) -> Any:
     return tab.strip.locator(".rf-fact").first
 
 
-def test_the_question_of_the_source_document(
+def test_the_judge_is_asked_stopped_and_fallen_back_from_on_one_page(
     open_tab: OpenTab, adsapi_app: str, endpoint: Server, tmp_path: Path
 ) -> None:
-    endpoint.behave = capable
-    off = {"judge.enabled": "false", "retrieval.k": "25"}
-    plain = kept(download(open_tab(LINK | off, url=adsapi_app), tmp_path))
-    assert len(plain) == 25
-
-    # Before: the button says what it would cost, and no slider asks.
-    tab = open_tab(LINK, url=adsapi_app)
-    expect(headline(tab)).to_contain_text("not asked yet")
-    button = tab.keyed("need-judge", "button")
-    expect(button).to_contain_text(
-        re.compile(r"Ask the LLM about 40 chunks · ~2,\d{3} tokens · at most 600 s · cost 0\.000\d")
-    )
-    slider = tab.rest().keyed("set-judge-max_chunks").get_by_role("slider")
-    slider.focus()
-    tab.page.keyboard.press("ArrowLeft")
-    expect(slider).to_have_value("24")
-    tab.rest().page.keyboard.press("ArrowRight")
-    expect(slider).to_have_value("25")
-    tab.rest().choose("panel-box", "Judge")
-    panel = tab.keyed("panel")
-    expect(panel).to_contain_text("Not asked yet. 40 chunks wait")
-    expect(panel).to_contain_text(
-        re.compile(r"40 in the prompt, \d+ shortened to fit 2,000 tokens")
-    )
-    assert endpoint.asked == []
-
-    # Afterwards: the figures, the verdicts, and what references brought in.
-    tab.rest().click("need-judge")
-    expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 40 \+ \d+ brought"))
-    assert len(endpoint.asked) == 1
-    rows = download(tab, tmp_path)
-    judged = kept(rows)
-    assert len(judged - RELEVANT) <= len(plain - RELEVANT) / 2
-    assert not SCHEMAS & plain
-    assert judged >= SCHEMAS
-    by_verdict = {row["id"] for row in rows if row["outcome"] == "kept"}
-    assert by_verdict
-    assert by_verdict <= RELEVANT
-    brought = [row for row in rows if row["outcome"] == "expanded"]
-    figures = panel.locator(".rf-grid")
-    expect(figures).to_contain_text(re.compile(rf"Kept\s*{len(by_verdict)}\s*Reduction"))
-    expect(figures).to_contain_text(re.compile(rf"Brought\s*{len(brought)}\s*Fallback\s*not used"))
-    expect(figures).to_contain_text(re.compile(r"Tokens in \+ out\s*1,500 \+ \d+\s*Cost\s*0\.0005"))
-    cells = tab.keyed("verdicts").locator("td")
-    expect(cells.filter(has_text=re.compile(r"^● EXPAND_3$")).first).to_be_attached()
-    expect(cells.filter(has_text="└ TokenRequest schema")).to_be_attached()
-    expect(cells.filter(has_text=re.compile(r"^2, Get or … token$")).first).to_be_attached()
-    tab.keyed("judge-prompt").locator("summary").click()
-    expect(tab.keyed("judge-prompt")).to_contain_text(f"Query: {QUERY}")
-    expect(tab.keyed("judge-prompt")).to_contain_text('"decisions"')
-
-    # Another session sees the same without a call.
-    other = open_tab(LINK, url=adsapi_app)
-    expect(headline(other)).to_contain_text("brought")
-    assert len(endpoint.asked) == 1
-
-
-def test_what_references_would_bring_is_seen_before_it_is_brought(
-    open_tab: OpenTab, adsapi_app: str, endpoint: Server
-) -> None:
-    before = len(endpoint.asked)
     tab = open_tab(LINK | {"judge.enabled": "false"}, url=adsapi_app)
     expect(tab.kept).to_be_visible()
+    plain = kept(download(tab, tmp_path))
+    assert len(plain) == 25
+    what_references_would_bring_is_seen_before_it_is_brought(tab)
+    tab.rest().switch("judge")
+    its_price_is_told_and_no_slider_asks(tab)
+    assert endpoint.asked == []
+    stop_leaves_an_endpoint_that_hangs(tab, endpoint)
+    the_question_of_the_source_document(tab, endpoint, plain, tmp_path)
+    # Another session sees the same without a call.
+    asked = len(endpoint.asked)
+    other = open_tab(LINK, url=adsapi_app)
+    expect(headline(other)).to_contain_text("brought")
+    assert len(endpoint.asked) == asked
+    a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(tab, endpoint, tmp_path)
+
+
+def move(tab: Any, key: str, wanted: int) -> None:
+    """Move the slider of how many chunks are wanted by a key."""
+    slider = tab.rest().keyed("set-judge-max_chunks").get_by_role("slider")
+    slider.focus()
+    tab.page.keyboard.press(key)
+    expect(slider).to_have_value(str(wanted))
+
+
+def what_references_would_bring_is_seen_before_it_is_brought(tab: Any) -> None:
     tab.rest().click_row(0)
     expect(tab.chunk.locator("h3")).to_contain_text("Calling Sponsored Display with a token")
     tab.rest().choose("chunk-part", "References")
@@ -144,25 +108,87 @@ def test_what_references_would_bring_is_seen_before_it_is_brought(
     first.click()
     expect(tab.chunk.locator("h3")).to_have_text("Get or renew an access token")
     expect(depths).to_contain_text(re.compile(r"EXPAND_1\s*5 chunks"))
-    assert len(endpoint.asked) == before
 
 
-def test_a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
-    open_tab: OpenTab, adsapi_app: str, endpoint: Server, tmp_path: Path
+def its_price_is_told_and_no_slider_asks(tab: Any) -> None:
+    expect(headline(tab)).to_contain_text("not asked yet")
+    button = tab.keyed("need-judge", "button")
+    expect(button).to_contain_text(
+        re.compile(r"Ask the LLM about 40 chunks · ~2,\d{3} tokens · at most 600 s · cost 0\.000\d")
+    )
+    move(tab, "ArrowLeft", 24)
+    move(tab, "ArrowRight", 25)
+    tab.rest().choose("panel-box", "Judge")
+    panel = tab.keyed("panel")
+    expect(panel).to_contain_text("Not asked yet. 40 chunks wait")
+    expect(panel).to_contain_text(
+        re.compile(r"40 in the prompt, \d+ shortened to fit 2,000 tokens")
+    )
+
+
+def stop_leaves_an_endpoint_that_hangs(tab: Any, endpoint: Server) -> None:
+    endpoint.behave = FAULTS["hangs"]
+    tab.rest().click("need-judge")
+    expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
+    # A slider moved in the meantime waits with the page, and makes no second call.
+    tab.keyed("set-judge-max_chunks").get_by_role("slider").focus()
+    tab.page.keyboard.press("ArrowLeft")
+    tab.page.wait_for_timeout(1500)
+    expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
+    tab.keyed("stop-search", "button").click()
+    expect(tab.keyed("waiting")).to_have_count(0)
+    expect(headline(tab)).to_contain_text("not asked yet")
+    assert len(endpoint.asked) == 1
+    move(tab, "ArrowRight", 25)
+
+
+def the_question_of_the_source_document(
+    tab: Any, endpoint: Server, plain: set[str], folder: Path
 ) -> None:
-    # With eight wanted, so that no earlier answer is cached.
-    tab = open_tab(LINK | {"judge.max_chunks": "8"}, url=adsapi_app)
-    expect(tab.keyed("need-judge", "button")).to_be_visible()
-    tab.rest().choose("panel-box", "Judge").rest()
+    """The figures, the verdicts, and what references brought in."""
+    endpoint.behave = capable
+    asked = len(endpoint.asked)
+    tab.rest().click("need-judge")
+    expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 40 \+ \d+ brought"))
+    assert len(endpoint.asked) == asked + 1
+    rows = download(tab, folder)
+    judged = kept(rows)
+    assert len(judged - RELEVANT) <= len(plain - RELEVANT) / 2
+    assert not SCHEMAS & plain
+    assert judged >= SCHEMAS
+    by_verdict = {row["id"] for row in rows if row["outcome"] == "kept"}
+    assert by_verdict
+    assert by_verdict <= RELEVANT
+    brought = [row for row in rows if row["outcome"] == "expanded"]
+    figures = tab.keyed("panel").locator(".rf-grid")
+    expect(figures).to_contain_text(re.compile(rf"Kept\s*{len(by_verdict)}\s*Reduction"))
+    expect(figures).to_contain_text(re.compile(rf"Brought\s*{len(brought)}\s*Fallback\s*not used"))
+    expect(figures).to_contain_text(re.compile(r"Tokens in \+ out\s*1,500 \+ \d+\s*Cost\s*0\.0005"))
+    cells = tab.keyed("verdicts").locator("td")
+    expect(cells.filter(has_text=re.compile(r"^● EXPAND_3$")).first).to_be_attached()
+    expect(cells.filter(has_text="└ TokenRequest schema")).to_be_attached()
+    expect(cells.filter(has_text=re.compile(r"^2, Get or … token$")).first).to_be_attached()
+    tab.keyed("judge-prompt").locator("summary").click()
+    expect(tab.keyed("judge-prompt")).to_contain_text(f"Query: {QUERY}")
+    expect(tab.keyed("judge-prompt")).to_contain_text('"decisions"')
+
+
+def a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
+    tab: Any, endpoint: Server, folder: Path
+) -> None:
+    # With one less wanted, so that no earlier answer is cached.
+    move(tab, "ArrowLeft", 24)
+    expect(tab.keyed("need-judge", "button").first).to_be_visible()
+    tab.rest()
     endpoint.shutdown()
     endpoint.server_close()
     tab.click("need-judge")
     expect(headline(tab)).to_contain_text("■ LLM judge failed")
     alert = tab.keyed("panel").get_by_role("alert")
     expect(alert).to_contain_text("refused the connection")
-    expect(alert).to_contain_text("The first 8 chunks by distance are kept, marked fallback.")
-    rows = [row for row in download(tab, tmp_path) if row["place"]]
-    assert [row["rank"] for row in rows] == [str(n) for n in range(1, 9)]
+    expect(alert).to_contain_text("The first 24 chunks by distance are kept, marked fallback.")
+    rows = [row for row in download(tab, folder) if row["place"]]
+    assert [row["rank"] for row in rows] == [str(n) for n in range(1, 25)]
     assert {(row["outcome"], row["layer"]) for row in rows} == {("fallback", "judge")}
     # The rest of the page is intact.
     expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
@@ -175,36 +201,13 @@ def test_a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
     with servers() as start:
         back = start(careless, int(endpoint.server_address[1]))
         button.click()
-        expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 12"))
+        expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 38"))
         expect(tab.page.get_by_role("alert")).to_have_count(0)
         assert len(back.asked) == 1
     # The true reason is told where an action cannot be read.
     told = "the judge's action is not one of KEEP, EXPAND_1, EXPAND_3, EXPAND_5, DISCARD"
-    expect(tab.cell(0, "reason")).to_have_text(told)
+    expect(tab.cell(0, "reason")).to_have_text(f"{told} (its text shortened)")
     tab.rest().choose("panel-box", "Judge")
     expect(tab.keyed("panel")).to_contain_text("Ignored in its reply: unknown action for sd-api:")
     tab.rest().click_row(0)
     expect(tab.chunk).to_contain_text(told)
-
-
-def test_stop_leaves_an_endpoint_that_hangs(
-    open_tab: OpenTab, serve_app: Callable[..., str], adsapi_workspace: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(adsapi_workspace, tmp_path / "workspace")
-    with servers() as start:
-        slow = start(FAULTS["hangs"])
-        url = serve_app(RAGFILTER_DATA_DIR=str(tmp_path / "workspace"), OPENAI_BASE_URL=slow.url)
-        tab = open_tab(LINK, url=url)
-        expect(tab.keyed("need-judge", "button")).to_be_visible()
-        tab.rest().click("need-judge")
-        expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
-        # A slider moved in the meantime waits with the page, and makes no second call.
-        slider = tab.keyed("set-judge-max_chunks").get_by_role("slider")
-        slider.focus()
-        tab.page.keyboard.press("ArrowLeft")
-        tab.page.wait_for_timeout(1500)
-        expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
-        tab.keyed("stop-search", "button").click()
-        expect(tab.keyed("waiting")).to_have_count(0)
-        expect(headline(tab)).to_contain_text("not asked yet")
-        assert len(slow.asked) == 1

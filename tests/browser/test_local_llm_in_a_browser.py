@@ -47,7 +47,7 @@ def app_with_llm(serve_app: Callable[..., str], local_llm: LocalLlm) -> str:
     )
 
 
-def test_its_answer_streams_in_and_the_page_says_what_it_is(
+def test_its_answer_streams_in_and_its_draft_is_a_rule_or_words(
     open_tab: OpenTab, app_with_llm: str
 ) -> None:
     tab = open_tab(ANSWERS, url=app_with_llm).expect_kept(2).rest()
@@ -69,22 +69,7 @@ def test_its_answer_streams_in_and_the_page_says_what_it_is(
     assert all(int(p.replace(",", "")) > 100 and 0 < int(c) <= 60 for p, c in counted)
     assert "about" not in re.findall(r"[^·]*\+ \d+ tokens?", panel.inner_text())[0]
 
-
-def test_its_judgement_is_read_or_falls_back_visibly(open_tab: OpenTab, app_with_llm: str) -> None:
-    tab = open_tab(JUDGED, url=app_with_llm)
-    expect(tab.kept).to_be_visible()
-    tab.rest().keyed("need-judge", "button").first.click()
-    panel = tab.keyed("panel")
-    expect(panel).to_contain_text(f"Judged by {TINY}", timeout=LONG_MS)
-    tab.rest()
-    outcomes = {re.sub(r"\W+", "", outcome) for outcome in tab.column("outcome")[:8]}
-    assert outcomes <= {"kept", "dropped", "expanded", "fallback"}
-    assert ("fallback" in outcomes) is ("The judge failed." in panel.inner_text())
-    assert "judge" in tab.strip.inner_text()
-
-
-def test_its_draft_is_a_rule_or_words(open_tab: OpenTab, app_with_llm: str) -> None:
-    tab = open_tab(ANSWERS, url=app_with_llm).expect_kept(2).rest()
+    # Its draft for the rule of a chunk.
     tab.click_row(0)
     expect(tab.chunk).to_be_visible()
     tab.edit_rule().click("rule-draft")
@@ -98,3 +83,16 @@ def test_its_draft_is_a_rule_or_words(open_tab: OpenTab, app_with_llm: str) -> N
     else:
         assert TINY in said
         assert json.loads(tab.rule.input_value())
+
+
+def test_its_judgement_is_read_or_falls_back_visibly(open_tab: OpenTab, app_with_llm: str) -> None:
+    tab = open_tab(JUDGED, url=app_with_llm)
+    expect(tab.kept).to_be_visible()
+    tab.rest().keyed("need-judge", "button").first.click()
+    panel = tab.keyed("panel")
+    expect(panel).to_contain_text(f"Judged by {TINY}", timeout=LONG_MS)
+    tab.rest()
+    outcomes = {re.sub(r"\W+", "", outcome) for outcome in tab.column("outcome")[:8]}
+    assert outcomes <= {"kept", "dropped", "expanded", "fallback"}
+    assert ("fallback" in outcomes) is ("The judge failed." in panel.inner_text())
+    assert "judge" in tab.strip.inner_text()

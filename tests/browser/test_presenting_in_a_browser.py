@@ -88,7 +88,7 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     tab.expect_kept(2).rest()
     keys.press("p")
     expect(page.locator(".rf-question")).to_be_visible()
-    tab.rest()
+    the_stage_fits_every_window_and_is_printed_on_one_page(tab)
     keys.press("p")
     tab.expect_kept(2)
     expect(tab.keyed("question", "input")).to_have_value(CLERIC)
@@ -104,10 +104,32 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     tab.rest().expect_kept(2)
     assert set(parse_qs(urlsplit(page.url).query)) <= {*parse_qs(urlsplit(in_force).query), "chunk"}
 
+    tab.ask("Which treasure maps are false?").page.keyboard.press("p")
+    whoever_it_is_shown_to_decides_what_is_there(tab)
 
-def test_whoever_it_is_shown_to_decides_what_is_there(open_tab: OpenTab) -> None:
-    tab = open_tab({"profile": "full", "q": "Which treasure maps are false?"})
-    tab.page.keyboard.press("p")
+
+def the_stage_fits_every_window_and_is_printed_on_one_page(tab: Any) -> None:
+    expect(tab.page.locator(".rf-used")).to_have_count(2)
+    for width in (1440, 1920, 900, 400):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        tab.rest()
+        assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+        for said in tab.keyed("present-said").locator("p:has(.stTooltipIcon)").all():
+            words, mark = said.bounding_box(), said.locator(".stTooltipIcon").bounding_box()
+            assert words is not None
+            assert mark is not None
+            # Never alone on a line.
+            assert mark["x"] > words["x"] + 20
+        if width > 900:
+            # With the whole chart.
+            expect(tab.keyed("scene-chart").locator(".xtick").last).to_have_text("200")
+            (page,) = PdfReader(BytesIO(tab.page.pdf(format="A4"))).pages
+            assert "0 50 100 150 200" in page.extract_text()
+    tab.page.set_viewport_size({"width": 1920, "height": 1080})
+    tab.rest()
+
+
+def whoever_it_is_shown_to_decides_what_is_there(tab: Any) -> None:
     page, chooser = tab.page, tab.keyed("presented-to").get_by_role("combobox")
     lacking = page.locator(".rf-aside", has_text="Seeing everything here requires")
     secret = page.get_by_text("Which Treasure Maps Are False", exact=True)
@@ -131,30 +153,6 @@ def test_whoever_it_is_shown_to_decides_what_is_there(open_tab: OpenTab) -> None
     expect(page).not_to_have_url(re.compile("level="))
     tab.rest().page.keyboard.press("p")
     expect(chooser).to_have_value("Guest")
-
-
-def test_the_stage_fits_every_window_and_is_printed_on_one_page(open_tab: OpenTab) -> None:
-    tab = open_tab({"profile": "full", "q": CLERIC})
-    # Its button and key work before the rest of the page is drawn.
-    expect(tab.keyed("answer-unfiltered")).to_be_visible()
-    tab.rest().click("present-button")
-    expect(tab.page.locator(".rf-question")).to_be_visible()
-    expect(tab.page.locator(".rf-used")).to_have_count(2)
-    for width in (1440, 1920, 900, 400):
-        tab.page.set_viewport_size({"width": width, "height": 900})
-        tab.rest()
-        assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
-        for said in tab.keyed("present-said").locator("p:has(.stTooltipIcon)").all():
-            words, mark = said.bounding_box(), said.locator(".stTooltipIcon").bounding_box()
-            assert words is not None
-            assert mark is not None
-            # Never alone on a line.
-            assert mark["x"] > words["x"] + 20
-        if width > 900:
-            # With the whole chart.
-            expect(tab.keyed("scene-chart").locator(".xtick").last).to_have_text("200")
-            (page,) = PdfReader(BytesIO(tab.page.pdf(format="A4"))).pages
-            assert "0 50 100 150 200" in page.extract_text()
 
 
 def test_the_tour_opens_by_itself_once_and_goes_from_stop_to_stop(

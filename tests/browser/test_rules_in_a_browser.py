@@ -36,10 +36,9 @@ def open_row(tab: Any, row: int, title: str) -> Any:
 
 def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
-    title = r"Armor Class 7\s*$"
     outcome = tab.cell(1, "outcome")
     expect(outcome).to_have_text("✕ dropped")
-    open_row(tab, 1, title)
+    open_row(tab, 1, r"Armor Class 7\s*$")
     before = tab.rule.input_value()
 
     tab.write_rule('{"contain_one_of": [["cleric"], [7]]}').click("rule-save")
@@ -74,28 +73,30 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
     expect(tab.rule).to_have_value(before)
     tab.rest().expect_kept(15)
 
+    # Saving at once loses nothing: the click on Save also ends the typing.
+    tab.write_rule(OPEN).click("rule-save")
+    expect(outcome).to_have_text("● kept")
+    expect(tab.rule).to_have_value(re.compile(r'^\s*\{\s*"contain": "cleric need"\s*\}\s*$'))
+    tab.rest().click("rule-undo")
+    expect(tab.rule).to_have_value(before)
+    expect(outcome).to_have_text("✕ dropped")
+    # Without its rule, the chunk is proposed that of another armor class, with its own number.
+    tab.rest().write_rule("").click("rule-save")
+    tab.rest().click("rule-template")
+    expect(tab.rule).to_have_value(re.compile('"armor class 7"'))
+    assert json.loads(tab.rule.input_value()) == json.loads(before)
+    tab.rest().click("rule-discard").rest().click("rule-undo")
+    expect(tab.rule).to_have_value(before)
 
-def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    open_row(tab, 1, r"Armor Class 7\s*$").write_rule("")
-    tab.page.keyboard.press("Tab")
-    tab.rest().choose("rule-view", "Form").rest()
-    field = tab.keyed("rule-group-0", "input")
-    field.click()
-    tab.type_terms("cleric", "druid", "monk").rest()
-    expect(field).to_be_focused()
-    tab.choose("rule-view", "JSON").rest()
-    assert json.loads(tab.rule.input_value()) == {"contain_one_of": [["cleric", "druid", "monk"]]}
-    tab.rest().click("rule-discard").rest()
 
-
-def test_keys_go_on_from_a_title_that_was_clicked(open_tab: OpenTab) -> None:
+def test_the_editor_is_beside_the_text_and_led_by_keys(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
     expect(tab.cell(1, "title")).to_have_text(re.compile(r"Armor Class 7\s*$"))
     tab.click_row(1, "title")
     head, keys = tab.chunk.locator("h3"), tab.page.keyboard
     expect(head).to_have_text(re.compile(r"Armor Class 7\s*$"))
     tab.edit_rule()
+    # The keys go on from the title that was clicked.
     for key, title in (("Down", r"Armor Class -7\s*$"), ("Up", r"Armor Class 7\s*$")):
         tab.rest()
         keys.press(f"Alt+Arrow{key}")
@@ -111,38 +112,35 @@ def test_keys_go_on_from_a_title_that_was_clicked(open_tab: OpenTab) -> None:
         tab.rest()
         expect(tab.rule).to_be_focused()
 
+    # Terms typed on stay in their group of the form.
+    tab.write_rule("")
+    keys.press("Tab")
+    tab.rest().choose("rule-view", "Form").rest()
+    field = tab.keyed("rule-group-0", "input")
+    field.click()
+    tab.type_terms("cleric", "druid", "monk").rest()
+    expect(field).to_be_focused()
+    tab.choose("rule-view", "JSON").rest()
+    assert json.loads(tab.rule.input_value()) == {"contain_one_of": [["cleric", "druid", "monk"]]}
+    tab.rest().click("rule-discard").rest()
 
-def test_a_rule_is_checked_while_it_is_typed(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    open_row(tab, 1, r"Armor Class 7\s*$")
-    keys = tab.page.keyboard
-    tab.rule.fill("")
-    keys.type('{"contain":\n  cleric')
-    tab.expect_verdict("line 2, column 3")
-    for _ in "cleric":
-        keys.press("Backspace")
-    keys.type('"cleric"}')
-    tab.expect_verdict("passes the rule: cleric")
-    # A response during typing does not revert what was typed.
-    keys.press("Backspace")
-    keys.type(',\n"contain_one_of": [["cleric"], [7]]}', delay=60)
-    tab.expect_verdict("contain_one_of[1][0]")
-    expect(tab.rule).to_be_focused()
-    expect(tab.rule).to_have_value('{"contain":\n  "cleric",\n"contain_one_of": [["cleric"], [7]]}')
-    tab.rest().click("rule-preview")
-    # What is valid but not meant so is found too, and fixed by a click.
-    tab.rest().write_rule('{"contain_one_of": [["cleric"], ["druid"], ["monk"], ["ac 6"]]}')
-    found = tab.keyed("rule-finding-0")
-    expect(found).to_contain_text("a question must mention “cleric”, “druid” and “monk”")
-    tab.rest().click("rule-mend-0")
-    expect(found).to_have_count(0)
-    assert json.loads(tab.rest().rule.input_value()) == {
-        "contain_one_of": [["cleric", "druid", "monk"], ["ac 6"]]
-    }
-    tab.click("rule-discard")
+    # The text is read while the rule is written.
+    text = tab.keyed("chunk-text")
+    for width, beside in ((1440, True), (900, False), (1920, True)):
+        tab.page.set_viewport_size({"width": width, "height": 1000})
+        tab.rest()
+        tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")
+        # Both are visible at once, and so is the Save button.
+        for part in (text, tab.rule, tab.keyed("rule-save", "button")):
+            expect(part).to_be_in_viewport(ratio=0.5)
+        here, there = text.bounding_box(), tab.rule.bounding_box()
+        assert here is not None
+        assert there is not None
+        assert (here["x"] + here["width"] <= there["x"]) == beside, width
+        assert (here["y"] + here["height"] <= there["y"]) != beside, width
 
 
-def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: OpenTab) -> None:
+def test_a_rule_is_coloured_and_checked_while_it_is_typed(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
     open_row(tab, 1, r"Armor Class 7\s*$")
     before = tab.rule.input_value()
@@ -196,53 +194,89 @@ def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: Op
     tab.rest().write_rule("")
     expect(painted.locator("span")).to_have_count(0)
 
-
-def test_the_text_is_read_while_the_rule_is_written(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    open_row(tab, 1, r"Armor Class 7\s*$")
-    text = tab.keyed("chunk-text")
-    for width, beside in ((1440, True), (900, False), (1920, True)):
-        tab.page.set_viewport_size({"width": width, "height": 1000})
-        tab.rest()
-        tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")
-        # Both are visible at once, and so is the Save button.
-        for part in (text, tab.rule, tab.keyed("rule-save", "button")):
-            expect(part).to_be_in_viewport(ratio=0.5)
-        here, there = text.bounding_box(), tab.rule.bounding_box()
-        assert here is not None
-        assert there is not None
-        assert (here["x"] + here["width"] <= there["x"]) == beside, width
-        assert (here["y"] + here["height"] <= there["y"]) != beside, width
-
-
-def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    open_row(tab, 2, r"Armor Class -7\s*$")
-    before = tab.rule.input_value()
-    # The click on Save also ends the typing.
-    tab.write_rule(OPEN).click("rule-save")
-    expect(tab.cell(2, "outcome")).to_have_text("● kept")
-    expect(tab.rule).to_have_value(re.compile(r'^\s*\{\s*"contain": "cleric need"\s*\}\s*$'))
-    tab.rest().click("rule-undo")
-    expect(tab.rule).to_have_value(before)
-    expect(tab.cell(2, "outcome")).to_have_text("✕ dropped")
-    # Without its rule, the chunk is proposed that of another armor class, with its own number.
-    tab.rest().write_rule("").click("rule-save")
-    tab.rest().click("rule-template")
-    expect(tab.rule).to_have_value(re.compile('"armor class -7"'))
-    assert json.loads(tab.rule.input_value()) == json.loads(before)
-    tab.rest().click("rule-discard").rest().click("rule-undo")
-    expect(tab.rule).to_have_value(before)
+    # It is checked too, and a response during typing does not revert what was typed.
+    tab.rule.fill("")
+    keys.type('{"contain":\n  cleric')
+    tab.expect_verdict("line 2, column 3")
+    for _ in "cleric":
+        keys.press("Backspace")
+    keys.type('"cleric"}')
+    tab.expect_verdict("passes the rule: cleric")
+    keys.press("Backspace")
+    keys.type(',\n"contain_one_of": [["cleric"], [7]]}', delay=60)
+    tab.expect_verdict("contain_one_of[1][0]")
+    expect(tab.rule).to_be_focused()
+    expect(tab.rule).to_have_value('{"contain":\n  "cleric",\n"contain_one_of": [["cleric"], [7]]}')
+    tab.rest().click("rule-preview")
+    # What is valid but not meant so is found too, and fixed by a click.
+    tab.rest().write_rule('{"contain_one_of": [["cleric"], ["druid"], ["monk"], ["ac 6"]]}')
+    found = tab.keyed("rule-finding-0")
+    expect(found).to_contain_text("a question must mention “cleric”, “druid” and “monk”")
+    tab.rest().click("rule-mend-0")
+    expect(found).to_have_count(0)
+    assert json.loads(tab.rest().rule.input_value()) == {
+        "contain_one_of": [["cleric", "druid", "monk"], ["ac 6"]]
+    }
+    tab.click("rule-discard")
 
 
-def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenTab) -> None:
+def test_of_two_who_edit_a_rule_none_overwrites_the_other(open_tab: OpenTab) -> None:
     first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
-    title, earlier = r"Armor Class 7\s*$", "Typed before this page was reopened"
     for tab in (first, second):
-        open_row(tab, 1, title)
-    first.rule.fill(SHUT)
+        open_row(tab, 1, r"Armor Class 7\s*$")
+    before = first.rule.input_value()
+    the_second_sees_the_conflict_and_keeps_the_text(first, second)
+    what_another_saves_while_one_types_is_not_overwritten(second, first, before)
+    what_was_typed_survives_a_reload_and_overwrites_nothing(first, second)
+    a_tab_changes_only_its_own_drafts(first)
+
+
+def the_second_sees_the_conflict_and_keeps_the_text(first: Any, second: Any) -> None:
+    first.write_rule(OPEN).click("rule-save")
+    expect(first.cell(1, "outcome")).to_have_text("● kept")
+
+    second.write_rule(SHUT).click("rule-save")
+    expect(second.keyed("rule-overwrite", "button")).to_be_visible()
+    expect(second.keyed("panel")).to_contain_text("yours is still in the editor")
+    expect(second.rule).to_have_value(SHUT)
+    stored = second.keyed("panel").get_by_test_id("stCode").locator("code")
+    assert json.loads(stored.text_content()) == json.loads(OPEN)
+
+    second.rest().click("rule-take")
+    expect(second.rule).to_have_value(re.compile('"contain": "cleric need"'))
+    expect(second.cell(1, "outcome")).to_have_text("● kept")
+
+
+def what_another_saves_while_one_types_is_not_overwritten(
+    one: Any, another: Any, saved: str
+) -> None:
+    keys = one.rest().page.keyboard
+    one.rule.click()
+    keys.press("Control+a")
+    keys.type(SHUT[:-5])
+    expect(one.verdicts).to_contain_text("is not valid JSON")
+    another.rest().click("rule-undo")
+    expect(another.cell(1, "outcome")).to_have_text("✕ dropped")
+    # The editor is drawn after the table.
+    expect(another.rule).to_have_value(saved)
+
+    keys.type(SHUT[-5:])
+    # The tab knows about the other rule now, and does not revert what somebody types.
+    expect(one.cell(1, "outcome")).to_have_text("✕ dropped")
+    expect(one.rule).to_have_value(SHUT)
+    expect(one.rule).to_be_focused()
+    one.rest().click("rule-save")
+    expect(one.keyed("rule-overwrite", "button")).to_be_visible()
+    expect(one.rule).to_have_value(SHUT)
+    one.rest().click("rule-take")
+    expect(one.rule).to_have_value(saved)
+
+
+def what_was_typed_survives_a_reload_and_overwrites_nothing(first: Any, second: Any) -> None:
+    earlier = "Typed before this page was reopened"
+    first.rest().rule.fill(SHUT)
     first.page.wait_for_function("() => localStorage['ragfilter-drafts']?.includes('wizard')")
-    second.write_rule(OPEN).click("rule-save")
+    second.rest().write_rule(OPEN).click("rule-save")
     expect(second.cell(1, "outcome")).to_have_text("● kept")
 
     # Nobody else sees it, and the rule it started from is known. The table marks the edited rule.
@@ -259,20 +293,16 @@ def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenT
 
     first.rest().click("rule-take")
     first.page.wait_for_function("() => !localStorage['ragfilter-drafts']")
-    first.go(LINK).rest().click_row(1)
-    first.edit_rule()
     expect(first.rule).to_have_value(re.compile('"cleric need"'))
     expect(first.page.get_by_text(earlier)).to_have_count(0)
-    first.click("rule-undo")
+    first.rest().click("rule-undo")
     expect(first.cell(1, "outcome")).to_have_text("✕ dropped")
 
 
-def test_a_tab_changes_only_its_own_drafts(open_tab: OpenTab) -> None:
-    tab = open_tab(LINK).expect_kept(15).rest()
-    open_row(tab, 1, r"Armor Class 7\s*$")
+def a_tab_changes_only_its_own_drafts(tab: Any) -> None:
     # What another tab of this browser stores in the meantime.
     theirs = """["demo", "another", "{", null]"""
-    tab.page.evaluate(f"localStorage['ragfilter-drafts'] = JSON.stringify([{theirs}])")
+    tab.rest().page.evaluate(f"localStorage['ragfilter-drafts'] = JSON.stringify([{theirs}])")
     stored = "JSON.parse(localStorage['ragfilter-drafts'])"
     tab.write_rule(SHUT)
     tab.page.wait_for_function(f"() => {stored}[1]?.[2] === '{SHUT}'")
@@ -280,54 +310,3 @@ def test_a_tab_changes_only_its_own_drafts(open_tab: OpenTab) -> None:
     tab.rest().click("rule-discard")
     tab.page.wait_for_function(f"() => {stored}.length === 1")
     assert tab.page.evaluate(stored) == [["demo", "another", "{", None]]
-
-
-def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(open_tab: OpenTab) -> None:
-    first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
-    for tab in (first, second):
-        open_row(tab, 3, r"Armor Class -6\s*$")
-    before = json.loads(first.rule.input_value())
-    first.write_rule(OPEN).click("rule-save")
-    expect(first.cell(3, "outcome")).to_have_text("● kept")
-
-    second.write_rule(SHUT).click("rule-save")
-    expect(second.keyed("rule-overwrite", "button")).to_be_visible()
-    expect(second.keyed("panel")).to_contain_text("yours is still in the editor")
-    expect(second.rule).to_have_value(SHUT)
-    stored = second.keyed("panel").get_by_test_id("stCode").locator("code")
-    assert json.loads(stored.text_content()) == json.loads(OPEN)
-
-    second.rest().click("rule-take")
-    expect(second.rule).to_have_value(re.compile('"contain": "cleric need"'))
-    expect(second.cell(3, "outcome")).to_have_text("● kept")
-    first.rest().click("rule-undo")
-    expect(first.cell(3, "outcome")).to_have_text("✕ dropped")
-    # The editor is drawn after the table.
-    expect(first.rule).to_have_value(re.compile("contain_one_of"))
-    assert json.loads(first.rule.input_value()) == before
-
-
-def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab) -> None:
-    first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
-    for tab in (first, second):
-        open_row(tab, 3, r"Armor Class -6\s*$")
-    keys = second.page.keyboard
-    second.rule.click()
-    keys.press("Control+a")
-    keys.type(SHUT[:-5])
-    expect(second.verdicts).to_contain_text("is not valid JSON")
-    first.write_rule(OPEN).click("rule-save")
-    expect(first.cell(3, "outcome")).to_have_text("● kept")
-
-    keys.type(SHUT[-5:])
-    # The tab knows about the other rule now, and does not revert what somebody types.
-    expect(second.cell(3, "outcome")).to_have_text("● kept")
-    expect(second.rule).to_have_value(SHUT)
-    expect(second.rule).to_be_focused()
-    second.rest().click("rule-save")
-    expect(second.keyed("rule-overwrite", "button")).to_be_visible()
-    expect(second.rule).to_have_value(SHUT)
-    second.rest().click("rule-take")
-    expect(second.rule).to_have_value(re.compile('"contain": "cleric need"'))
-    first.rest().click("rule-undo")
-    expect(first.cell(3, "outcome")).to_have_text("✕ dropped")

@@ -45,16 +45,20 @@ def open_rules(tab: Any) -> Any:
     return tab.rest()
 
 
-@pytest.mark.parametrize(("width", "total"), [(1440, 20), (900, 5)])
-def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
-    open_tab: OpenTab, width: int, total: int
-) -> None:
-    tab = open_rules(open_tab({"profile": "query-must"}, width=width).rest())
-    tab.keyed("rules-text", "input").fill("monster-" if width == 1440 else "monster-d")
+def find(tab: Any, text: str) -> None:
+    """Find the chunks with this text and open the first of them."""
+    tab.keyed("rules-text", "input").fill(text)
     tab.keyed("rules-text", "input").press("Enter")
-    listed = tab.page.get_by_text(re.compile(r"of 592 chunks"))
-    expect(listed).not_to_contain_text("592 of 592")
+    expect(tab.page.get_by_text(re.compile("of 592 chunks"))).not_to_contain_text("592 of 592")
     tab.rest().click("rules-next")
+    expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
+
+
+def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
+    open_tab: OpenTab,
+) -> None:
+    tab, total = open_rules(open_tab({"profile": "query-must"}).rest()), 20
+    find(tab, "monster-")
     titles, saved = [], tab.keyed("rules-panel").locator(".rf-good")
     tab.page.evaluate(COUNT)
     for number in range(1, total + 1):
@@ -67,6 +71,10 @@ def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
             # The labelled questions are gathered once, in the background. Saving before asks for a
             # confirmation.
             expect(tab.keyed("rules-panel")).to_contain_text("No labelled question of 156")
+            tab.rest()
+        if number == 16:
+            # The last five in a smaller window.
+            tab.page.set_viewport_size({"width": 900, "height": 900})
             tab.rest()
         tab.click("rule-save")
         expect(saved).to_be_visible()
@@ -81,38 +89,63 @@ def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
     expect(tab.rule).to_have_value(re.compile(f'"word {total - 1}"'))
 
 
-@pytest.mark.parametrize("pause_ms", [0, 1500])
-def test_keys_leave_what_was_typed_with_its_own_chunk(open_tab: OpenTab, pause_ms: int) -> None:
-    tab = open_rules(open_tab({"profile": "query-must"}).rest())
-    tab.keyed("rules-text", "input").fill("monster-")
-    tab.keyed("rules-text", "input").press("Enter")
-    tab.rest().click("rules-next")
+def test_a_curator_finds_types_and_changes_rules_on_one_page(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "query-must", "q": CLERIC})
+    rules_are_found_by_their_state(tab)
+    # Chunks to which no other test gives rules.
+    find(tab, "monster-were")
+    keys_leave_what_was_typed_with_its_own_chunk(tab)
+    terms_typed_on_stay_in_their_group_of_the_form(tab)
+    other = open_rules(open_tab({"profile": "query-must"}).rest())
+    for each in (tab, other):
+        find(each, "monster-owlbear")
+        each.rest()
+    what_another_saves_while_one_types_is_not_overwritten(other, tab)
+    a_bulk_change_leaves_out_what_has_no_tick(tab)
+
+
+def rules_are_found_by_their_state(tab: Any) -> None:
+    # Within the question, then over the whole collection.
+    found = (("invalid", BROKEN), ("warning", DOUBTED))
+    for state, number in found:
+        tab.pick("filter-rule", f"^{state}$")
+        expect(tab.page.get_by_text("1 of 200 chunks")).to_be_visible()
+        expect(tab.cell(0, "title")).to_have_text(re.compile(rf"Armor Class {number}\s*$"))
+    open_rules(tab)
+    for row, (state, number) in enumerate(found):
+        tab.pick("rules-states", state).page.keyboard.press("Escape")
+        expect(tab.page.get_by_text(f"{row + 1} of 592 chunks")).to_be_visible()
+        expect(tab.cell(row, "title")).to_have_text(re.compile(rf"Class {number}$"))
+        expect(tab.cell(row, "state")).to_contain_text(state)
+    tab.keyed("rules-states").get_by_role("button", name="Clear all").click()
+    expect(tab.page.get_by_text("592 of 592 chunks")).to_be_visible()
+
+
+def keys_leave_what_was_typed_with_its_own_chunk(tab: Any) -> None:
     head, panel, keys = tab.chunk.locator("h3"), tab.keyed("rules-panel"), tab.page.keyboard
-    expect(panel).to_contain_text("1 of ")
     first = head.inner_text()
-    tab.rest().rule.click()
-    typed = '{"contain_none_of": ["typed"]}'
-    keys.type(typed)
-    tab.page.wait_for_timeout(pause_ms)
-    keys.press("Alt+ArrowDown")
-    expect(panel).to_contain_text("2 of ")
-    expect(head).not_to_have_text(first)
-    expect(tab.rule).to_have_value("")
-    expect(tab.rule).to_be_focused()
-    tab.rest()
-    keys.press("Alt+ArrowUp")
-    expect(head).to_have_text(first)
-    expect(tab.rule).to_have_value(typed)
-    expect(panel.get_by_text("typed", exact=True)).to_be_visible()
-    expect(tab.cell(0, "state")).to_contain_text("✎ draft")
+    # At once, and after the page has answered.
+    for pause_ms in (0, 1500):
+        tab.rest().rule.click()
+        typed = f'{{"contain_none_of": ["typed {pause_ms}"]}}'
+        keys.type(typed)
+        tab.page.wait_for_timeout(pause_ms)
+        keys.press("Alt+ArrowDown")
+        expect(panel).to_contain_text("2 of ")
+        expect(head).not_to_have_text(first)
+        expect(tab.rule).to_have_value("")
+        expect(tab.rule).to_be_focused()
+        tab.rest()
+        keys.press("Alt+ArrowUp")
+        expect(head).to_have_text(first)
+        expect(tab.rule).to_have_value(typed)
+        expect(panel.get_by_text(f"typed {pause_ms}", exact=True)).to_be_visible()
+        expect(tab.cell(0, "state")).to_contain_text("✎ draft")
+        tab.rest().click("rule-discard")
+        expect(tab.rule).to_have_value("")
 
 
-def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> None:
-    tab = open_rules(open_tab({"profile": "query-must"}).rest())
-    tab.keyed("rules-text", "input").fill("monster-")
-    tab.keyed("rules-text", "input").press("Enter")
-    tab.rest().click("rules-next")
-    expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
+def terms_typed_on_stay_in_their_group_of_the_form(tab: Any) -> None:
     first, second = (tab.keyed(f"rule-group-{i}", "input") for i in range(2))
     tab.rest()
     first.click()
@@ -145,15 +178,7 @@ def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> No
     expect(tab.keyed("rule-form").locator("[data-tag]:visible")).to_have_count(0)
 
 
-def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab) -> None:
-    # A chunk that is not among the first twenty, to which another test gives rules.
-    first, second = (open_rules(open_tab({"profile": "query-must"}).rest()) for _ in range(2))
-    for tab in (first, second):
-        tab.keyed("rules-text", "input").fill("monster-owlbear")
-        tab.keyed("rules-text", "input").press("Enter")
-        tab.rest().click("rules-next")
-        expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
-        tab.rest()
+def what_another_saves_while_one_types_is_not_overwritten(first: Any, second: Any) -> None:
     mine, theirs = '{"contain_none_of": ["mine"]}', '{"contain_none_of": ["theirs"]}'
     second.rule.click()
     second.page.keyboard.type(mine[:-4])
@@ -175,24 +200,7 @@ def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab
     expect(first.rule).to_have_value("")
 
 
-def test_rules_are_found_by_state_and_changed_in_bulk_less_those_without_a_tick(
-    open_tab: OpenTab,
-) -> None:
-    # Within the question, then over the whole collection.
-    tab = open_tab({"profile": "query-must", "q": CLERIC})
-    found = (("invalid", BROKEN), ("warning", DOUBTED))
-    for state, number in found:
-        tab.pick("filter-rule", f"^{state}$")
-        expect(tab.page.get_by_text("1 of 200 chunks")).to_be_visible()
-        expect(tab.cell(0, "title")).to_have_text(re.compile(rf"Armor Class {number}\s*$"))
-    open_rules(tab)
-    for row, (state, number) in enumerate(found):
-        tab.pick("rules-states", state).page.keyboard.press("Escape")
-        expect(tab.page.get_by_text(f"{row + 1} of 592 chunks")).to_be_visible()
-        expect(tab.cell(row, "title")).to_have_text(re.compile(rf"Class {number}$"))
-        expect(tab.cell(row, "state")).to_contain_text(state)
-    tab.keyed("rules-states").get_by_role("button", name="Clear all").click()
-    expect(tab.page.get_by_text("592 of 592 chunks")).to_be_visible()
+def a_bulk_change_leaves_out_what_has_no_tick(tab: Any) -> None:
     tab.keyed("rules-text", "input").fill("monster-dragon")
     tab.keyed("rules-text", "input").press("Enter")
     tab.rest().choose("rules-part", "Bulk")
