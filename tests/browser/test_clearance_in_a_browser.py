@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import tomllib
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from ragfilter.ingest import demo
 from ragfilter.ui.session.state import PANELS
@@ -41,11 +44,13 @@ def _part(text: Any) -> str:
 
 
 class Received:
-    """Everything that the server sends to one tab over its connection."""
+    """Everything that the server sends to one page over its connection."""
 
-    def __init__(self, tab: Any) -> None:
+    def __init__(self) -> None:
         self.parts: list[str] = []
-        tab.page.on("websocket", lambda socket: socket.on("framereceived", self._add))
+
+    def watch(self, page: Page) -> None:
+        page.on("websocket", lambda socket: socket.on("framereceived", self._add))
 
     def _add(self, frame: bytes | str) -> None:
         self.parts.append(frame if isinstance(frame, str) else frame.decode("utf-8", "replace"))
@@ -55,12 +60,9 @@ class Received:
         return "".join(self.parts)
 
 
-def open_listening(open_tab: OpenTab, params: dict[str, str], **given: Any) -> tuple[Any, Received]:
-    tab = open_tab(**given).rest()
-    received = Received(tab)
-    tab.go(params)
-    expect(tab.kept).to_be_visible()
-    return tab.rest(), received
+def open_listening(open_tab: OpenTab, params: dict[str, str]) -> tuple[Any, Received]:
+    received = Received()
+    return open_tab(params, watch=received.watch).rest(), received
 
 
 def page_text(tab: Any) -> str:
@@ -75,15 +77,16 @@ def page_text(tab: Any) -> str:
 def downloaded(tab: Any, key: str, path: Path) -> str:
     with tab.page.expect_download() as download:
         tab.click(key)
+    assert download.value.suggested_filename == path.name
     download.value.save_as(path)
     return path.read_text(encoding="utf-8")
 
 
 def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> None:
-    tab, received = open_listening(open_tab, AS_USER)
+    tab, received = open_listening(open_tab, AS_USER | {"cutoff.max_results": "3"})
     expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are left out")
     # The third of what the user sees, whatever secrets come before it.
-    told = tab.rest().click_point(0)
+    told = tab.click_point(0)
     assert told[1] == "monster-cave-bear"
     assert "rank 3 " in " ".join(told)
     tab.rest().choose("window", "All 200")
@@ -94,21 +97,43 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
         tab.rest().choose("panel-box", panel).rest()
         assert leaked(page_text(tab)) == set(), panel
     assert leaked(downloaded(tab, "download-trace", tmp_path / "trace.txt")) == set()
-    table = downloaded(tab, "download-csv", tmp_path / "chunks.csv")
+    table = downloaded(tab, "download-csv", tmp_path / "ragfilter.csv")
     assert "treasure-types" in table
     assert leaked(table) == set()
     tab.click("save-settings")
-    assert leaked(downloaded(tab, "download-settings", tmp_path / "settings.toml")) == set()
+    saved = downloaded(tab, "download-settings", tmp_path / "ragfilter.toml")
+    assert tomllib.loads(saved) == {
+        "profile": "adaptive-gap",
+        "clearance": {"enabled": True},
+        "cutoff": {"max_results": 3},
+    }
     assert leaked(tab.page.url) == set()
     # Not just hidden, but never sent.
     assert "treasure-types" in received.text
     assert leaked(received.text) == set()
 
 
-def test_a_reference_to_a_secret_is_not_named(open_tab: OpenTab) -> None:
-    link = AS_USER | {"q": "How strong is a hill giant?"}
+def test_neither_a_reference_nor_a_pattern_for_files_tells_of_a_secret(open_tab: OpenTab) -> None:
+    link = AS_USER | {"q": "How strong is a hill giant?", "retrieval.source_pattern": "*secret*"}
     tab, received = open_listening(open_tab, link)
-    tab.keyed("filter", "input").fill("monster-hill-giant")
+    tab.keyed("others", "summary").click()
+    pattern = tab.rest().keyed("set-retrieval-source_pattern", "input")
+    # A pattern that only hidden files match tells the same as one that none matches.
+    told = []
+    for wanted in ("*secret*", "*nowhere*"):
+        pattern.fill(wanted)
+        pattern.press("Enter")
+        problem = tab.keyed("problem").filter(has_text=wanted)
+        expect(problem).to_contain_text("No file of the collection")
+        expect(tab.keyed("retry", "button")).to_be_visible()
+        # The rest of the page stands.
+        expect(tab.keyed("set-cutoff-enabled")).to_be_visible()
+        told.append(tab.rest().keyed("problem").inner_text().replace(wanted, "PATTERN"))
+    assert told[0] == told[1]
+    pattern.fill("")
+    pattern.press("Enter")
+    # The reference of a chunk to a secret is not named.
+    tab.rest().keyed("filter", "input").fill("monster-hill-giant")
     tab.page.keyboard.press("Enter")
     expect(tab.cell(0, "title")).to_have_text("Hill Giant")
     tab.rest().click_row(0)
@@ -145,7 +170,10 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
         assert leaked(panel.inner_text()) == set(), name
         tab.rest()
     assert leaked(downloaded(tab, "download-trace", tmp_path / "trace.txt")) == set()
-    assert leaked(downloaded(tab, "download-csv", tmp_path / "chunks.csv")) == set()
+    table = downloaded(tab, "download-csv", tmp_path / "ragfilter.csv")
+    assert leaked(table) == set()
+    first = next(csv.DictReader(StringIO(table)))
+    assert (first["rank"], first["id"]) == ("1", "treasure-types")
     told = tab.click_point(0)
     assert told[:2] == [TITLE, NEAREST]
     expect(tab.chunk).to_contain_text("Clearance dropped: clearance 1 > 0")
@@ -156,21 +184,6 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     tab.rest().choose("view-as", "User")
     expect(panel).to_contain_text("This chunk is not shown.")
     assert leaked(page_text(tab.rest())) == set()
-
-
-def test_a_pattern_for_hidden_files_tells_what_one_for_none_tells(open_tab: OpenTab) -> None:
-    told = []
-    for pattern in ("*secret*", "*nowhere*"):
-        tab = open_tab().rest()
-        received = Received(tab)
-        tab.go(AS_USER | {"retrieval.source_pattern": pattern})
-        expect(tab.keyed("problem")).to_contain_text("No file of the collection")
-        expect(tab.keyed("retry", "button")).to_be_visible()
-        # The rest of the page stands.
-        expect(tab.keyed("set-cutoff-enabled")).to_be_visible()
-        told.append(tab.keyed("problem").inner_text().replace(pattern, "PATTERN"))
-        assert leaked(received.text) == set()
-    assert told[0] == told[1]
 
 
 def test_the_level_decides_and_the_choice_and_the_costs_are_not_cut_off(open_tab: OpenTab) -> None:

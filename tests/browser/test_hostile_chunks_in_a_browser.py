@@ -39,39 +39,22 @@ def served(
         )
 
 
-@pytest.fixture
-def open_watched(open_tab: Callable[..., Any], served: str) -> Iterator[Callable[..., Any]]:
-    """Opens the page as `open_tab` does. At the end, it must have made no request elsewhere, nor
-    tried to."""
+def test_nothing_of_it_is_more_than_text_and_nobody_else_is_asked(
+    open_tab: Callable[..., Any], served: str
+) -> None:
     asked: list[str] = []
-    tabs: list[Any] = []
 
     def watch(page: Page) -> None:
         page.add_init_script(WATCH)
         page.on("request", lambda request: asked.append(request.url))
 
-    def open_(**how: Any) -> Any:
-        tabs.append(open_tab(LINK, url=served, watch=watch, **how).rest())
-        return tabs[-1]
-
-    yield open_
-    assert [tab.page.evaluate("violations") for tab in tabs] == [[] for _ in tabs]
-    sent = [url for url in asked if not url.startswith(("data:", "blob:"))]
-    assert [url for url in sent if urlsplit(url).netloc != urlsplit(served).netloc] == []
-    assert len(sent) > 10
-
-
-def test_curve_and_table_are_drawn_in_the_dark(open_watched: Callable[..., Any]) -> None:
-    tab = open_watched(dark=True)
+    tab = open_tab(LINK, url=served, watch=watch, dark=True).rest()
+    # Curve and table are drawn in the dark.
     expect(tab.kept).to_contain_text(f"of {len(CHUNKS)} retrieved")
     expect(tab.keyed("curve").locator("path.point").nth(10)).to_be_attached()
     assert len(tab.column("title")) > 5
-    assert tab.page.evaluate(FOREIGN) == []
-
-
-def test_no_panel_asks_anyone_else(open_watched: Callable[..., Any]) -> None:
-    tab = open_watched()
     tab.click_point(0)
+    # The answer, what it cites, and every panel.
     tab.rest().choose("panel-box", "Answer").rest().click("answer").rest()
     expect(tab.keyed("answer-filtered")).to_contain_text("zqx")
     for n in range(3):
@@ -80,14 +63,11 @@ def test_no_panel_asks_anyone_else(open_watched: Callable[..., Any]) -> None:
         assert tab.page.evaluate(FOREIGN) == []
     for panel in PANELS:
         tab.choose("panel-box", panel).rest()
-        assert tab.page.evaluate(FOREIGN) == []
+        assert tab.page.evaluate(FOREIGN) == [], panel
     with tab.page.expect_download() as download:
         tab.click("download-csv")
     assert "zqx" in download.value.path().read_text()
-
-
-def test_labels_show_text_from_outside_to_the_letter(open_watched: Callable[..., Any]) -> None:
-    tab = open_watched()
+    # Labels show it to the letter.
     tab.keyed("filter", "input").fill(ODD.id)
     tab.keyed("filter", "input").press("Enter")
     tab.rest()
@@ -101,3 +81,8 @@ def test_labels_show_text_from_outside_to_the_letter(open_watched: Callable[...,
     for text in HOSTILE:
         assert re.sub(r"\s+", " ", text).strip() in told
     assert shown.locator(MORE_THAN_TEXT).count() == 0
+    # No request went elsewhere, nor was one tried.
+    assert tab.page.evaluate("violations") == []
+    sent = [url for url in asked if not url.startswith(("data:", "blob:"))]
+    assert [url for url in sent if urlsplit(url).netloc != urlsplit(served).netloc] == []
+    assert len(sent) > 10

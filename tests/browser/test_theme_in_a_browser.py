@@ -14,6 +14,7 @@ from ragfilter.ui.look.theme import OUTCOMES
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = demo.queries()["cleric-ac6"]
+GROUND = {"Light": "rgb(251, 251, 249)", "Dark": "rgb(16, 22, 23)"}
 DRAWN_IN = """colour => {
   const probe = document.createElement("i")
   probe.style.color = colour
@@ -44,7 +45,9 @@ CONTRAST = """part => {
 """How an element's text stands out from what lies behind it, as WCAG 2.1 counts it."""
 
 
-def test_the_curve_follows_the_theme_with_one_run_a_switch(open_tab: Callable[..., Any]) -> None:
+def test_the_theme_is_switched_with_one_run_and_all_can_be_read_in_both(
+    open_tab: Callable[..., Any],
+) -> None:
     sent: list[str | bytes] = []
 
     def count(frame: str | bytes) -> None:
@@ -55,38 +58,41 @@ def test_the_curve_follows_the_theme_with_one_run_a_switch(open_tab: Callable[..
 
     tab = open_tab({"profile": "full", "q": CLERIC}, watch=watch)
     page, pinned = tab.rest().expect_kept(2).page, OUTCOMES["pinned"]
+    # The curve is drawn in the colours of the theme, and follows it with one run.
     page.wait_for_function(DRAWN_IN, arg=pinned.colour(dark=False))
     tab.rest()
     top = tab.keyed("ask-row").bounding_box()
     assert len(sent) == 1
-
-    page.get_by_test_id("stMainMenuButton").click()
-    page.get_by_test_id("stMainMenuItem-theme-Dark").click()
+    expect_readable(tab)
+    choose_theme(tab, "Dark")
     page.wait_for_function(DRAWN_IN, arg=pinned.colour(dark=True))
     tab.rest()
     assert len(sent) == 2
+    expect_readable(tab)
 
     # The component that watches the theme takes no space.
     page.add_style_tag(content=".st-key-theme { display: none }")
     expect(page.locator(".st-key-theme")).to_be_hidden()
     assert tab.keyed("ask-row").bounding_box() == top
 
-
-@pytest.mark.parametrize("width", [1440, 400])
-def test_the_theme_is_switched_on_stage_too(open_tab: Callable[..., Any], width: int) -> None:
-    tab = open_tab({"profile": "full", "q": CLERIC}, width=width).rest()
+    # It is switched on stage too, in every window.
     tab.click("present-button")
-    expect(tab.page.locator(".rf-question")).to_be_visible()
-    tab.rest().page.get_by_test_id("stMainMenuButton").click()
-    tab.page.get_by_test_id("stMainMenuItem-theme-Dark").click()
-    expect(tab.page.locator(".stApp")).to_have_css("background-color", "rgb(16, 22, 23)")
+    expect(page.locator(".rf-question")).to_be_visible()
+    for width, theme in ((1440, "Light"), (400, "Dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        choose_theme(tab.rest(), theme)
+        expect(page.locator(".stApp")).to_have_css("background-color", GROUND[theme])
+        # Closes the menu.
+        page.locator(".rf-question").click()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_what_is_chosen_and_what_is_small_can_be_read(
-    open_tab: Callable[..., Any], dark: bool
-) -> None:
-    tab = open_tab({"profile": "full", "q": CLERIC}, dark=dark).rest()
+def choose_theme(tab: Any, name: str) -> None:
+    tab.page.get_by_test_id("stMainMenuButton").click()
+    tab.page.get_by_test_id(f"stMainMenuItem-theme-{name}").click()
+
+
+def expect_readable(tab: Any) -> None:
+    """What is chosen and what is small stands out from what lies behind it."""
     for part in (
         tab.keyed("panel-box", "[data-selected] p"),
         tab.keyed("view-as", "[data-selected] p"),
@@ -100,3 +106,4 @@ def test_what_is_chosen_and_what_is_small_can_be_read(
             "part => Promise.all(part.closest('button, span').getAnimations().map(a => a.finished))"
         )
         assert part.evaluate(CONTRAST) >= 4.5, part
+    tab.page.locator(".stMain").evaluate("main => main.scrollTo(0, 0)")
