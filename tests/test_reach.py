@@ -176,12 +176,14 @@ def lengths(store: ChromaStore) -> ChromaCollection:
     if "lengths" in [info.name for info in store.collections()]:
         store.delete("lengths")
     made = store.create("lengths", embedder="given")
+    rows = []
     for i in range(200):
         vector = OneVector.vector.copy()
         vector[0] += 0.01 * i
         rule = '{"contain":"druid"}' if i % 3 == 1 else None
         chunk = Chunk(f"c{i:03d}", "short" if i < 60 else "long " * 30, rule=rule)
-        made.write([StoredRow(chunk, vector / np.linalg.norm(vector))])
+        rows.append(StoredRow(chunk, vector / np.linalg.norm(vector)))
+    made.write(rows)
     made.mark_content("x")
     return made
 

@@ -67,7 +67,7 @@ class Asked:
     def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
         """The same with other rules on some chunks; a rule that holds may pin its chunks."""
         changed = with_rules(self.pool, rules)
-        result = replay(changed, self.settings, self.user, self.scan)
+        result = replay(changed, self.settings, self.user, self.scan, explain=False)
         return _ids(result.kept), bool(result.needs)
 
     def ruled_by(self, rule: str) -> frozenset[str]:

@@ -125,7 +125,7 @@ class Labelled:
         """The ids that the filter keeps of the pool, in order, and how many hits the rules let
         pass."""
         scan = self.book.scan(pool.query, self.edits, *new_rules)
-        result = replay(pool, self.settings, self.user, scan)
+        result = replay(pool, self.settings, self.user, scan, explain=False)
         return tuple(hit.id for hit in result.kept), result.trace("query_must").n_out
 
     def _falls_short(self, query_id: str, clean: int) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from ragfilter.engine.replay import with_rules
 from ragfilter.evaluate.effect import Changes, Effect, Labelled
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
@@ -121,7 +122,7 @@ def weigh(proposed: Iterable[Chunk], labelled: Labelled) -> Evidence:
     proposed = tuple(proposed)
     changes = {chunk.id: chunk.rule for chunk in proposed}
     effect = labelled.effect(changes)
-    pools = labelled.with_changes(changes).pools
+    pools = {i: with_rules(pool, changes) for i, pool in labelled.pools.items()}
     matrix = build_matrix(pools, labelled.qrels, proposed, labelled.settings, labelled.user)
     rows = {row.rule: row for row in matrix.rules}
     return Evidence(rows, _losses(effect, changes), effect)

@@ -71,18 +71,16 @@ def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
     weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in shared_by.items()}
     most = (K1 + 1) * sum(weights.values())
     mean = sum([passage.length for passage in passages]) / n
+    by_weight = sorted(shared_by, key=lambda word: -weights[word])
     made = []
     for passage in passages:
         if not passage.counts:
             made.append(NO_OVERLAP)
             continue
         base = K1 * (1 - B + B * passage.length / mean)
-        share = sum(
-            weights[word] * count * (K1 + 1) / (count + base)
-            for word, count in passage.counts.items()
-        )
-        telling = sorted(passage.counts, key=lambda word: -weights[word])
-        made.append(Overlap(share / most, tuple(telling)))
+        counts = passage.counts
+        share = sum([weights[w] * n * (K1 + 1) / (n + base) for w, n in counts.items()])
+        made.append(Overlap(share / most, tuple([w for w in by_weight if w in counts])))
     return tuple(made)
 
 
