@@ -74,10 +74,8 @@ def unit(rng: np.random.Generator, n: int) -> Vectors:
 def filled(store: ChromaStore, rules: Sequence[str | None], seed: int) -> tuple[Any, Vectors]:
     """A raw collection with its ids in the metadata too, as the literal loop needs."""
     rng = np.random.default_rng(seed)
-    client = store.client
-    if "loop" in [c.name for c in client.list_collections()]:
-        client.delete_collection("loop")
-    raw = client.create_collection(
+    store.delete("loop")
+    raw = store.client.create_collection(
         "loop", configuration={"hnsw": {"space": "l2"}}, embedding_function=None
     )
     metadatas = [

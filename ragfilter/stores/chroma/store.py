@@ -100,7 +100,8 @@ class ChromaStore:
             return self._client
 
     def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, by name."""
+        """Every collection, by name, as they are now: a caller's own code may have changed them."""
+        self.looked_up = {}
         with guard(self.where):
             names = sorted(raw.name for raw in self.client.list_collections())
         found = []
