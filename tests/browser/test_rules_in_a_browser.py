@@ -293,6 +293,8 @@ def what_was_typed_survives_a_reload_and_overwrites_nothing(first: Any, second: 
 
     first.rest().click("rule-take")
     first.page.wait_for_function("() => !localStorage['ragfilter-drafts']")
+    first.go(LINK).rest().click_row(1)
+    first.edit_rule()
     expect(first.rule).to_have_value(re.compile('"cleric need"'))
     expect(first.page.get_by_text(earlier)).to_have_count(0)
     first.rest().click("rule-undo")
