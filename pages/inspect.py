@@ -37,4 +37,3 @@ else:
     else:
         html.heading("Inspect", level=1)
         empty.draw(here, error)
-    state.mark_sent()

@@ -20,4 +20,3 @@ if here.ready:
     page.draw(here)
 else:
     empty.draw(here, None)
-state.mark_sent()

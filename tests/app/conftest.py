@@ -22,6 +22,7 @@ from chromadb.api.client import Client
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import WidgetList
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine.retrieve import run
@@ -60,6 +61,17 @@ BOXES = {"others", *(f"more-{layer.name}" for layer in LAYERS)}
 manifest_scanner.scan_component_manifests = functools.cache(
     manifest_scanner.scan_component_manifests
 )
+
+
+def _current(found: WidgetList[Any], key: str) -> Any:
+    """The widget called `key`, which has another key once its value was changed in another way."""
+    for each in found:
+        if each.key is not None and each.key.partition("--")[0] == key:
+            return each
+    raise KeyError(key)
+
+
+WidgetList.__call__ = _current  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True, slots=True)

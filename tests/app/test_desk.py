@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from ragfilter.settings import config, saved
 from ragfilter.ui.curve.tune import VIEW
-from ragfilter.ui.main import stage
 from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
@@ -119,55 +116,20 @@ def test_the_chunks_of_the_filtered_table_are_gone_through_by_key(
     assert page.open_chunk(last).at.button(key="chunk-next").disabled
 
 
-def test_what_an_interrupted_run_wrote_is_written_again(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_a_widget_starts_with_the_value_that_was_set_elsewhere(
+    open_page: Callable[..., Any],
 ) -> None:
     page = open_page({"profile": "full", "q": CLERIC}).run()
-    twin = key("cutoff.max_results")
-    assert page.at.slider(key=twin).proto.set_value is False
-    with monkeypatch.context() as patched:
-        # As if the user had done something else before the run was complete: Streamlit then drops
-        # what it has not sent yet.
-        patched.setattr(stage, "finish", lambda *_: st.stop())
-        page.at.slider(key=key("cutoff.max_results", VIEW)).set_value(7)
-        page.run()
+    name, twin = key("cutoff.max_results"), key("cutoff.max_results", VIEW)
+    assert page.at.toggle(key=key("query_must.enabled")).proto.default is True
+    assert page.at.slider(key=name).key == name
+    page.at.slider(key=twin).set_value(7)
     page.run()
-    assert page.at.slider(key=twin).proto.set_value is True
-    assert page.at.slider(key=twin).proto.value == [7]
-    page.run()
-    assert page.at.slider(key=twin).proto.set_value is False
-    assert page.changes == {"cutoff.max_results": 7}
-
-
-def test_what_was_typed_during_an_interrupted_run_is_not_replaced(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = open_page({"profile": "full", "q": CLERIC}).run()
-    twin = key("cutoff.max_results")
-    with monkeypatch.context() as patched:
-        patched.setattr(stage, "finish", lambda *_: st.stop())
-        page.at.slider(key=key("cutoff.max_results", VIEW)).set_value(7)
-        page.run()
-        page.at.slider(key=twin).set_value(8)
-        page.run()
-    assert page.at.slider(key=twin).proto.set_value is False
-    assert page.changes == {"cutoff.max_results": 8}
-
-
-def test_what_a_run_wrote_before_a_wait_is_not_written_again() -> None:
-    def script() -> None:
-        import time
-
-        import streamlit as st
-
-        from ragfilter.ui.session import background, state, waiting
-
-        state.show("terms", ["cleric"])
-        st.multiselect("Terms", [], key="terms", accept_new_options=True)
-        waiting.until_done(background.start(lambda _: time.sleep(0.5)), "wait", "Waiting")
-        # As if a key had been pressed.
-        st.stop()
-
-    at = AppTest.from_function(script).run()
-    assert at.multiselect(key="terms").proto.set_value is True
-    assert at.run().multiselect(key="terms").proto.set_value is False
+    # The one that was moved stays; the other one is replaced, so that nothing has to be written
+    # into a widget that the browser shows.
+    assert page.at.slider(key=twin).key == twin
+    assert page.at.slider(key=name).key == f"{name}--1"
+    assert list(page.at.slider(key=name).proto.default) == [7]
+    page.press("undo")
+    assert page.at.slider(key=twin).key == f"{twin}--1"
+    assert {page.at.slider(key=each).value for each in (name, twin)} == {15}

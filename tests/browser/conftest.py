@@ -27,6 +27,8 @@ from playwright.sync_api import (
 from serving import SERVERS, serve
 from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 
+from browser.scripts import AT_REST, HELD, ONE_BY_ONE, STILL, WATCH, WIRE
+
 SHOWN_MS = 240_000
 """How long the page may take to show what is expected, unless a test says otherwise. A failing test
 takes this long."""
@@ -40,70 +42,6 @@ FLAGS = (
 )  # fmt: skip
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
 """Where the first columns of the table are, in pixels from its left edge."""
-STILL = """index => {
-  const chart = document.querySelector(".st-key-curve .nsewdrag")?.getBoundingClientRect()
-  if (!chart) return false
-  const seen = [...document.querySelectorAll(".st-key-curve path.point")].map(point => {
-    const box = point.getBoundingClientRect()
-    return [box.x + box.width / 2, box.y + box.height / 2]
-  }).filter(([x, y]) =>
-    chart.left < x && x < chart.right && chart.top < y && y < chart.bottom)
-  const before = window.seenPoints
-  window.seenPoints = JSON.stringify(seen)
-  return before === window.seenPoints && seen[index]
-}"""
-"""Where the curve's point is, among those in view, once none of them moves any more."""
-WIRE = """
-window.wire = { sent: 0, got: 0 }
-const send = WebSocket.prototype.send
-WebSocket.prototype.send = function (message) {
-  if (!this.heard) {
-    this.heard = true
-    this.addEventListener("message", () => { window.wire.got = performance.now() })
-  }
-  window.wire.sent = performance.now()
-  return send.call(this, message)
-}
-"""
-"""Remembers when the page last spoke to the server, and when the server last spoke to it."""
-ONE_BY_ONE = """
-const listen = WebSocket.prototype.addEventListener
-WebSocket.prototype.addEventListener = function (event, act, ...more) {
-  if (event !== "message") return listen.call(this, event, act, ...more)
-  let last = Promise.resolve()
-  const later = message => {
-    last = last.then(() => new Promise(done => setTimeout(done, 15))).then(() => act(message))
-  }
-  return listen.call(this, event, later, ...more)
-}
-"""
-"""Draws each message of the server before the next one, as a busy machine does. A machine that is
-not busy draws those of one run at once, and may not show what is made anew between them."""
-AT_REST = """async () => {
-  // A window that is behind another one may not become idle for minutes.
-  const idle = () => new Promise(done => requestIdleCallback(done, { timeout: 1000 }))
-  const quiet = () => window.wire.got >= window.wire.sent
-    && document.querySelector(".stApp")?.dataset.testScriptState === "notRunning"
-  await idle()
-  if (!quiet()) return false
-  // What a run left out goes a moment after the run has ended.
-  await new Promise(done => setTimeout(done, 60))
-  await idle()
-  return quiet()
-}"""
-"""Whether the server has answered what the page said last, and the browser has drawn the answer."""
-WATCH = """() => {
-  window.strips = new Set()
-  window.waited = false
-  const look = () => {
-    if (document.querySelector(".st-key-waiting")) window.waited = true
-    const strip = document.querySelector(".rf-strip")?.getBoundingClientRect()
-    if (strip) window.strips.add(`${strip.x} ${strip.y} ${strip.width}`)
-  }
-  new MutationObserver(look).observe(document.body, {subtree: true, childList: true})
-  look()
-}"""
-"""Keeps in `strips` where the strip ever was, and in `waited` whether the page said it searched."""
 ServeApp = Callable[..., str]
 OpenTab = Callable[..., "Tab"]
 
@@ -146,9 +84,10 @@ class Tab:
         return f"{self.page.url}\nfocus: {focused}\n{shown}"
 
     def keyed(self, key: str, what: str = "") -> Locator:
-        """The part of the page to which our code gave this key, or the visible `what` in it."""
+        """The part of the page to which our code gave this key, or the visible `what` in it. A
+        widget whose value was changed in another way has a number after its key."""
         inside = f" {what}:visible" if what else ""
-        return self.page.locator(f".st-key-{key}{inside}")
+        return self.page.locator(f":is(.st-key-{key}, [class*='st-key-{key}--']){inside}")
 
     def click(self, key: str) -> Tab:
         button = self.keyed(key, "button")
@@ -201,7 +140,8 @@ class Tab:
 
     @property
     def rule(self) -> Locator:
-        return self.keyed("rule-editor", "textarea")
+        """The rule editor. The one that it replaces may be below it for a moment."""
+        return self.keyed("rule-editor", "textarea").first
 
     @property
     def kept(self) -> Locator:
@@ -459,6 +399,7 @@ def open_tab(
         newcomer: bool = False,
         moving: bool = False,
         busy: bool = False,
+        held: bool = False,
     ) -> Tab:
         url = url or request.getfixturevalue("app")
         if not warm.pages:
@@ -476,7 +417,7 @@ def open_tab(
             color_scheme="dark" if dark else "light",
             reduced_motion="no-preference" if moving else "reduce",
         )
-        page.add_init_script(f"{ONE_BY_ONE if busy else ''}{WIRE}")
+        page.add_init_script(f"{ONE_BY_ONE if busy else HELD if held else ''}{WIRE}")
         if not newcomer:
             page.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
         watch(page)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -129,3 +129,41 @@ def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> 
     expect(told).to_be_in_viewport(ratio=1)
     assert told.evaluate("e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight")
     expect(tab.keyed("need-rerank")).to_have_count(0)
+
+
+def test_a_setting_stays_whatever_the_browser_has_not_drawn(open_tab: Callable[..., Any]) -> None:
+    link = {"q": CLERIC, "profile": "adaptive-gap", "cutoff.max_results": "2"}
+    tab = open_tab(link, held=True).expect_kept(2).rest()
+    sliders = [
+        tab.keyed(f"{view}-cutoff-max_results").get_by_role("slider") for view in ("set", "tune")
+    ]
+    sliders[1].press("ArrowRight")
+    tab.expect_kept(3).rest()
+    expect(sliders[0]).to_have_value("3")
+
+    # A busy browser draws neither what another widget of the setting shows now, nor an undo,
+    # before the next click. It still reports what it shows.
+    for act, kept in (
+        (lambda: sliders[0].press("ArrowRight"), 4),
+        (lambda: tab.click("undo"), 3),
+    ):
+        tab.page.evaluate("hold()")
+        act()
+        wait_until_all_is_held(tab.page)
+        tab.switch("diversity")
+        wait_until_all_is_held(tab.page)
+        tab.page.evaluate("release()")
+        expect(tab.page).to_have_url(re.compile(f"max_results={kept}.*diversity.enabled=true"))
+        tab.expect_kept(kept).rest()
+        for slider in sliders:
+            expect(slider).to_have_value(str(kept))
+        tab.click("undo")
+        expect(tab.page).not_to_have_url(re.compile("diversity"))
+        tab.rest()
+
+
+def wait_until_all_is_held(page: Page) -> None:
+    """Wait until the server has sent what it has to send."""
+    held = -1
+    while held != (held := page.evaluate("held.length")) or not held:
+        page.wait_for_timeout(600)

@@ -182,7 +182,7 @@ def what_another_saves_while_one_types_is_not_overwritten(first: Any, second: An
     mine, theirs = '{"contain_none_of": ["mine"]}', '{"contain_none_of": ["theirs"]}'
     second.rule.click()
     second.page.keyboard.type(mine[:-4])
-    expect(second.verdicts).to_contain_text("is not valid JSON")
+    second.expect_verdict("is not valid JSON")
     first.write_rule(theirs).click("rule-save")
     expect(first.keyed("rules-panel").locator(".rf-good")).to_be_visible()
 

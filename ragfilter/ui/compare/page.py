@@ -15,7 +15,7 @@ from ragfilter.ui.compare.sides import Side
 from ragfilter.ui.evaluate import chosen
 from ragfilter.ui.look import hint, html, prose, say
 from ragfilter.ui.main import ask, copy_link, empty, problems
-from ragfilter.ui.session import link, state, visit
+from ragfilter.ui.session import link, state, visit, widget
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import controls
 
@@ -102,25 +102,23 @@ def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[tuple[Side, Side], Delta
 
 
 def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
-    key, word = f"side-{letter}-box", choosing.chosen(letter)
+    word = choosing.chosen(letter)
     words = dict.fromkeys([*choosing.words(letter, here.settings, runs), word])
     labels = {each: choosing.named(each, letter, runs) for each in words}
-    state.show(key, word)
     st.selectbox(
         letter.upper(),
         list(words),
-        key=key,
+        list(words).index(word),
         format_func=lambda each: labels.get(each, each),
-        on_change=_choose,
-        args=(letter,),
         width=330,
         help="A profile, the settings on the left, those with another cutoff strategy, or a saved "
         "run. B is judged against A.",
+        **widget.of(f"side-{letter}-box", word, _choose, letter),
     )
 
 
-def _choose(letter: str) -> None:
-    choosing.put(letter, st.session_state[f"side-{letter}-box"], {})
+def _choose(word: str, letter: str) -> None:
+    choosing.put(letter, word, {})
 
 
 def _files() -> None:
@@ -155,11 +153,10 @@ def _mode(sets: Mapping[str, int], name: str) -> None:
     with st.container(
         key="compare-mode", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
-        state.show("compare-mode-box", SET if name else ONE)
+        mode = SET if name else ONE
         st.segmented_control(
-            "Over", (ONE, SET), key="compare-mode-box", required=True,
-            on_change=_choose_mode, args=(chosen.usual(sets),),
-            label_visibility="collapsed",
+            "Over", (ONE, SET), default=mode, required=True, label_visibility="collapsed",
+            **widget.of("compare-mode-box", mode, _choose_mode, chosen.usual(sets)),
         )  # fmt: skip
         hint.beside(
             "One question: both lists side by side, and both answers. Query set: which side does "
@@ -170,19 +167,18 @@ def _mode(sets: Mapping[str, int], name: str) -> None:
 
 
 def _choose_set(sets: Mapping[str, int], name: str) -> None:
-    state.show("compare-set-box", name)
     names = sets if name in sets else [name, *sets]
     labels = {each: chosen.called(sets, each) for each in names}
     st.selectbox(
         "Questions",
         list(labels),
-        key="compare-set-box",
+        list(labels).index(name),
         format_func=lambda each: labels.get(each, each),
-        on_change=lambda: choosing.put_query_set(st.session_state["compare-set-box"]),
         width=260,
         help="The query set to compare over.",
+        **widget.of("compare-set-box", name, choosing.put_query_set),
     )
 
 
-def _choose_mode(name: str) -> None:
-    choosing.put_query_set(name if st.session_state["compare-mode-box"] == SET else "")
+def _choose_mode(mode: str, name: str) -> None:
+    choosing.put_query_set(name if mode == SET else "")

@@ -84,6 +84,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
     st.segmented_control(
         "Shown",
         WINDOWS,
+        default=st.session_state.window,
         key="window",
         persist_state="session",
         format_func=lambda name: f"All {len(points.x)}" if name == ALL else name,

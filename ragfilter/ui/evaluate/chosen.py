@@ -17,7 +17,7 @@ from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run
 from ragfilter.text import numbers
 from ragfilter.ui.look import say
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -108,17 +108,16 @@ def usual(sets: Mapping[str, int]) -> str:
 def choose(asked: Chosen) -> None:
     """Draw the list of query sets. Its labels show counts, which change, and a browser identifies
     an option by its label. So the choice itself is stored separately."""
-    state.show(f"{SET}-box", asked.name)
     labels = {each: called(asked.sets, each) for each in asked.sets}
     st.selectbox(
         "Questions",
         list(labels),
-        key=f"{SET}-box",
+        list(labels).index(asked.name),
         format_func=lambda each: labels.get(each, each),
-        on_change=lambda: st.session_state.update({SET: st.session_state[f"{SET}-box"]}),
         width=260,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under Questions and labels.",
+        **widget.of(f"{SET}-box", asked.name, lambda name: st.session_state.update({SET: name})),
     )
 
 

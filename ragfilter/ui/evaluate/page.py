@@ -16,7 +16,7 @@ from ragfilter.ui.evaluate.chosen import Chosen
 from ragfilter.ui.evaluate.measured import run_label
 from ragfilter.ui.look import choice, say
 from ragfilter.ui.main import empty, problems
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
@@ -95,6 +95,7 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             st.selectbox(
                 "Run",
                 list(saved),
+                list(saved).index(_chosen_id(saved)),
                 key="run-box",
                 format_func=lambda each: run_label(saved[each]),
                 on_change=lambda: st.session_state.update({RUN: st.session_state["run-box"]}),
@@ -159,13 +160,12 @@ def _more(asked: Chosen) -> None:
         persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )
-    state.show("history-box", asked.book.records_history(asked.collection))
+    on = asked.book.records_history(asked.collection)
     st.toggle(
         "Keep asked questions",
-        key="history-box",
-        on_change=_choose_history,
-        args=(asked,),
+        on,
         help="Asked questions form the query set asked. Switching this off deletes them.",
+        **widget.of("history-box", on, _choose_history, asked),
     )
 
 
@@ -175,5 +175,5 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
 
 
 @state.tell_errors()
-def _choose_history(asked: Chosen) -> None:
-    asked.book.record_history(asked.collection, bool(st.session_state["history-box"]))
+def _choose_history(on: bool, asked: Chosen) -> None:
+    asked.book.record_history(asked.collection, on)

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.ui.look import hint
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.present import guide, switch
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import examples as offered
 
@@ -52,13 +52,13 @@ def _follow(visit: Visit) -> None:
 def box(visit: Visit) -> None:
     """Draw the box alone."""
     ready = visit.ready
-    state.show("question", st.session_state.question)
+    shown = widget.key_of("question", st.session_state.query)
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
                 "Question",
-                key="question",
-                persist_state="session",
+                st.session_state.query,
+                key=shown,
                 placeholder="Ask a question and press Enter",
                 label_visibility="collapsed",
                 disabled=not ready,
@@ -69,10 +69,11 @@ def box(visit: Visit) -> None:
                 key="ask-button",
                 type="primary",
                 on_click=_submit,
+                args=(shown,),
                 disabled=not ready,
                 help="Queries the store once. Everything else is replayed from the result.",
             )
 
 
-def _submit() -> None:
-    state.ask(st.session_state.question.strip())
+def _submit(box: str) -> None:
+    state.ask(st.session_state[box])

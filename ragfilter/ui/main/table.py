@@ -37,6 +37,7 @@ def draw(view: View) -> None:
         order = choice.draw("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         wanted = st.text_input(
             "Filter",
+            st.session_state.get("filter", ""),
             key="filter",
             persist_state="session",
             placeholder="Words",
@@ -44,10 +45,11 @@ def draw(view: View) -> None:
             icon=":material/search:",
             width=150,
         )
+        rule = st.session_state.get("filter-rule")
         st.selectbox(
             "Rule",
             WORDS,
-            index=None,
+            WORDS.index(rule) if rule else None,
             key="filter-rule",
             persist_state="session",
             placeholder="Any rule",

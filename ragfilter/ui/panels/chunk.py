@@ -17,7 +17,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.main import problems, table
 from ragfilter.ui.panels import labels, reference_graph, rule_editor, whatif
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import View
 
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
@@ -89,17 +89,15 @@ def _rule(view: View, chunk: Chunk) -> None:
 
 def _part(view: View, chunk_id: str) -> str:
     """Which part of the chunk is shown; the choice stays when another chunk is opened."""
-    shown = st.session_state.get("part", TEXT)
-    if st.session_state.get("chunk-part") != shown:
-        st.session_state["chunk-part"] = shown
+    shown = str(st.session_state.get("part", TEXT))
     with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
         st.segmented_control(
             "Part",
             PARTS,
-            key="chunk-part",
+            default=shown,
             required=True,
-            on_change=_choose_part,
             label_visibility="collapsed",
+            **widget.of("chunk-part", shown, _choose_part),
         )
         hint.beside(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
@@ -107,7 +105,7 @@ def _part(view: View, chunk_id: str) -> str:
             "References: chunks that the judge's EXPAND would bring in."
         )
         _steps([row.id for row in table.in_order(view)], chunk_id)
-    return str(shown)
+    return shown
 
 
 def _steps(ids: Sequence[str], chunk_id: str) -> None:
@@ -129,8 +127,8 @@ def _steps(ids: Sequence[str], chunk_id: str) -> None:
             )
 
 
-def _choose_part() -> None:
-    st.session_state.part = st.session_state["chunk-part"]
+def _choose_part(part: str) -> None:
+    st.session_state.part = part
 
 
 def find(result: Result, chunk_id: str | None) -> Hit | None:

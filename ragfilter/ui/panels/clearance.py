@@ -11,7 +11,7 @@ import streamlit as st
 from ragfilter.model import User
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import people
-from ragfilter.ui.session import link, state
+from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.resources import open_resources
 
 USER, OPERATOR = "User", "Operator"
@@ -27,17 +27,16 @@ def draw_choice() -> None:
     """Draw the choice between user and operator, with what it currently means."""
     operator = bool(st.session_state.operator)
     chosen = OPERATOR if operator else USER
-    state.show("view-as", chosen)
     st.segmented_control(
         "View as",
         (USER, OPERATOR),
-        key="view-as",
+        default=chosen,
         required=True,
-        on_change=_choose,
         help="User: this page shows what someone of the level and department below would see. "
         "Operator: it also names what is hidden from them, with the reason. Whichever you choose, "
         "no hidden chunk is sent to a model or leaves in an export. There is no login here: in "
         "production your service passes the user's level to the library.",
+        **widget.of("view-as", chosen, _choose),
     )
     html.draw(f'<p class="rf-line rf-two">{AS_OPERATOR if operator else AS_USER}</p>')
     _draw_user()
@@ -48,34 +47,34 @@ def _draw_user() -> None:
     user = state.user()
     found = people.groups(open_resources())
     people.choose("seen-as", people.offered(found))
-    state.show(LEVEL, user.level)
     st.slider(
         "User's clearance",
         0,
         max(MOST_LEVEL, user.level),
-        key=LEVEL,
-        on_change=_change_user,
+        user.level,
         help="Chunks of a higher level are hidden. Unit: level.",
+        **widget.of(LEVEL, user.level, _set_level),
     )
-    state.show(DEPARTMENTS, list(user.departments))
     st.multiselect(
         "User's departments",
         list(dict.fromkeys((*found.departments, *user.departments))),
-        key=DEPARTMENTS,
+        user.departments,
         placeholder="none",
         accept_new_options=True,
-        on_change=_change_user,
         help="Chunks of other departments are hidden. Those of this collection are offered; type "
         "any other.",
+        **widget.of(DEPARTMENTS, list(user.departments), _set_departments),
     )
     if not st.session_state.operator and (said := people.note(found, user)):
         html.draw(f'<p class="rf-line">{html.text(said)}</p>')
 
 
-def _change_user() -> None:
-    state.become(
-        User(st.session_state[LEVEL], link.departments(",".join(st.session_state[DEPARTMENTS])))
-    )
+def _set_level(level: int) -> None:
+    state.become(User(level, state.user().departments))
+
+
+def _set_departments(names: list[str]) -> None:
+    state.become(User(state.user().level, link.departments(",".join(names))))
 
 
 def note(panel: str, user: User) -> None:
@@ -91,5 +90,5 @@ def called(user: User) -> str:
     return f"level {user.level}, {department}"
 
 
-def _choose() -> None:
-    st.session_state.operator = st.session_state["view-as"] == OPERATOR
+def _choose(view: str) -> None:
+    st.session_state.operator = view == OPERATOR

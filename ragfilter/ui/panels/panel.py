@@ -8,6 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.main import empty
 from ragfilter.ui.panels import clearance, labels
+from ragfilter.ui.session import widget
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
 
@@ -19,18 +20,16 @@ def draw(view: View) -> DeltaGenerator:
     """Draw the tabs and the chosen page. Returns the panel, which `finish` completes."""
     panel = st.container(key="panel", border=True, height=HEIGHT, gap="small")
     with panel:
-        if st.session_state.get("panel-box") != st.session_state.panel:
-            st.session_state["panel-box"] = st.session_state.panel
         with st.container(
             key="panel-bar", horizontal=True, vertical_alignment="center", gap="small"
         ):
             st.segmented_control(
                 "Panel",
                 PANELS,
-                key="panel-box",
+                default=st.session_state.panel,
                 required=True,
-                on_change=_switch,
                 label_visibility="collapsed",
+                **widget.of("panel-box", st.session_state.panel, _switch),
             )
             hint.beside(
                 "Answer: filtered and unfiltered, side by side. Prompt: what is sent to the LLM. "
@@ -79,5 +78,5 @@ def _page(view: View) -> None:
             answer.draw(view)
 
 
-def _switch() -> None:
-    st.session_state.panel = st.session_state["panel-box"]
+def _switch(panel: str) -> None:
+    st.session_state.panel = panel

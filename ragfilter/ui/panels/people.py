@@ -13,7 +13,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.sidebar.examples import DEMO
 
@@ -80,24 +80,21 @@ def offered(found: Groups) -> Mapping[str, User]:
     return demo.USERS
 
 
-def choose(key: str, users: Mapping[str, User]) -> None:
-    """Choose one of the users by name."""
-    now = next((name for name, user in users.items() if user == state.user()), None)
-    state.show(key, now)
+def choose(name: str, users: Mapping[str, User]) -> None:
+    """Choose one of the users, in the widget called `name`."""
+    now = next((each for each, user in users.items() if user == state.user()), None)
     st.selectbox(
         "Seen as",
         list(users),
-        key=key,
+        None if now is None else list(users).index(now),
         placeholder="someone else",
         filter_mode=None,
-        on_change=_become,
-        args=(key, users),
         help="The user whose view is shown. The name sets level and departments.",
+        **widget.of(name, now, _become, users),
     )
 
 
-def _become(key: str, users: Mapping[str, User]) -> None:
-    name = st.session_state[key]
+def _become(name: str | None, users: Mapping[str, User]) -> None:
     if name is not None:
         state.become(users[name])
 

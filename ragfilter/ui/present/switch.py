@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.ui.session import state
-
 
 def draw() -> None:
     """Draw the button, with its shortcut key."""
@@ -27,7 +25,3 @@ def draw() -> None:
 def _flip() -> None:
     st.session_state.present = not st.session_state.present
     st.session_state.scene = st.session_state.scene_before = None
-    asked = state.asked()
-    if asked is not None:
-        # Streamlit forgets the value of a box that was not drawn.
-        st.session_state.question = asked.query

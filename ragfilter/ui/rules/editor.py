@@ -19,11 +19,10 @@ from ragfilter.ui.look import choice, html
 from ragfilter.ui.panels import draft_note, drafting
 from ragfilter.ui.rules import form, kept, saving
 from ragfilter.ui.rules.saving import Guard, Trouble
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 190
-UNSEEN = "rule-unseen"
 MOST_FINDINGS, MOST_LISTED = 6, 60
 VIEWS = JSON, FORM = "JSON", "Form"
 _while_typing = st.components.v2.component(
@@ -68,9 +67,6 @@ def draw(it: Editing, *, both: bool = False) -> None:
         form.draw(chunk.id, so_far, chunk.rule, disabled=busy)
     if view != FORM:
         _json(chunk.id, text, chunk.rule, error.place if error else "", disabled=busy)
-    else:
-        # Saving reads the text from here.
-        st.session_state.update({"rule-editor": text, UNSEEN: True})
     text = so_far
     trouble = saving.trouble(chunk.id)
     # This container stays in view, since errors and the outcome of saving are shown there.
@@ -123,20 +119,16 @@ def _view() -> str:
 
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with what is at the place `wrong` marked."""
-    # The browser still holds the text from before the form was used, and is only sent values that
-    # are set in this run.
-    if st.session_state.pop(UNSEEN, False) or st.session_state.get("rule-editor") != text:
-        st.session_state["rule-editor"] = text
+    given = widget.of(saving.EDITOR, text, saving.typed, chunk_id, stored)
     st.text_area(
         "query_must",
-        key="rule-editor",
+        text,
         height=HEIGHT,
         placeholder="No rule: this chunk always passes.",
-        on_change=saving.typed,
-        args=(chunk_id, stored),
         disabled=disabled,
         help="All parts must hold: contain_one_of (groups of alternatives), contain, "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
+        **given,
     )
     _while_typing(key=saving.TYPING, on_text_change=partial(saving.type_on, chunk_id, stored))
     _paint(key="rule-painting", data={"place": wrong})

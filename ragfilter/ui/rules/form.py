@@ -13,11 +13,10 @@ from ragfilter.rules.rule import MODES, Rule, canonical, parse, pretty
 from ragfilter.text.characters import whole
 from ragfilter.ui.look import say
 from ragfilter.ui.rules import saving
-from ragfilter.ui.session import state
+from ragfilter.ui.session import widget
 
 ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
 TYPE = "Type a term and press Enter"
-Given = dict[str, Any]
 
 
 def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
@@ -28,11 +27,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
         say.aside("The form shows the rule as soon as the JSON can be read.")
         return
     fields = _fields(chunk_id, rule.contain_one_of)
-    write: Given = {
-        "on_change": _write,
-        "args": (chunk_id, len(fields), stored),
-        "disabled": disabled,
-    }
+    write = (_write, chunk_id, len(fields), stored)
     with st.container(key="rule-form", gap="small"):
         # An empty field has the key of the group that it will become, so it stays the same widget
         # and further typing goes into that group.
@@ -42,18 +37,18 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
             named = (
                 f"Group {number}" if group else "Another group" if len(fields) > 1 else "A group"
             )
-            _chips(f"rule-group-{i}", group, f"{named}: any of", write)
+            _chips(f"rule-group-{i}", group, f"{named}: any of", write, disabled)
         single = () if rule.contain is None else (rule.contain,)
-        _chips(ALL, (*single, *rule.contain_all_of), "All of", write)
-        _chips(NONE, rule.contain_none_of, "None of", write)
-        state.show(MODE, rule.match)
+        _chips(ALL, (*single, *rule.contain_all_of), "All of", write, disabled)
+        _chips(NONE, rule.contain_none_of, "None of", write, disabled)
         st.segmented_control(
             "Match",
             MODES,
-            key=MODE,
+            default=rule.match,
             required=True,
+            disabled=disabled,
             help="word: whole words in upper or lower case. substring: also inside words.",
-            **write,
+            **widget.of(MODE, rule.match, *write),
         )
 
 
@@ -70,18 +65,20 @@ def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[s
     return (*fields, ())
 
 
-def _chips(key: str, terms: Sequence[str], label: str, write: Given) -> None:
+def _chips(
+    name: str, terms: Sequence[str], label: str, write: tuple[Any, ...], disabled: bool
+) -> None:
     chosen = list(dict.fromkeys(terms))
-    state.show(key, chosen)
     st.multiselect(
         label,
-        # Otherwise a removed term would be offered again and could come back with the next key.
-        (),
-        key=key,
+        # More would be offered again when removed, and could come back with the next key.
+        chosen,
+        chosen,
         accept_new_options=True,
         placeholder=TYPE,
-        help=HELP.get(key, GROUP if terms else NEW),
-        **write,
+        disabled=disabled,
+        help=HELP.get(name, GROUP if terms else NEW),
+        **widget.of(name, chosen, *write),
     )
 
 
@@ -96,17 +93,17 @@ HELP = {
 }
 
 
-def _write(chunk_id: str, n_fields: int, stored: str | None) -> None:
+def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
     """Update the text from the form."""
     rule = Rule(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
         contain_all_of=_terms(ALL),
         contain_none_of=_terms(NONE),
-        match=st.session_state[MODE],
+        match=widget.value_of(MODE),
     )
     asks = canonical(rule) not in ("{}", '{"match":"substring"}')
     saving.put(chunk_id, pretty(rule) if asks else "", stored)
 
 
-def _terms(key: str) -> tuple[str, ...]:
-    return tuple(term for term in map(whole, st.session_state.get(key, ())) if term.strip())
+def _terms(name: str) -> tuple[str, ...]:
+    return tuple(term for term in map(whole, widget.value_of(name, ())) if term.strip())

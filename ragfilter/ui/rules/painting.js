@@ -65,7 +65,7 @@ function begin(parentElement) {
   }
   const sizes = new ResizeObserver(follow)
   const paint = () => {
-    const found = editor.querySelector(".st-key-rule-editor textarea")
+    const found = editor.querySelector("[class*='st-key-rule-editor'] textarea")
     if (found !== area) {
       area?.removeEventListener("scroll", follow)
       sizes.disconnect()

@@ -22,7 +22,7 @@ from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.characters import whole
 from ragfilter.ui.look import prose
 from ragfilter.ui.panels import drafting
-from ragfilter.ui.session import questions, state
+from ragfilter.ui.session import questions, state, widget
 from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
 
@@ -30,6 +30,7 @@ Act = Turn | Literal["save"]
 Guard = Callable[[str, str], str]
 """Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
 TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
+EDITOR = "rule-editor"
 TYPING, UNFINISHED, DRAWN = "rule-typing", "rule-unfinished", "rule-drawn"
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
@@ -92,7 +93,8 @@ def act(
     """Save, undo or redo, unless `guard` objects; then answer the open question with the changed
     rules."""
     forget()
-    text = st.session_state.get("rule-editor", "")
+    # While only the form is shown, there is no text area.
+    text = widget.value_of(EDITOR, state.drafts().get(chunk_id, shown(expected)))
     try:
         resources = open_resources()
         store = resources.bench.collection(collection)
@@ -177,16 +179,16 @@ def _began(chunk_id: str, rule: str | None) -> str | None:
     return rule if found is None else found.base
 
 
-def typed(chunk_id: str, rule: str | None) -> None:
+def typed(text: str, chunk_id: str, rule: str | None) -> None:
     """Store the editor's text as a draft. `rule` is the stored rule; equal text is not a draft."""
-    put(chunk_id, whole(st.session_state["rule-editor"]), rule)
+    put(chunk_id, whole(text), rule)
 
 
 def type_on(chunk_id: str, rule: str | None) -> None:
     """Show the effect of the text while it is still being typed. It does not become a draft yet,
     because setting the editor's text would undo what has been typed since. `rule` is the stored
     rule."""
-    if st.session_state["rule-editor"] == st.session_state.get(DRAWN):
+    if widget.value_of(EDITOR) == st.session_state.get(DRAWN):
         # Otherwise the editor has lost the focus, and its text is already a draft.
         base = _began(chunk_id, rule)
         forget()

@@ -1,11 +1,20 @@
 // Sends the rule in the editor to the server whenever typing pauses. The text area itself sends it
 // only when it is left, and then only if it has changed.
 const PAUSE_MS = 150
+const EDITOR = "[class*='st-key-rule-editor']"
 let begun, waiting
+
+// The focus goes from a text area that is replaced to the new one, unless the user has moved it.
+const follow = (old, tries) => {
+  const area = document.querySelector(`${EDITOR} textarea`)
+  if (![document.body, old].includes(document.activeElement)) return
+  if (area && area !== old) area.focus()
+  else if (tries) setTimeout(follow, 50, old, tries - 1)
+}
 
 export default function ({ setTriggerValue }) {
   const handle = act => ({ target }) => {
-    if (target instanceof Element && target.closest(".st-key-rule-editor")) act(target.value)
+    if (target instanceof Element && target.closest(EDITOR)) act(target.value)
   }
   const send = text => setTriggerValue("text", text)
   const handlers = {
@@ -19,13 +28,16 @@ export default function ({ setTriggerValue }) {
       if (text === begun) send(text)
     }),
   }
-  // Alt with an arrow opens another chunk in the same text area. Left for a moment, that sends what
-  // was typed for the chunk that it was typed for.
+  // Alt with an arrow opens another chunk. Left for a moment, the text area sends what was typed for
+  // the chunk that it was typed for.
   const leave = ({ altKey, key, target }) => {
     const arrow = altKey && (key === "ArrowUp" || key === "ArrowDown")
-    if (!arrow || !(target instanceof Element && target.closest(".st-key-rule-editor"))) return
+    if (!arrow || !(target instanceof Element && target.closest(EDITOR))) return
     target.blur()
     target.focus()
+    // It is left once more when it is replaced, by a text area of the other chunk.
+    begun = null
+    follow(target, 100)
   }
   document.addEventListener("keydown", leave, true)
   for (const [event, handler] of Object.entries(handlers)) document.addEventListener(event, handler)

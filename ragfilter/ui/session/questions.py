@@ -19,7 +19,6 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings
-from ragfilter.text.characters import whole
 from ragfilter.ui.session import asking, pools, state
 from ragfilter.ui.session.asking import Wish
 from ragfilter.ui.session.resources import Resources
@@ -141,7 +140,7 @@ def _question(pending: bool | str) -> str:
     before = state.asked()
     if pending == "again" and before is not None:
         return before.query
-    return whole(str(st.session_state.get("question") or "")).strip()
+    return str(st.session_state.query).strip()
 
 
 def _record(asked: state.Asked, resources: Resources) -> None:

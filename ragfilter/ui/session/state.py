@@ -58,18 +58,14 @@ def begin() -> None:
     Raises SettingsError if the environment holds an invalid setting.
     """
     if "changes" in st.session_state:
-        # Streamlit forgets the box's content while another page is open.
-        st.session_state.setdefault("question", st.session_state.typed)
         if _went_back():
             _reopen()
-        st.session_state.typed = st.session_state.question
         return
     opened = link.read(st.query_params.to_dict())
     st.session_state.update(
         profile=opened.profile,
         changes=dict(opened.changes),
-        question=opened.query,
-        typed=opened.query,
+        query=opened.query,
         collection=opened.collection,
         pending=bool(opened.query),
         unscored=opened.unscored,
@@ -95,31 +91,6 @@ def begin() -> None:
     st.session_state["filter-rule"] = rule if rule in WORDS else None
 
 
-def show(where: str, value: Any) -> None:
-    """Set the value of a widget, unless it already shows it. On another page, a widget with the
-    same key is a new one that starts with its default.
-
-    What an interrupted run wrote may never have been sent. The browser would then start with the
-    default and report it as the user's choice, so the value is written again until it must have
-    arrived: once `mark_sent` was called or the browser has reported another value. Written too
-    often, it would replace what is being typed.
-    """
-    context = get_script_run_ctx()
-    page = context.page_script_hash if context is not None else ""
-    shown: dict[str, str] = st.session_state.setdefault("shown_on", {})
-    unsent: dict[str, Any] = st.session_state.setdefault("unsent", {})
-    now = st.session_state.get(where)
-    is_lost = where in unsent and unsent.pop(where) == now
-    if shown.get(where) != page or is_lost or now != value:
-        st.session_state[where] = unsent[where] = value
-        shown[where] = page
-
-
-def mark_sent() -> None:
-    """Mark everything that this run has written as sent."""
-    st.session_state.unsent = {}
-
-
 def _went_back() -> bool:
     """Whether the user went back or forward in the browser. Only the browser knows: while a run is
     in progress, the address may lag behind anyway."""
@@ -133,7 +104,7 @@ def _reopen() -> None:
     opened = link.read(st.query_params.to_dict())
     _move(opened.profile, dict(opened.changes))
     st.session_state.update(
-        question=opened.query,
+        query=opened.query,
         collection=opened.collection or st.session_state.collection,
         user=opened.user,
         present=opened.present,
@@ -288,7 +259,7 @@ def changed() -> int:
 
 def ask(query: str) -> None:
     """Ask a question, from the box or from an example."""
-    st.session_state.question = whole(query)
+    st.session_state.query = whole(query)
     st.session_state.pending = True
 
 

@@ -13,7 +13,6 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.text.pace import Pace, in_words
 from ragfilter.ui.main import problems
-from ragfilter.ui.session import state
 from ragfilter.ui.session.background import Job, Stopped
 
 log = logging.getLogger(__name__)
@@ -35,8 +34,6 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
                 "Stop", key=f"{key}-stop", icon=":material/stop:", on_click=job.stop.set, help=stop
             )
         bar = st.progress(0.0, text=f"{what} …")
-    # The wait is long enough for that, and a key pressed during it must not bring back old values.
-    state.mark_sent()
     pace = Pace()
     while not job.wait(TURN_S):
         done, total, now = job.at

@@ -23,7 +23,7 @@ from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import quiet
 from ragfilter.ui.panels import clearance, costs
-from ragfilter.ui.session import collections, state
+from ragfilter.ui.session import collections, state, widget
 from ragfilter.ui.session.author import MOST, author, sign
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
@@ -50,25 +50,25 @@ def choose(visit: Visit) -> None:
     with st.sidebar:
         with st.container(key="choices", gap="small"):
             brand()
-            state.show("collection-box", st.session_state.collection)
+            chosen = st.session_state.collection
+            shown = chosen if chosen in names else None
             st.selectbox(
                 "Collection",
                 names,
-                key="collection-box",
+                names.index(chosen) if shown else None,
                 format_func=lambda name: labels.get(name, name),
                 help="The collection to search, with its size and distance metric.",
                 placeholder="none yet",
-                on_change=_choose_collection,
                 disabled=not names,
+                **widget.of("collection-box", shown, _choose_collection),
             )
-            state.show("profile-box", st.session_state.profile)
             st.selectbox(
                 "Profile",
                 list(profiles.PROFILES),
-                key="profile-box",
+                list(profiles.PROFILES).index(st.session_state.profile),
                 filter_mode=None,
                 help="A named set of layers and values to start from.",
-                on_change=_choose_profile,
+                **widget.of("profile-box", st.session_state.profile, state.choose_profile),
             )
         html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
         _steps()
@@ -122,13 +122,12 @@ def draw(visit: Visit, view: View | None) -> None:
 def draw_author() -> None:
     """Draw the field for the visitor's name."""
     with st.sidebar:
-        state.show("author-box", author())
         st.text_input(
             "Your name",
-            key="author-box",
+            author(),
             max_chars=MOST,
-            on_change=_sign,
             help="Recorded with your labels, votes, runs and rule edits.",
+            **widget.of("author-box", author(), sign),
         )
 
 
@@ -176,17 +175,15 @@ def _card(
     no_llm = cost == "LLM call" and resources.bench.chat is None
     info = field(f"{name}.enabled")
     with st.container(key=f"layer-{name}", border=True, gap=None):
-        state.show(key(info.path), on)
         switched = on != own.settings.get(info.path)
         back = f"{setting.CHANGED} The profile has it {'off' if on else 'on'}. " if switched else ""
         st.toggle(
             f"{f'{setting.MARK} ' if switched else ''}{layer.title} · {cost}",
-            key=key(info.path),
+            on,
             help=f"{back}{info.help} {costs.HELP[cost]}",
-            on_change=setting.changed,
-            args=(info.path,),
             disabled=no_llm and not on,
             width="stretch",
+            **widget.of(key(info.path), on, setting.changed, info.path),
         )
         setting.tell_variable(info.path, on, own)
         acting = "" if line is None else line.line
@@ -245,16 +242,8 @@ def _side_by_side(summary: Summary) -> str:
     return f"keeps: {kept}" if kept else ""
 
 
-def _sign() -> None:
-    sign(st.session_state["author-box"])
-
-
-def _choose_profile() -> None:
-    state.choose_profile(st.session_state["profile-box"])
-
-
-def _choose_collection() -> None:
-    st.session_state.collection = st.session_state["collection-box"]
+def _choose_collection(name: str) -> None:
+    st.session_state.collection = name
     st.session_state.chunk = None
     state.renew()
 

@@ -13,7 +13,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 
 WORDS = {
     "late_interaction": "late interaction",
@@ -93,12 +93,10 @@ def word(choice: str) -> str:
     return WORDS.get(choice, choice)
 
 
-def changed(path: str, view: str = "set", shown: Any = None) -> None:
-    """A widget's callback, which applies its value. `shown` is the value it was drawn with."""
-    value = st.session_state[key(path, view)]
-    if value is None or _late(path, view, shown):
+def changed(value: Any, path: str) -> None:
+    """Apply what the user chose for a setting."""
+    if value is None:
         return
-    st.session_state.moved = view
     values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
@@ -108,38 +106,26 @@ def changed(path: str, view: str = "set", shown: Any = None) -> None:
     state.change(values)
 
 
-def _late(path: str, view: str, shown: Any) -> bool:
-    """Whether the widget only echoes an older value, while keys move another widget of its setting
-    faster than the page follows. Nobody moves two at once: the one moved last is right."""
-    last = key(path, st.session_state.get("moved", view))
-    return last != key(path, view) and st.session_state.get(last, shown) != shown
-
-
 def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
-    where = key(info.path, view)
-    state.show(where, value)
-    given: dict[str, Any] = {
-        "key": where,
-        "help": f"{info.help} Unit: {info.unit}." if info.unit else info.help,
-        "on_change": changed,
-        "args": (info.path, view, value),
-    }
+    given = widget.of(key(info.path, view), value, changed, info.path)
+    given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
         st.segmented_control(
-            label, info.choices, format_func=word, required=True, width="stretch", **given
-        )
+            label, info.choices, default=value, format_func=word, required=True, width="stretch",
+            **given,
+        )  # fmt: skip
     elif info.choices:
-        st.selectbox(label, info.choices, format_func=word, filter_mode=None, **given)
+        at = info.choices.index(value)
+        st.selectbox(label, info.choices, at, format_func=word, filter_mode=None, **given)
     elif info.type is bool:
-        st.toggle(label, **given)
+        st.toggle(label, value, **given)
     elif info.type is str:
-        st.text_input(label, placeholder=WHEN_EMPTY.get(info.path), **given)
+        st.text_input(label, value, placeholder=WHEN_EMPTY.get(info.path), **given)
     elif info.ceiling is None:
-        st.number_input(label, min_value=info.low, max_value=info.high, **given)
+        st.number_input(label, info.low, info.high, value, **given)
     else:
         # A value beyond the ceiling, from a file or a link, widens the slider.
         low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
         step = info.type(info.step or 1)
         form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
-        # Without a value, Streamlit looks for one among those of all widgets.
         st.slider(label, low, high, value, step=step, format=form, **given)

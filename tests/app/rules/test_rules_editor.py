@@ -36,7 +36,8 @@ def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(
 
 
 def chips(page: Any) -> dict[str, list[str]]:
-    return {w.key: list(w.value) for w in page.at.multiselect if w.key.startswith("rule-")}
+    found = {w.key.partition("--")[0]: list(w.value) for w in page.at.multiselect}
+    return {name: terms for name, terms in found.items() if name.startswith("rule-")}
 
 
 def test_form_and_json_are_always_in_step(page: Any) -> None:
