@@ -199,7 +199,7 @@ def click_point(page: Page, i: int) -> None:
 
 
 def ask(page: Page, questions: Iterator[str]) -> None:
-    page.locator(".st-key-question input").fill(next(questions))
+    page.locator("[class*='st-key-question'] input").fill(next(questions))
     page.keyboard.press("Enter")
 
 
@@ -211,7 +211,7 @@ def open_rule(page: Page) -> None:
     rest(page)
     page.get_by_role("button", name="Next").click()
     rest(page)
-    page.locator(".st-key-rule-editor textarea").fill('{"contain":"cleric"}')
+    page.locator("[class*='st-key-rule-editor'] textarea").fill('{"contain":"cleric"}')
     page.keyboard.press("Control+End")
     for _ in '"}':
         page.keyboard.press("ArrowLeft")

@@ -32,10 +32,10 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
     """Replaces the component that sends the rule while it is typed, which AppTest does not have,
     with a field that a test fills. Returns a function that types into a page and pauses."""
 
-    def draw(*, key: str, on_text_change: Callable[[], None]) -> None:
+    def draw(*, key: str, data: str, on_typed_change: Callable[[], None]) -> None:
         def send() -> None:
-            st.session_state[key] = SimpleNamespace(text=st.session_state["typed-so-far"])
-            on_text_change()
+            st.session_state[key] = SimpleNamespace(typed=[data, st.session_state["typed-so-far"]])
+            on_typed_change()
 
         st.text_input("Typed so far", key="typed-so-far", on_change=send)
 

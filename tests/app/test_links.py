@@ -149,7 +149,7 @@ def test_the_environment_is_where_every_profile_begins(
 
 
 def test_a_copied_link_brings_back_the_whole_curve(open_page: Callable[..., Any]) -> None:
-    page = open_page({"q": OWLBEARS}).choose("window", "All")
+    page = open_page({"q": OWLBEARS}).choose("window-box", "All")
     assert page.link["places"] == "All"
     opened = open_page({"q": OWLBEARS, "places": "All"})
     assert opened.at.session_state["window"] == "All"

@@ -46,7 +46,7 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(
     assert (page.ids[0], page.rows[0]["rank"], page.rows[0]["gap"]) == ("treasure-types", "1", "")
     for panel in PANELS:
         page.choose("panel-box", panel)
-        page.choose("window", "All")
+        page.choose("window-box", "All")
         assert leaked(page.sent) == set(), panel
     assert set(page.downloads) == {"ragfilter.csv", "ragfilter.html", "ragfilter.toml", "trace.txt"}
     for name, made in page.downloads.items():

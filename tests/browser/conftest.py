@@ -102,12 +102,19 @@ class Tab:
         return self
 
     def pick(self, box: str, option: str) -> Tab:
-        """Pick the option that matches a pattern from a list, once nothing moves: a list closes
-        when the page scrolls."""
-        self.rest().keyed(box).scroll_into_view_if_needed()
-        self.rest().keyed(box).get_by_role("combobox").click()
-        self.page.get_by_role("option", name=re.compile(option)).click()
-        return self
+        """Pick the option that matches a pattern from a list, once nothing moves. A list closes
+        when the page still moves, as while a box above it opens; it is then opened once more."""
+        pattern = re.compile(option)
+        for _ in range(5):
+            self.rest().keyed(box).scroll_into_view_if_needed()
+            self.rest().keyed(box).get_by_role("combobox").click()
+            with contextlib.suppress(Error):
+                self.page.get_by_role("option", name=pattern).click(timeout=PATIENT_MS / 2)
+                picked = self.keyed(box).first
+                shown = picked.get_by_role("combobox").first.input_value()
+                if pattern.search(shown) or pattern.search(picked.inner_text()):
+                    return self
+        raise AssertionError(f"{option} cannot be picked in {box}")
 
     def ask(self, question: str) -> Tab:
         """Type a question, press Enter, and wait for its result."""

@@ -186,7 +186,7 @@ def test_a_change_is_read_aloud_and_a_copied_link_shows_the_same_elsewhere(
     changed = {"clearance.enabled": "true", "cutoff.max_results": "3"}
     assert dict(parse_qsl(urlsplit(tab.page.url).query)) == OWLBEARS | changed
     # One click copies a link to what is looked at, until that changes.
-    tab.choose("view-as", "Operator").rest().choose("window", "First 50").rest()
+    tab.choose("view-as", "Operator").rest().choose("window-box", "First 50").rest()
     rows = first_rows(tab)
     tab.keyed("filter", "input").fill("owl")
     tab.page.keyboard.press("Enter")
@@ -214,8 +214,9 @@ def test_a_change_is_read_aloud_and_a_copied_link_shows_the_same_elsewhere(
     expect(other.keyed("set-cutoff-max_results").get_by_role("slider")).to_have_value("3")
     expect(other.keyed("set-clearance-enabled").get_by_role("switch")).to_be_checked()
     expect(other.keyed("question", "input")).to_have_value(OWLBEARS["q"])
-    for key, chosen in (("view-as", "Operator"), ("window", "First 50"), ("panel-box", "Prompt")):
-        expect(other.keyed(key, "[aria-checked=true]")).to_have_text(chosen)
+    chosen = {"view-as": "Operator", "window-box": "First 50", "panel-box": "Prompt"}
+    for key, word in chosen.items():
+        expect(other.keyed(key, "[aria-checked=true]")).to_have_text(word)
     expect(other.selected_row).to_contain_text(re.compile(r"keptOwl\s"))
     expect(other.keyed("filter", "input")).to_have_value("owl")
     other.keyed("filter", "input").fill("")

@@ -113,7 +113,7 @@ def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
         width=330,
         help="A profile, the settings on the left, those with another cutoff strategy, or a saved "
         "run. B is judged against A.",
-        **widget.of(f"side-{letter}-box", word, _choose, letter),
+        **widget.of(f"side-{letter}-box", word, _choose, letter, labels=labels),
     )
 
 
@@ -176,7 +176,7 @@ def _choose_set(sets: Mapping[str, int], name: str) -> None:
         format_func=lambda each: labels.get(each, each),
         width=260,
         help="The query set to compare over.",
-        **widget.of("compare-set-box", name, choosing.put_query_set),
+        **widget.of("compare-set-box", name, choosing.put_query_set, labels=labels),
     )
 
 

@@ -17,7 +17,7 @@ from ragfilter.ui.curve import drag, tune
 from ragfilter.ui.curve import plot as curve
 from ragfilter.ui.curve import points as curve_points
 from ragfilter.ui.look import chart, choice, hint, html, theme
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
@@ -81,15 +81,14 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
     sliders do not move the view."""
     if "window" not in st.session_state:
         st.session_state.window = CUT
+    everything = f"All {len(points.x)}"
     st.segmented_control(
         "Shown",
         WINDOWS,
         default=st.session_state.window,
-        key="window",
-        persist_state="session",
-        format_func=lambda name: f"All {len(points.x)}" if name == ALL else name,
-        on_change=_choose,
+        format_func=lambda name: everything if name == ALL else name,
         label_visibility="collapsed",
+        **widget.of("window-box", st.session_state.window, _choose, labels=everything),
     )
     detail = curve_points.drawn(result, by_distance=by_distance)
     low, high = _window(last) or curve_points.around_cut(result, points, detail)
@@ -153,10 +152,9 @@ def _legend(rows: Sequence[ChunkRow]) -> str:
     return "".join(items)
 
 
-def _choose() -> None:
+def _choose(window: str | None) -> None:
     st.session_state.zoom = None
-    if st.session_state.window is None:
-        st.session_state.window = CUT
+    st.session_state.window = window or CUT
 
 
 def _zoom(key: str) -> None:

@@ -106,8 +106,7 @@ def usual(sets: Mapping[str, int]) -> str:
 
 
 def choose(asked: Chosen) -> None:
-    """Draw the list of query sets. Its labels show counts, which change, and a browser identifies
-    an option by its label. So the choice itself is stored separately."""
+    """Draw the list of query sets."""
     labels = {each: called(asked.sets, each) for each in asked.sets}
     st.selectbox(
         "Questions",
@@ -117,8 +116,12 @@ def choose(asked: Chosen) -> None:
         width=260,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under Questions and labels.",
-        **widget.of(f"{SET}-box", asked.name, lambda name: st.session_state.update({SET: name})),
+        **widget.of(f"{SET}-box", asked.name, _choose, labels=labels),
     )
+
+
+def _choose(name: str) -> None:
+    st.session_state[SET] = name
 
 
 def called(sets: Mapping[str, int], name: str) -> str:

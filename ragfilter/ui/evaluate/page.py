@@ -90,17 +90,16 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             st.session_state[RUN] = run.id
             saved = {run.id: run, **saved}
         if saved:
-            # Set in every run, because the label of a run shows its progress.
-            st.session_state["run-box"] = _chosen_id(saved)
+            labels = {each: run_label(run) for each, run in saved.items()}
+            chosen_id = _chosen_id(saved)
             st.selectbox(
                 "Run",
                 list(saved),
-                list(saved).index(_chosen_id(saved)),
-                key="run-box",
-                format_func=lambda each: run_label(saved[each]),
-                on_change=lambda: st.session_state.update({RUN: st.session_state["run-box"]}),
+                list(saved).index(chosen_id),
+                format_func=lambda each: labels.get(each, ""),
                 width=330,
                 help="Earlier runs on this collection that count nothing hidden from this user.",
+                **widget.of("run-box", chosen_id, _choose_run, labels=labels),
             )
         st.toggle(
             "Questions and labels",
@@ -175,5 +174,9 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
 
 
 @state.tell_errors()
+def _choose_run(run_id: int) -> None:
+    st.session_state[RUN] = run_id
+
+
 def _choose_history(on: bool, asked: Chosen) -> None:
     asked.book.record_history(asked.collection, on)

@@ -55,15 +55,18 @@ def _draw_user() -> None:
         help="Chunks of a higher level are hidden. Unit: level.",
         **widget.of(LEVEL, user.level, _set_level),
     )
+    # In the order in which they were chosen; those of a user are sorted.
+    names: list[str] = widget.value_of(DEPARTMENTS, [])
+    names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
         "User's departments",
-        list(dict.fromkeys((*found.departments, *user.departments))),
-        user.departments,
+        list(dict.fromkeys((*found.departments, *names))),
+        names,
         placeholder="none",
         accept_new_options=True,
         help="Chunks of other departments are hidden. Those of this collection are offered; type "
         "any other.",
-        **widget.of(DEPARTMENTS, list(user.departments), _set_departments),
+        **widget.of(DEPARTMENTS, names, _set_departments),
     )
     if not st.session_state.operator and (said := people.note(found, user)):
         html.draw(f'<p class="rf-line">{html.text(said)}</p>')

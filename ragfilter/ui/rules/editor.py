@@ -65,7 +65,10 @@ def draw(it: Editing, *, both: bool = False) -> None:
     view = None if both else _view()
     if view != JSON:
         form.draw(chunk.id, so_far, chunk.rule, disabled=busy)
-    if view != FORM:
+    if view == FORM:
+        # Saving would read a text area of before.
+        st.session_state.pop(widget.current(saving.EDITOR), None)
+    else:
         _json(chunk.id, text, chunk.rule, error.place if error else "", disabled=busy)
     text = so_far
     trouble = saving.trouble(chunk.id)
@@ -130,7 +133,9 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **given,
     )
-    _while_typing(key=saving.TYPING, on_text_change=partial(saving.type_on, chunk_id, stored))
+    _while_typing(
+        key=saving.TYPING, data=chunk_id, on_typed_change=partial(saving.type_on, chunk_id, stored)
+    )
     _paint(key="rule-painting", data={"place": wrong})
 
 

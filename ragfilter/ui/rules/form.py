@@ -27,7 +27,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
         say.aside("The form shows the rule as soon as the JSON can be read.")
         return
     fields = _fields(chunk_id, rule.contain_one_of)
-    write = (_write, chunk_id, len(fields), stored)
+    write = (chunk_id, len(fields), stored)
     with st.container(key="rule-form", gap="small"):
         # An empty field has the key of the group that it will become, so it stays the same widget
         # and further typing goes into that group.
@@ -48,7 +48,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
             required=True,
             disabled=disabled,
             help="word: whole words in upper or lower case. substring: also inside words.",
-            **widget.of(MODE, rule.match, *write),
+            **widget.of(MODE, rule.match, _write, MODE, *write),
         )
 
 
@@ -71,14 +71,15 @@ def _chips(
     chosen = list(dict.fromkeys(terms))
     st.multiselect(
         label,
-        # More would be offered again when removed, and could come back with the next key.
+        # Only the field's own terms. Others would be offered again when they are removed, and could
+        # come back with the next key.
         chosen,
         chosen,
         accept_new_options=True,
         placeholder=TYPE,
         disabled=disabled,
         help=HELP.get(name, GROUP if terms else NEW),
-        **widget.of(name, chosen, *write),
+        **widget.of(name, chosen, _write, name, *write),
     )
 
 
@@ -93,8 +94,11 @@ HELP = {
 }
 
 
-def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
-    """Update the text from the form."""
+def _write(value: Any, name: str, chunk_id: str, n_fields: int, stored: str | None) -> None:
+    """Update the text from the form, in which the field called `name` now has this value."""
+    if value != widget.value_of(name):
+        # Changed in the form of another chunk, which the browser has not replaced yet.
+        return
     rule = Rule(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
         contain_all_of=_terms(ALL),

@@ -81,7 +81,7 @@ function begin(parentElement) {
     copy.replaceChildren(...parts(painted, place), "\n")
     follow()
   }
-  // What the server puts into the text area makes no event, but another default.
+  // Another text from the server comes in another text area, without an event.
   const changes = new MutationObserver(paint)
   changes.observe(editor, { childList: true, subtree: true, characterData: true })
   editor.addEventListener("input", paint)

@@ -186,13 +186,15 @@ def typed(text: str, chunk_id: str, rule: str | None) -> None:
 
 def type_on(chunk_id: str, rule: str | None) -> None:
     """Show the effect of the text while it is still being typed. It does not become a draft yet,
-    because setting the editor's text would undo what has been typed since. `rule` is the stored
+    because replacing the editor would lose what has been typed since. `rule` is the stored
     rule."""
-    if widget.value_of(EDITOR) == st.session_state.get(DRAWN):
-        # Otherwise the editor has lost the focus, and its text is already a draft.
+    typed_for, text = st.session_state[TYPING].typed
+    # Otherwise the browser still shows another chunk, or the editor has lost the focus and its text
+    # is already a draft.
+    if typed_for == chunk_id and widget.value_of(EDITOR) == st.session_state.get(DRAWN):
         base = _began(chunk_id, rule)
         forget()
-        text = whole(st.session_state[TYPING].text)
+        text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
         if text != st.session_state[DRAWN]:
             st.session_state[UNFINISHED] = Unfinished(chunk_id, text, base)

@@ -12,11 +12,11 @@ const follow = (old, tries) => {
   else if (tries) setTimeout(follow, 50, old, tries - 1)
 }
 
-export default function ({ setTriggerValue }) {
+export default function ({ data, setTriggerValue }) {
   const handle = act => ({ target }) => {
     if (target instanceof Element && target.closest(EDITOR)) act(target.value)
   }
-  const send = text => setTriggerValue("text", text)
+  const send = text => setTriggerValue("typed", [data, text])
   const handlers = {
     focusin: handle(text => { begun = text }),
     input: handle(text => {
@@ -35,7 +35,7 @@ export default function ({ setTriggerValue }) {
     if (!arrow || !(target instanceof Element && target.closest(EDITOR))) return
     target.blur()
     target.focus()
-    // It is left once more when it is replaced, by a text area of the other chunk.
+    // It loses the focus once more when the other chunk's text area replaces it.
     begun = null
     follow(target, 100)
   }

@@ -136,7 +136,7 @@ def _stop() -> None:
 
 
 def _question(pending: bool | str) -> str:
-    """The question to ask: the text in the box or, after an edit, the current question."""
+    """The question to ask: the one submitted last or, after an edit, the current question."""
     before = state.asked()
     if pending == "again" and before is not None:
         return before.query

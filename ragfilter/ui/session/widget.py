@@ -15,47 +15,65 @@ import streamlit as st
 Given = dict[str, Any]
 
 
-def of(name: str, value: Any, on_change: Callable[..., None], *args: Any) -> Given:
+def of(
+    name: str, value: Any, on_change: Callable[..., None], *args: Any, labels: object = None
+) -> Given:
     """Key and callback for the widget called `name`, which must be drawn with `value` as its
-    default. `on_change` gets what the user chose, and `args`."""
-    key = key_of(name, value)
+    default. `on_change` gets what the user chose, and `args`. `labels` are those of the options, if
+    they can change: the browser knows an option by its label."""
+    key = key_of(name, value, labels)
     return {"key": key, "on_change": _changed, "args": (name, key, on_change, args)}
 
 
-def key_of(name: str, value: Any) -> str:
+def key_of(name: str, value: Any, labels: object = None) -> str:
     """The key for the widget called `name`, which must be drawn with `value` as its default.
 
     It stays the same while the widget itself is used, and is another one, ``name--1``, once the
-    value was changed in any other way.
+    value was changed in any other way, or the labels were.
     """
-    shown, key = _shown(), current(name)
-    if st.session_state.get(key, shown.get(key, value)) != value:
-        st.session_state.replaced[name] = st.session_state.replaced.get(name, 0) + 1
+    counts, shown = _counts(), _shown()
+    key = current(name)
+    known, said = shown.get(key, (value, labels))
+    if st.session_state.get(key, known) != value or said != labels:
+        count = counts[name] = counts.get(name, 0) + 1
+        # The one before may still be reported.
+        shown.pop(_key(name, count - 2), None)
         key = current(name)
-    shown[key] = value
+    shown[key] = value, labels
     return key
 
 
 def current(name: str) -> str:
     """The key that the widget called `name` has now."""
-    count = st.session_state.setdefault("replaced", {}).get(name)
-    return f"{name}--{count}" if count else name
+    return _key(name, _counts().get(name, 0))
 
 
 def value_of(name: str, default: Any = None) -> Any:
-    """What the widget called `name` shows, or `default` if it is not on the page."""
+    """What the widget called `name` shows; `default` if the last complete run did not draw it."""
     return st.session_state.get(current(name), default)
 
 
 def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[Any, ...]) -> None:
     value, shown = st.session_state[key], _shown()
+    known, labels = shown.get(key, (value, None))
     # Until the browser has drawn the new widget, it reports what the old one shows.
-    if key == current(name) or value != shown.get(key):
-        shown[key] = value
+    if key == current(name) or value != known:
+        shown[key] = value, labels
         on_change(value, *args)
 
 
-def _shown() -> dict[str, Any]:
-    """What each widget shows as far as the server knows, by key."""
-    known: dict[str, Any] = st.session_state.setdefault("shown", {})
-    return known
+def _key(name: str, count: int) -> str:
+    return f"{name}--{count}" if count else name
+
+
+def _counts() -> dict[str, int]:
+    """How often each widget was replaced, by name."""
+    counts: dict[str, int] = st.session_state.setdefault("replaced", {})
+    return counts
+
+
+def _shown() -> dict[str, tuple[Any, object]]:
+    """The value and labels that each widget shows as far as the server knows, by key: of those on
+    the page, and of those that they replaced."""
+    shown: dict[str, tuple[Any, object]] = st.session_state.setdefault("shown", {})
+    return shown

@@ -60,7 +60,7 @@ def choose(visit: Visit) -> None:
                 help="The collection to search, with its size and distance metric.",
                 placeholder="none yet",
                 disabled=not names,
-                **widget.of("collection-box", shown, _choose_collection),
+                **widget.of("collection-box", shown, _choose_collection, labels=labels),
             )
             st.selectbox(
                 "Profile",
