@@ -1,0 +1,66 @@
+"""A widget stays while it is used, and is replaced once its value or labels change otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def script() -> None:
+    import streamlit as st
+
+    from ragfilter.ui.session import widget
+
+    def choose(name: str) -> None:
+        st.session_state.chosen = name
+        st.session_state.calls = st.session_state.get("calls", 0) + 1
+
+    chosen = st.session_state.setdefault("chosen", "owls")
+    count = st.session_state.setdefault("count", 1)
+    labels = {name: f"{name} · {count}" for name in ("trolls", "owls")}
+    st.selectbox(
+        "Set",
+        list(labels),
+        list(labels).index(chosen),
+        format_func=labels.__getitem__,
+        **widget.of("set", chosen, choose, labels=labels),
+    )
+
+
+def box(at: AppTest) -> Any:
+    (found,) = at.selectbox
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changed", "key", "shown"),
+    [
+        ({}, "set", "owls"),
+        ({"chosen": "trolls"}, "set--1", "trolls"),
+        ({"count": 2}, "set--1", "owls"),
+        ({"chosen": "trolls", "count": 2}, "set--1", "trolls"),
+    ],
+)
+def test_what_changes_elsewhere_comes_in_a_new_widget(
+    changed: dict[str, Any], key: str, shown: str
+) -> None:
+    at = AppTest.from_function(script).run()
+    for name, value in changed.items():
+        at.session_state[name] = value
+    for _ in range(2):
+        assert not at.run().exception
+        assert (box(at).key, box(at).value) == (key, shown)
+        assert not box(at).proto.set_value
+    assert at.session_state["chosen"] == shown
+    assert "calls" not in at.session_state
+
+
+def test_using_it_keeps_it() -> None:
+    at = AppTest.from_function(script).run()
+    for calls, name in enumerate(("trolls", "owls", "trolls"), start=1):
+        box(at).set_value(name)
+        at.run()
+        assert (box(at).key, box(at).value) == ("set", name)
+        assert (at.session_state["chosen"], at.session_state["calls"]) == (name, calls)
