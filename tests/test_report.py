@@ -30,6 +30,7 @@ from ragfilter.model import (
 from ragfilter.report.rows import deciding
 from ragfilter.report.story import sentences, story
 from ragfilter.settings.config import of_profile
+from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.text import cells, numbers
 from ragfilter.text.titles import short_title
@@ -339,6 +340,16 @@ def test_the_unfiltered_prompt_has_the_same_budget() -> None:
         replay(pool(*long), plain.with_values({"context.max_context_tokens": 99}))
     )
     assert (short.tokens, short.tokens_unfiltered) == (99, 99)
+
+
+@pytest.mark.parametrize("name", list(PROFILES))
+def test_unfiltered_tokens_are_those_of_the_first_k_in_every_profile(name: str) -> None:
+    found = pool(*(hit(f"c{i}", 0.02 * i, text=f"{i} " * (5 + i)) for i in range(1, 41)))
+    settings = of_profile(name)
+    plain = of_profile("unfiltered").with_values({"retrieval.k": settings.retrieval.k})
+    made, same = report.summary(replay(found, settings)), report.summary(replay(found, plain))
+    assert made.unfiltered == same.kept == settings.retrieval.k
+    assert made.tokens_unfiltered == same.tokens
 
 
 def test_tokens_and_times_are_written_alike_wherever_people_read_them() -> None:

@@ -94,6 +94,11 @@ def test_inspect(begin: Callable[..., Any], shoot: Shoot) -> None:
     tab.click("help-button")
     expect(tab.page.get_by_role("dialog")).to_be_visible()
     shoot(tab, "help")
+    tab.keyed("tour-begin", "button").click()
+    for stop in range(1, 6):
+        expect(tab.keyed("tour")).to_be_visible()
+        shoot(tab, f"tour-{stop}")
+        tab.rest().click("tour-next")
     tab = begin(CHUNK)
     expect(tab.chunk).to_be_visible()
     shoot(tab, "inspect-chunk-text")
@@ -167,3 +172,8 @@ def test_compare_and_collections(begin: Callable[..., Any], shoot: Shoot) -> Non
     shoot(tab, "compare-set")
     visit(tab, "Collections")
     shoot(tab, "collections")
+    notes = {"name": "notes.csv", "mimeType": "text/csv",
+             "buffer": b"Nr,When,Body\n1,Monday,Trolls fear fire.\n2,,\n"}  # fmt: skip
+    tab.page.locator("[data-testid='stFileUploader'] input[type='file']").set_input_files([notes])
+    expect(tab.keyed("first-chunks")).to_be_visible()
+    shoot(tab, "collections-draft")

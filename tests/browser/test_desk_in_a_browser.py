@@ -21,11 +21,13 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
             "cutoff.relative_offset": "0.3"}  # fmt: skip
     tab = open_tab(link, width=1440, height=900).rest().expect_kept(2)
     expect(tab.chunk).to_contain_text("Opponent Armor Class 7")
-    # The threshold, its reset button and the curve are visible without scrolling.
-    slider = tab.keyed("tune-cutoff-relative_offset").bounding_box()
+    # Strategy, k, the threshold, its reset button and the curve are visible without scrolling.
     curve = tab.keyed("curve").bounding_box()
-    assert slider["y"] + slider["height"] <= curve["y"]
+    for name in ("strategy", "max_results", "relative_offset"):
+        control = tab.keyed(f"box-tune-cutoff-{name}").bounding_box()
+        assert control["y"] + control["height"] <= curve["y"]
     assert curve["y"] + curve["height"] <= 900
+    expect(tab.page.get_by_role("heading", level=2)).to_have_text(["Curve", "Chunk", "Chunks"])
     tab.click("back-tune-cutoff-relative_offset")
     expect(tab.strip).to_contain_text("Best + 0.35")
     # The change that brings the chunk back, and Ctrl+Z.

@@ -52,13 +52,12 @@ def _follow(visit: Visit) -> None:
 def box(visit: Visit) -> None:
     """Draw the box alone."""
     ready = visit.ready
-    shown = widget.key_of("question", st.session_state.query)
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
                 "Question",
                 st.session_state.query,
-                key=shown,
+                key=widget.key_of("question", st.session_state.query),
                 placeholder="Ask a question and press Enter",
                 label_visibility="collapsed",
                 disabled=not ready,
@@ -69,11 +68,10 @@ def box(visit: Visit) -> None:
                 key="ask-button",
                 type="primary",
                 on_click=_submit,
-                args=(shown,),
                 disabled=not ready,
                 help="Queries the store once. Everything else is replayed from the result.",
             )
 
 
-def _submit(box: str) -> None:
-    state.ask(st.session_state[box])
+def _submit() -> None:
+    state.ask(widget.entered("question"))

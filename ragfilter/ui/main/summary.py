@@ -168,7 +168,7 @@ def _context(summary: Summary) -> str:
     unfiltered = first(summary.unfiltered, summary.left_out)
     about = (
         f"Estimated tokens in the kept chunks. The prompt of an unfiltered search "
-        f"({unfiltered}) has {numbers.tokens(summary.tokens_unfiltered)}."
+        f"({unfiltered}: k under Retrieval) has {numbers.tokens(summary.tokens_unfiltered)}."
     )
     return (
         f'<div class="rf-fact" title="{about}">'

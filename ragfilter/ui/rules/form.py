@@ -48,7 +48,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
             required=True,
             disabled=disabled,
             help="word: whole words in upper or lower case. substring: also inside words.",
-            **widget.of(MODE, rule.match, _write, MODE, *write),
+            **widget.of(MODE, rule.match, _write, *write),
         )
 
 
@@ -79,7 +79,7 @@ def _chips(
         placeholder=TYPE,
         disabled=disabled,
         help=HELP.get(name, GROUP if terms else NEW),
-        **widget.of(name, chosen, _write, name, *write),
+        **widget.of(name, chosen, _write, *write),
     )
 
 
@@ -94,10 +94,10 @@ HELP = {
 }
 
 
-def _write(value: Any, name: str, chunk_id: str, n_fields: int, stored: str | None) -> None:
-    """Update the text from the form, in which the field called `name` now has this value."""
-    if value != widget.value_of(name):
-        # Changed in the form of another chunk, which the browser has not replaced yet.
+def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
+    """Update the text from the form."""
+    if st.session_state[FIELDS][0] != chunk_id:
+        # The browser has not replaced the form of another chunk yet.
         return
     rule = Rule(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),

@@ -93,8 +93,11 @@ def act(
     """Save, undo or redo, unless `guard` objects; then answer the open question with the changed
     rules."""
     forget()
-    # While only the form is shown, there is no text area.
-    text = widget.value_of(EDITOR, state.drafts().get(chunk_id, shown(expected)))
+    # While only the form is shown, there is no text area. One that was replaced before the browser
+    # has drawn that may have reported the draft.
+    text = widget.value_of(EDITOR)
+    if text is None or text == st.session_state.get(DRAWN):
+        text = state.drafts().get(chunk_id, shown(expected) if text is None else text)
     try:
         resources = open_resources()
         store = resources.bench.collection(collection)

@@ -53,6 +53,15 @@ def value_of(name: str, default: Any = None) -> Any:
     return st.session_state.get(current(name), default)
 
 
+def entered(name: str) -> Any:
+    """What the user has entered in the widget called `name`, which is part of a form, or in the one
+    that it has replaced if the browser has not drawn that yet."""
+    for key, (known, _) in _shown().items():
+        if key.partition("--")[0] == name and st.session_state.get(key, known) != known:
+            return st.session_state[key]
+    return value_of(name)
+
+
 def _changed(name: str, key: str, on_change: Callable[..., None], args: tuple[Any, ...]) -> None:
     value, shown = st.session_state[key], _shown()
     known, labels = shown.get(key, (value, None))
