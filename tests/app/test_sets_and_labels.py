@@ -13,6 +13,7 @@ from faults import Handler, Serve
 from test_every_control_explains_itself import unexplained
 from test_judging_on_the_page import stop_the_app
 
+from ragfilter.errors import StoreError
 from ragfilter.stores.labels import LabelBook, query_id
 from ragfilter.ui.session import resources
 
@@ -112,7 +113,9 @@ def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page:
     ]  # fmt: skip
 
 
-def test_where_the_history_is_off_no_question_is_kept(page: Any) -> None:
+def test_where_the_history_is_off_no_question_is_kept(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def ask(question: str) -> list[str]:
         page.at.switch_page("pages/inspect.py")
         page.run().ask(question)
@@ -125,6 +128,17 @@ def test_where_the_history_is_off_no_question_is_kept(page: Any) -> None:
     assert book().queries("demo", "asked") == {}
     assert ask("Who rows?") == []
     page.at.switch_page("pages/evaluate.py")
+    # A switch that cannot be flipped says so, and stays as it is.
+    with monkeypatch.context() as patched:
+
+        def fails(*_: object) -> None:
+            raise StoreError("The labels cannot be written.", remedy="Free some space.")
+
+        patched.setattr(LabelBook, "record_history", fails)
+        page.run().at.toggle(key="history-box").set_value(True)
+        page.run()
+    assert any("The labels cannot be written." in each for each in page.html)
+    assert page.run().at.toggle(key="history-box").value is False
     page.run().at.toggle(key="history-box").set_value(True)
     page.run()
     assert ask("Who mills?") == ["Who mills?"]

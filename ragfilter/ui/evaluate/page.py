@@ -173,10 +173,10 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
     return int(chosen_run) if chosen_run in saved else next(iter(saved))
 
 
-@state.tell_errors()
 def _choose_run(run_id: int) -> None:
     st.session_state[RUN] = run_id
 
 
+@state.tell_errors()
 def _choose_history(on: bool, asked: Chosen) -> None:
     asked.book.record_history(asked.collection, on)
