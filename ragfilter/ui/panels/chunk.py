@@ -151,11 +151,11 @@ def _whole(chunk: Chunk, view: View) -> Chunk:
         return chunk
     asked, resources = view.asked, view.resources
     key = (asked.collection, asked.version, chunk.id)
-    found = resources.chunks.get(key)
-    if found is None:
-        read = resources.bench.collection(asked.collection).chunks([chunk.id])
-        found = resources.chunks.put(key, read.get(chunk.id, chunk))
-    return found
+
+    def read() -> Chunk:
+        return resources.bench.collection(asked.collection).chunks([chunk.id]).get(chunk.id, chunk)
+
+    return resources.chunks.of(key, read)
 
 
 def _head(result: Result, hit: Hit) -> None:

@@ -67,12 +67,12 @@ def _known(chunk: Chunk, view: View) -> Known:
     """The chunks around this one; the store is asked only once."""
     asked, result, resources = view.asked, view.shown, view.resources
     key = (asked.collection, asked.version, chunk.id)
-    found = resources.neighbours.get(key)
-    if found is None:
+
+    def learn() -> Known:
         collection = resources.bench.collection(asked.collection)
-        found = references.learn(chunk.id, collection, result.settings, result.user, result.query)
-        resources.neighbours.put(key, found)
-    return found
+        return references.learn(chunk.id, collection, result.settings, result.user, result.query)
+
+    return resources.neighbours.of(key, learn)
 
 
 def _sums(made: Tree, result: Result) -> str:

@@ -58,9 +58,7 @@ def before(pool: Pool, wish: Wish) -> Pool:
 
 def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Any]]) -> Pool:
     """Run `work` once per wish, and return its result. Raises what `work` raises."""
-    job: Job[Pool] = jobs.get(wish.token) or jobs.put(
-        wish.token, background.start(lambda _: work())
-    )
+    job: Job[Pool] = jobs.of(wish.token, lambda: background.start(lambda _: work()))
     tick = st.empty()
     while not job.wait(TICK_S):
         # Streamlit ends the run here if Stop was pressed or a widget changed.
