@@ -55,11 +55,11 @@ class DiskCache:
             self._tell(error)
 
     def size(self) -> tuple[int, int]:
-        """The number of texts, and the bytes they take up. Raises anything if it is damaged."""
+        """The number of texts, and the bytes they take up. Raises what the library raises."""
         return (len(self._cache), self._cache.volume()) if self._path.exists() else (0, 0)
 
     def clear(self) -> None:
-        """Remove everything; a damaged folder is deleted. Raises anything if it cannot be."""
+        """Remove everything; a damaged folder is deleted. Raises what the library raises."""
         try:
             if self._path.exists():
                 self._cache.clear()
