@@ -171,6 +171,11 @@ class Verdict:
     action: Literal["KEEP", "DISCARD", "EXPAND"]
     depth: int = 0
 
+    @property
+    def written(self) -> str:
+        """The action as the judge writes it: ``KEEP``, ``EXPAND_3``."""
+        return f"EXPAND_{self.depth}" if self.depth else self.action
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

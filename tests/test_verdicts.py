@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from waiting import ends_soon
 
 from ragfilter.judge.call import prompt
-from ragfilter.judge.parse import ACTIONS, MOST_REMARKS, parse
+from ragfilter.judge.parse import ACTIONS, MOST_REMARKS, SCHEMA, parse
 from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.models.reply import MOST_BYTES
@@ -73,6 +73,12 @@ def decided(text: str) -> dict[str, str]:
         "<think>sd-api:CreateCampaign -> DISCARD</think>| sd-api:CreateCampaign | KEEP |",
         "sd-api:CreateCampaign -> KEEP\n<think>\ndsp-api:GetAudiences -> KEEP",
         '{"why": "it shows <think>", "decisions": {"sd-api:CreateCampaign": "KEEP"}}',
+        "(sd-api:CreateCampaign): KEEP",
+        "- 1. sd-api:CreateCampaign -> KEEP\r\n",
+        "| 1 | sd-api:CreateCampaign -> KEEP |",
+        "| sd-api:CreateCampaign | KEEP | Keep the token. |",
+        'sd-api:CreateCampaign -> KEEP, as {"sd-api:CreateCampaign": "discard"} shows',
+        'Of a body {"name": …}:\nsd-api:CreateCampaign -> KEEP',
     ],
 )
 def test_forms_of_one_decision(line: str) -> None:
@@ -103,6 +109,34 @@ def test_json_in_several_values(text: str) -> None:
 @pytest.mark.parametrize("cut", range(2, len(B)))
 def test_a_later_value_that_is_cut_off_gives_no_decisions_at_all(cut: int) -> None:
     assert decided(f"{A}\n{B[:cut]}") == {}
+    assert decided(f"{A}\nsd-api:ErrorCodes -> KEEP\n{B[:cut]}") == {}
+
+
+def test_an_item_without_an_action_gives_no_decisions_at_all() -> None:
+    assert decided(f'[{A}, {{"chunk_id": "dsp-api:GetAudiences"}}]') == {}
+
+
+def test_json_counts_in_its_turn() -> None:
+    line = "sd-api:CreateCampaign -> DISCARD"
+    assert decided(f"{line}\nSo:\n{A}") == {IDS[0]: "KEEP"}
+    assert decided(f"{A}\nNo:\n{line}") == {IDS[0]: "DISCARD"}
+
+
+def test_json_may_have_numbers_as_ids_and_anything_as_an_action() -> None:
+    verdicts, remarks, unreadable = parse(
+        '[{"id": 7, "action": "KEEP"}, {"id": 8, "action": null}]', "78"
+    )
+    assert verdicts == (Verdict("7", "KEEP"),)
+    assert remarks == ("unknown action for 8",)
+    assert unreadable == ("8",)
+
+
+def test_the_schema_is_one_that_strict_endpoints_accept() -> None:
+    item = SCHEMA["$defs"]["ChunkDecision"]  # type: ignore[index]
+    for one, names in ((SCHEMA, ["decisions"]), (item, ["chunk_id", "action"])):
+        assert one["additionalProperties"] is False
+        assert one["required"] == list(one["properties"]) == names
+    assert item["properties"]["action"]["enum"] == list(ACTIONS)
 
 
 def test_a_quotation_is_no_decision() -> None:
@@ -124,7 +158,7 @@ def test_every_action() -> None:
     "action",
     ["EXPAND_7", "EXPAND_13", "EXPAND_1.5", "EXPAND", "EXPAND_", "DELETE", "KEEP_ALL", "KEEPER",
      "do not KEEP", "KEEP or DISCARD", "keep or discard", "KEEP/EXPAND_1", "keep, expand_1",
-     "KEEP, though DISCARD would do", "", "yes"],
+     "KEEP, though DISCARD would do", "keep, dsp-api:GetAudiences -> keep", "", "yes"],
 )  # fmt: skip
 def test_unknown_actions_are_reported_and_not_obeyed(action: str) -> None:
     verdicts, remarks, unreadable = parse(f"{IDS[0]} -> {action}", IDS)
@@ -189,6 +223,7 @@ def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
         '<thinking>{"sd-api:CreateCampaign": "KEEP"}',
         "| sd-api:CreateCampaign | KEEP | DISCARD |",
         "| KEEP | sd-api:CreateCampaign |",
+        "| sd-api:CreateCampaign | keep | discard |",
         "| sd-api:CreateCampaign | Keep what is sent |",
         '{"decisions": 5}',
         "[[[[",

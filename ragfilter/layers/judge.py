@@ -270,10 +270,8 @@ def _decision(
             said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
         elif hit.id in judgement.unreadable:
             said = f"the judge's action is not one of {', '.join(judge_prompts.ACTIONS)}"
-    elif verdict.action == "EXPAND":
-        said = f"the judge said EXPAND_{verdict.depth}"
     else:
-        said = f"the judge said {verdict.action}"
+        said = f"the judge said {verdict.written}"
     if hit.id in judgement.shortened:
         said = f"{said} (its text shortened)"
     if hit.id in inputs.pinned:

@@ -102,4 +102,4 @@ def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictR
 
 def _said(result: Result) -> dict[str, str]:
     verdicts = result.judgement.verdicts if result.judgement is not None else ()
-    return {v.chunk_id: f"EXPAND_{v.depth}" if v.depth else v.action for v in verdicts}
+    return {verdict.chunk_id: verdict.written for verdict in verdicts}

@@ -1,7 +1,7 @@
 """A cache folder in the workspace for texts that are expensive to make: an LLM's answers, by what
 was asked.
 
-Source: docs/design.md#cache, docs/decisions/0018-caches-are-libraries.md. Nothing depends on it: if
+Source: docs/design.md#cache, docs/decisions/0018-caches-and-verdicts.md. Nothing depends on it: if
 the folder is damaged or cannot be written, one warning says so, nothing is found and nothing is
 stored. Nothing in it is executed, whoever wrote it.
 """
