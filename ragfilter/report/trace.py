@@ -25,10 +25,10 @@ MAX_HITS = 30
 """Maximum number of hits listed as found; the decisions below list as many."""
 
 
-def trace_text(result: Result, *, as_operator: bool = False) -> str:
+def trace_text(result: Result) -> str:
     """The whole trace."""
-    result = seen(result, as_operator=as_operator)
-    listed = rows(result, as_operator=as_operator)
+    result = seen(result)
+    listed = rows(result)
     names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
     lines = [*_head(result), "", *_found(listed)]
     for trace in result.traces:
