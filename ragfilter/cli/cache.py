@@ -5,6 +5,7 @@ docs/design.md#cache.
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Json
 from ragfilter.errors import InputError
+from ragfilter.text.numbers import counted
 
 
 @command()
@@ -37,18 +39,9 @@ def cache(
         raise InputError(f"{path} cannot be used: {error}.", remedy=remedy) from None
     finally:
         kept.close()
-    if as_json:
-        document = {
-            "path": str(path),
-            "entries": size.entries,
-            "bytes": size.bytes,
-            "limit_mb": where.cache_mb,
-        }
-        parts.emit(parts.dumps(document))
-        return
-    answers = "1 answer" if size.entries == 1 else f"{size.entries:,} answers"
-    limit = (
-        f"of at most {where.cache_mb:g} MB" if where.cache_mb else "and none is added: it is off"
-    )
-    said = "cleared: " if clear else ""
-    parts.emit(f"{path}: {said}{answers}, {size.bytes / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n")
+    most = where.cache_mb
+    limit = f"of at most {most:g} MB" if most else "and none is added: it is off"
+    said = ("cleared: " if clear else "") + counted(size.entries, "answer")
+    text = f"{path}: {said}, {size.bytes / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n"
+    document = {"path": str(path), **asdict(size), "limit_mb": most}
+    parts.emit(document if as_json else text)
