@@ -225,7 +225,7 @@ EXPORTS: dict[str, Callable[[Result], str]] = {
     "document": lambda result: json.dumps(report.document(result, references=True)),
     "trace": report.trace_text,
     "summary": lambda result: repr((report.summary(result), result.message)),
-    "verdicts": lambda result: repr((report.verdict_rows(result), report.judge_document(result))),
+    "verdicts": lambda result: repr(report.verdict_rows(result)),
     "judgement": lambda result: repr((result.judgement, forecast(result))),
     "context": lambda result: pack(result.kept, result.settings).text,
     "unfiltered": lambda result: repr(

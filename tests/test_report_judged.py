@@ -190,22 +190,17 @@ def test_verdicts_are_shown_as_the_user() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "as_operator", "refs"),
-    [
-        ({}, False, ["x", "secret"]),
-        (USER, False, ["x"]),
-        (USER, True, ["x", "secret"]),
-        (USER | {"user": User(3)}, False, ["x", "secret"]),
-    ],
+    ("settings", "refs"),
+    [({}, ["x", "secret"]), (USER, ["x"]), (USER | {"user": User(3)}, ["x", "secret"])],
 )
 def test_references_are_named_where_asked_for_and_as_the_user(
-    settings: dict[str, Any], as_operator: bool, refs: list[str]
+    settings: dict[str, Any], refs: list[str]
 ) -> None:
     result = judged(None, **settings)
-    made = report.document(result, references=True, as_operator=as_operator)
+    made = report.document(result, references=True)
     by_id = {entry["id"]: entry["refs"] for entry in made["hits"]}
     assert by_id["a"] == refs
     assert by_id["b"] == []
     assert json.loads(json.dumps(made)) == made
-    without = report.document(result, as_operator=as_operator)["hits"]
-    assert not any("refs" in entry for entry in without)
+    assert not any("refs" in entry for entry in report.document(result)["hits"])
+    assert report.references(result, as_operator=True)["a"] == ("x", "secret")

@@ -37,18 +37,9 @@ def cache(
         raise InputError(f"{path} cannot be used: {error!r}.", remedy=remedy) from None
     finally:
         kept.close()
-    if as_json:
-        document = {
-            "path": str(path),
-            "entries": entries,
-            "bytes": size,
-            "limit_mb": where.cache_mb,
-        }
-        parts.emit(parts.dumps(document))
-        return
-    answers = counted(entries, "answer")
-    limit = (
-        f"of at most {where.cache_mb:g} MB" if where.cache_mb else "and none is added: it is off"
-    )
-    said = "cleared: " if clear else ""
-    parts.emit(f"{path}: {said}{answers}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n")
+    most = where.cache_mb
+    limit = f"of at most {most:g} MB" if most else "and none is added: it is off"
+    said = ("cleared: " if clear else "") + counted(entries, "answer")
+    text = f"{path}: {said}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n"
+    document = {"path": str(path), "entries": entries, "bytes": size, "limit_mb": most}
+    parts.emit(document if as_json else text)

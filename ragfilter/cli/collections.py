@@ -11,7 +11,7 @@ from ragfilter.basics.files import write_text
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import LOOK, app, command
 from ragfilter.cli.logs import start_logging
-from ragfilter.cli.options import OTHER_OUT, DataDir, Json, Verbose, Viewing, in_words
+from ragfilter.cli.options import OTHER_OUT, DataDir, Json, Verbose, Viewing, text_argument
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import chunks, counted
@@ -25,7 +25,7 @@ group = typer.Typer(
     **LOOK,
 )
 app.add_typer(group, name="collections")
-Name = Annotated[str, typer.Argument(help="Name of the collection.", callback=in_words)]
+Name = Annotated[str, text_argument(help="Name of the collection.")]
 
 
 @group.callback()
@@ -41,7 +41,7 @@ def collections(
         facts = _facts(bench) if not as_json else []
     if as_json:
         names = ("name", "count", "space", "embedder", "complete", "incomplete")
-        parts.emit(parts.dumps([{name: getattr(info, name) for name in names} for info in infos]))
+        parts.emit([{name: getattr(info, name) for name in names} for info in infos])
     elif infos:
         heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
         parts.emit(table(heads, facts))
@@ -58,7 +58,7 @@ def _facts(bench: Workbench) -> list[tuple[object, ...]]:
             "?" if each.rules is None else each.rules,
             "?" if each.labels is None else each.labels,
             "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
-            parts.state(each.info),
+            (each.info.incomplete or "complete") if each.info.ours else "not indexed by ragfilter",
         )
         for each in overview(bench)
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def close(name: Name, data_dir: DataDir = None) -> None:
 @command(group)
 def rename(
     name: Name,
-    new: Annotated[str, typer.Argument(help="New name of the collection.", callback=in_words)],
+    new: Annotated[str, text_argument(help="New name of the collection.")],
     data_dir: DataDir = None,
 ) -> None:
     """Rename a collection, with its rule edits and labels."""
@@ -157,7 +157,7 @@ def rename(
 @command(group)
 def delete(
     name: Name,
-    yes: Annotated[str, typer.Option("--yes", help="Repeat the collection name to confirm.")] = "",
+    yes: Annotated[str, typer.Option(help="Repeat the collection name to confirm.")] = "",
     data_dir: DataDir = None,
 ) -> None:
     """Delete a collection, with its rule edits and labels. It cannot be undone."""

@@ -35,9 +35,8 @@ def compare(
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            "--vary",
             help="Compare each profile with these changes: 'layer.field=value …'. Repeatable; an "
-            "empty string means the unchanged profile.",
+            "empty string means the unchanged profile."
         ),
     ] = None,
     limit: Limit = None,

@@ -46,7 +46,7 @@ def cut(
     settings = parts.load_config("adaptive-gap", None, values, flags).settings.cutoff
     check_distances(settings)
     made = cut_values(read, settings)
-    parts.emit(parts.dumps(document(made)) if as_json else text(made, read))
+    parts.emit(document(made) if as_json else text(made, read))
 
 
 def distance(text: str) -> float:

@@ -30,13 +30,10 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
             progress=parts.progress("queries"),
         )  # fmt: skip
         head = place.head(backends.incomplete)
-    if as_json:
-        head |= {"unknown_labels": unknown, "profile": loaded.profile, "with_llm": labelled.llm}
-        head |= {"notes": notes}
-        parts.emit(parts.dumps(head | document(made)))
-    else:
-        used = f"profile {loaded.profile}{filtering.with_config}"
-        parts.emit(f"{place.collection}, {used}: {evaluation_text(made)}")
+    head |= {"unknown_labels": unknown, "profile": loaded.profile, "with_llm": labelled.llm}
+    head |= {"notes": notes} | document(made)
+    used = f"profile {loaded.profile}{filtering.with_config}"
+    parts.emit(head if as_json else f"{place.collection}, {used}: {evaluation_text(made)}")
 
 
 def document(evaluation: Evaluation) -> dict[str, Any]:

@@ -24,10 +24,7 @@ def experiment(
     place: Place,
     filtering: Filtering,
     variants: Annotated[
-        str,
-        typer.Option(
-            "--variants", help="Prompt variants to try, separated by commas. Default: all."
-        ),
+        str, typer.Option(help="Prompt variants to try, separated by commas. Default: all.")
     ] = "",
     limit: Limit = None,
     as_json: Json = False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 BROKEN = 1
 OTHER_FILE = "Name another file."
+figures = partial(typer.Option, metavar="FIGURE=NUMBER")
 
 
 @command()
@@ -38,32 +40,20 @@ def gate(
     filtering: Filtering,
     least: Annotated[
         list[str] | None,
-        typer.Option(
-            "--min",
-            metavar="FIGURE=NUMBER",
-            help="Minimum mean of precision, recall, f1, kept or lost. Repeatable.",
-        ),
+        figures("--min", help="Minimum mean of precision, recall, f1, kept or lost. Repeatable."),
     ] = None,
     most: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--max",
-            metavar="FIGURE=NUMBER",
-            help="Maximum mean of the same figures. Repeatable.",
-        ),
+        list[str] | None, figures("--max", help="Maximum mean of the same figures. Repeatable.")
     ] = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option("--baseline", help="Compare with the figures in this file, query by query."),
+        Path | None, typer.Option(help="Compare with the figures in this file, query by query.")
     ] = None,
     max_drop: Annotated[
         list[str] | None,
-        typer.Option(
-            "--max-drop",
-            metavar="FIGURE=NUMBER",
+        figures(
             help="Maximum drop of the mean precision, recall or f1 below the baseline. "
             "Repeatable. Unless set: recall=0.02 and f1=0.02. The recall or f1 of one query may "
-            "never drop by 0.5 or more.",
+            "never drop by 0.5 or more."
         ),
     ] = None,
     update: Annotated[
@@ -74,7 +64,7 @@ def gate(
         ),
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option("--junit", help="Write the checks to this file as JUnit XML.")
+        Path | None, typer.Option(help="Write the checks to this file as JUnit XML.")
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -127,30 +117,27 @@ def gate(
         write_text(junit, suite, remedy=OTHER_FILE)
     n, mean = len(made.rows), made.filtered
     waiting = sum(row.waiting for row in made.rows)
-    if as_json:
-        head = place.head(incomplete) | {
-            "profile": loaded.profile,
-            "queries": n,
-            "f1": mean.f1,
-            "f1_most": mean.f1_most,
-            "unlabelled": mean.unlabelled,
-            "waiting": waiting,
-            "unknown_labels": unknown,
-            "with_llm": labelled.llm,
-            "notes": [*learned, *gate.notes],
-        }
-        parts.emit(parts.dumps(head | gating.document(gate)))
-    else:
-        lines = [
-            f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
-            f"{counted(n, 'labelled question')}",
-            *(f"{'ok' if one.passed else 'BROKEN':6s}  {gate_words.line(one)}"
-              for one in gate.every),
-            *_broken(gate, labels.queries),
-            told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
-            told.fell_back(waiting),
-        ]  # fmt: skip
-        parts.emit("".join(f"{line}\n" for line in lines if line))
+    head = place.head(incomplete) | {
+        "profile": loaded.profile,
+        "queries": n,
+        "f1": mean.f1,
+        "f1_most": mean.f1_most,
+        "unlabelled": mean.unlabelled,
+        "waiting": waiting,
+        "unknown_labels": unknown,
+        "with_llm": labelled.llm,
+        "notes": [*learned, *gate.notes],
+    }
+    lines = [
+        f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
+        f"{counted(n, 'labelled question')}",
+        *(f"{'ok' if one.passed else 'BROKEN':6s}  {gate_words.line(one)}" for one in gate.every),
+        *_broken(gate, labels.queries),
+        told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        told.fell_back(waiting),
+    ]
+    text = "".join(f"{line}\n" for line in lines if line)
+    parts.emit(head | gating.document(gate) if as_json else text)
     if update and baseline is not None and not gate.passed:
         parts.tell(f"Not written: {baseline}, because a limit is broken.")
     elif update and baseline is not None:

@@ -14,7 +14,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Json, in_words
+from ragfilter.cli.options import DataDir, Json, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
@@ -36,11 +36,10 @@ def index(
     source: Annotated[str, typer.Argument(help=f"{SOURCES}.")] = "",
     collection: Annotated[
         str,
-        typer.Option(
+        text_option(
             "--collection",
             "-c",
             help="Name of the collection. For demo and adsapi, it defaults to the source.",
-            callback=in_words,
         ),
     ] = "",
     reset: Annotated[bool, typer.Option(help="Empty the collection first.")] = False,
@@ -65,10 +64,9 @@ def index(
     ] = True,
     column: Annotated[
         list[str] | None,
-        typer.Option(
+        text_option(
             help="CSV column that holds a field, as field=column: text=Body, for example. "
-            "Without an id column, rows are numbered. Repeatable.",
-            callback=in_words,
+            "Without an id column, rows are numbered. Repeatable."
         ),
     ] = None,
     skip_bad: Annotated[
@@ -111,7 +109,7 @@ def index(
         log.warning(warning)
     for refusal in done.refused:
         log.warning("left out: %s", refusal.message)
-    parts.emit(parts.dumps(document(done)) if as_json else text(done))
+    parts.emit(document(done) if as_json else text(done))
 
 
 def _columns(given: Sequence[str]) -> Mapping[str, str]:

@@ -97,7 +97,11 @@ class Labelled(Chosen):
             if check is not None:
                 check(bench)
             backends = parts.backends(bench, place.collection)
-            found = read or self._read_set(bench, place.collection, user, settings)
+            found = read or self.choose(
+                stored.load(bench.labels, place.collection, self.queries, llm=self.llm)
+            )
+            if self.llm:
+                _tell_agreement(bench, place.collection, user, settings)
             labels, unknown = visible_labels(found, backends, user, settings, stored=read is None)
             yield Opened(bench, backends, labels, unknown)
 
@@ -109,16 +113,6 @@ class Labelled(Chosen):
             asked = Labels(read_questions(Path(self.queries)), {})
             return labels.pick(asked, only=self.only or (), leave_out=self.leave_out or ())
         return self.choose(labels.load(self.queries, self.qrels))
-
-    def _read_set(
-        self, bench: Workbench, collection: str, user: User, settings: Settings
-    ) -> Labels:
-        from ragfilter.evaluate import stored
-
-        found = self.choose(stored.load(bench.labels, collection, self.queries, llm=self.llm))
-        if self.llm:
-            _tell_agreement(bench, collection, user, settings)
-        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,21 +165,22 @@ def visible_labels(
 
     Raises InputError if there are labels but no relevant one is left.
     """
-    from ragfilter.evaluate.labels import unknown
+    from ragfilter.evaluate.labels import missing
 
     where, user = backends.collection, viewer(user, settings)
-    found = find_chunks(where, {i for grades in labels.qrels.values() for i in grades})
+    named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
+    found = find_chunks(where, named)
     there = {i for i, chunk in found.items() if user.sees(chunk)}
-    missing, total = unknown(labels, there, collection=where.name)
+    gone = missing(named, there, collection=where.name)
     seen = measurable(labels, found, user)
     if stored and not user.unrestricted:
         return seen, []
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
+    if gone:
+        verb = "is" if len(gone) == 1 else "are"
         log.warning(
             "%d of %d labelled ids %s not in the collection %s, such as %r: their labels are left "
             "out. Index those chunks, or label others",
-            len(missing), total, verb, where.name, missing[0],
+            len(gone), len(named), verb, where.name, gone[0],
         )  # fmt: skip
     lost = [i for i in labels.qrels if i not in seen.qrels]
     if lost:
@@ -194,7 +189,7 @@ def visible_labels(
             "collection %s, as this user sees it, so they are left out",
             len(lost), len(labels.qrels), lost[0], where.name,
         )  # fmt: skip
-    return seen, list(missing)
+    return seen, list(gone)
 
 
 def _tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import Json, Place, Viewing, in_words
+from ragfilter.cli.options import Json, Place, Viewing, text_argument, text_option
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -25,23 +25,19 @@ labels = make_group(
 
 SetName = Annotated[
     str,
-    typer.Option(
-        "--set-name", help="Name of the query set. The sets labelled and asked always exist.",
-        callback=in_words,
+    text_option(
+        "--set-name", help="Name of the query set. The sets labelled and asked always exist."
     ),
-]  # fmt: skip
+]
 
 
 @command(labels, "import")
 def import_(
     place: Place,
     queries: Annotated[
-        Path,
-        typer.Option("--queries", help="Questions: a BEIR queries.jsonl file, or .csv or .txt."),
+        Path, typer.Option(help="Questions: a BEIR queries.jsonl file, or .csv or .txt.")
     ],
-    qrels: Annotated[
-        Path | None, typer.Option("--qrels", help="Labels, as BEIR or TREC qrels.")
-    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Labels, as BEIR or TREC qrels.")] = None,
     name: SetName = "",
     by_llm: Annotated[
         bool, typer.Option("--by-llm", help="Mark these labels as made by an LLM, not by a person.")
@@ -70,17 +66,13 @@ def import_(
     made = place.head(incomplete) | {
         "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
-    if as_json:
-        parts.emit(parts.dumps(made))
-        return
-    if unknown:
+    if unknown and not as_json:
         parts.tell(
             f"{counted(len(unknown), 'labelled id')} not in the collection, as {unknown[0]!r}."
         )
-    parts.emit(
-        f"{collection}: query set {set_name} with {counted(len(asked), 'query')}, "
-        f"{counted(len(rows), 'label')}\n"
-    )
+    stored_as = f"query set {set_name} with {counted(len(asked), 'query')}"
+    text = f"{collection}: {stored_as}, {counted(len(rows), 'label')}\n"
+    parts.emit(made if as_json else text)
 
 
 @command(labels)
@@ -131,15 +123,12 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     seen = visible_labels(every, catalogue, user)
     agreed = stored.agreed(seen)
     parted = conflicts(seen)
-    if as_json:
-        document = place.head(incomplete) | {
-            "sets": sets,
-            "labels": [_label(each) for each in seen],
-            "conflicts": [[_label(each) for each in pair] for pair in parted],
-            "llm": asdict(agreed),
-        }
-        parts.emit(parts.dumps(document))
-        return
+    document = place.head(incomplete) | {
+        "sets": sets,
+        "labels": [*map(_label, seen)],
+        "conflicts": [[*map(_label, pair)] for pair in parted],
+        "llm": asdict(agreed),
+    }
     people = sorted({each.who for each in seen if each.made_by == "human"})
     asked = len({each.query for each in seen})
     lines = [
@@ -153,19 +142,17 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     by_llm = sum(each.made_by == "llm" for each in seen)
     if by_llm:
         lines.append(f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}")
-    parts.emit("\n".join(lines) + "\n")
+    parts.emit(document if as_json else "\n".join(lines) + "\n")
 
 
-SetArgument = Annotated[
-    str, typer.Argument(metavar="SET", help="Name of the query set.", callback=in_words)
-]
+SetArgument = Annotated[str, text_argument(metavar="SET", help="Name of the query set.")]
 
 
 @command(labels)
 def rename(
     place: Place,
     name: SetArgument,
-    new: Annotated[str, typer.Argument(help="New name of the query set.", callback=in_words)],
+    new: Annotated[str, text_argument(help="New name of the query set.")],
 ) -> None:
     """Rename a query set. Saved runs keep the old name."""
     from ragfilter.evaluate import stored
@@ -206,11 +193,9 @@ def history(
             bench.labels.record_history(collection, switch == "on")
         keeps = bench.labels.records_history(collection)
         asked = len(bench.labels.queries(collection, ASKED))
-    if as_json:
-        parts.emit(parts.dumps({"collection": collection, "keeps": keeps, "asked": asked}))
-    else:
-        state = f"recorded, {counted(asked, 'question')} so far" if keeps else "not kept"
-        parts.emit(f"{collection}: asked questions are {state}\n")
+    document = {"collection": collection, "keeps": keeps, "asked": asked}
+    state = f"recorded, {counted(asked, 'question')} so far" if keeps else "not kept"
+    parts.emit(document if as_json else f"{collection}: asked questions are {state}\n")
 
 
 @command(labels)
@@ -219,10 +204,7 @@ def propose(
     viewing: Viewing,
     name: SetName = "labelled",
     depth: Annotated[
-        int,
-        typer.Option(
-            "--depth", min=1, max=200, help="Number of top chunks to label for every question."
-        ),
+        int, typer.Option(min=1, max=200, help="Number of top chunks to label for every question.")
     ] = 10,
     yes: Annotated[
         bool, typer.Option("--yes", help="Call the LLM. Without this, only the cost is shown.")
@@ -263,7 +245,7 @@ def propose(
             if as_json:
                 document = place.head(backends.incomplete) | {"set": name, "asked": yes}
                 document |= asdict(bill) | {"labels": made, "failed": failed}
-                parts.emit(parts.dumps(document | {"llm": asdict(agreed)}))
+                parts.emit(document | {"llm": asdict(agreed)})
             elif yes:
                 lost = f", {counted(failed, 'call')} failed" if failed else ""
                 parts.emit(f"{collection}: {counted(made, 'label')}{lost}. {agreed.told}\n")

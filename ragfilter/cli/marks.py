@@ -101,13 +101,10 @@ def next_(
     order = offered(rows, detail.ids if detail else (), mixed_by=question if blind else None)
     chunks = {hit.id: hit.chunk for hit in result.hits}
     left = [chunks[i] for i in order if i not in judged]
-    if as_json:
-        shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]
-        document = place.head(result.pool.incomplete) | {"left": len(left), "next": shown}
-        parts.emit(parts.dumps(document))
-    else:
-        listed = "".join(map(_text, left[:first]))
-        parts.emit(f"{listed}{counted(len(left), 'chunk')} left to label\n")
+    shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]
+    document = place.head(result.pool.incomplete) | {"left": len(left), "next": shown}
+    text = "".join(map(_text, left[:first])) + f"{counted(len(left), 'chunk')} left to label\n"
+    parts.emit(document if as_json else text)
 
 
 def _text(chunk: Chunk) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,9 +39,10 @@ def in_words(value: Any) -> Any:
     return [whole(item) for item in value] if value else value
 
 
-CollectionName = Annotated[
-    str, typer.Option("--collection", "-c", help="Name of the collection.", callback=in_words)
-]
+text_option = partial(typer.Option, callback=in_words)
+text_argument = partial(typer.Argument, callback=in_words)
+
+CollectionName = Annotated[str, text_option("--collection", "-c", help="Name of the collection.")]
 ProfileName = Annotated[
     str | None,
     typer.Option("--profile", "-p", help=f"{', '.join(PROFILES)}. Default: {DEFAULT}."),
@@ -149,14 +151,10 @@ WithLlm = Annotated[
     ),
 ]
 Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="Use only the query with this ID. Repeatable.", callback=in_words),
+    list[str] | None, text_option("--only", help="Use only the query with this ID. Repeatable.")
 ]
 Except = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--except", help="Leave out the query with this ID. Repeatable.", callback=in_words
-    ),
+    list[str] | None, text_option("--except", help="Leave out the query with this ID. Repeatable.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
@@ -176,7 +174,7 @@ WHERE_HELP = (
     "field must match."
 )
 
-Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP, callback=in_words)]
+Where = Annotated[list[str] | None, text_option("--where", help=WHERE_HELP)]
 
 
 # groups: a parameter of one of these types gives a command all its options

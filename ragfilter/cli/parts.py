@@ -35,7 +35,6 @@ from ragfilter.text.characters import whole
 from ragfilter.text.pace import Pace, in_words
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.store import CollectionInfo
     from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
@@ -159,12 +158,6 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
     return made, packed
 
 
-def state(info: CollectionInfo) -> str:
-    if not info.ours:
-        return "not indexed by ragfilter"
-    return info.incomplete or "complete"
-
-
 def progress(what: str) -> Progress:
     """A progress bar on standard error, on one line that is overwritten; nothing without a
     terminal."""
@@ -194,20 +187,18 @@ def at_the_end(report: Callable[[], None]) -> Iterator[None]:
         report()
 
 
-def dumps(document: object) -> str:
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-
-
-def emit(text: str) -> bool:
-    """Write the result; returns whether a file or pipe took all of it. It is not an error if the
-    reader has gone away (`| head`).
+def emit(result: object) -> bool:
+    """Write the result: a text, or a document as JSON. Returns whether a file or pipe took all of
+    it. It is not an error if the reader has gone away (`| head`).
 
     Control characters that a terminal would execute (a chunk may contain some) are replaced; a file
     or pipe gets every character.
     """
+    if not isinstance(result, str):
+        result = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     try:
         # A file's name may contain bytes that are not valid text.
-        text = whole(text)
+        text = whole(result)
         shown = sys.stdout.isatty()
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
         sys.stdout.flush()
@@ -239,8 +230,3 @@ def fail(message: str) -> int:
     line = _ENDLESS.sub(r"\1…\2", " ".join(message.split()))
     tell(line)
     return UNUSABLE
-
-
-def usage_hint(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    return f"See `{context.command_path if context else 'ragfilter'} --help`."

@@ -12,8 +12,6 @@ from ragfilter.settings.profiles import PROFILES
 @command()
 def profiles(as_json: Json = False) -> None:
     """List the profiles and what each sets."""
-    if as_json:
-        made = [{"name": p.name, "help": p.help, "values": {**p.values}} for p in PROFILES.values()]
-        parts.emit(parts.dumps(made))
-    else:
-        parts.emit(table(("profile", ""), [(p.name, p.help) for p in PROFILES.values()]))
+    made = [{"name": p.name, "help": p.help, "values": {**p.values}} for p in PROFILES.values()]
+    text = table(("profile", ""), [(p.name, p.help) for p in PROFILES.values()])
+    parts.emit(made if as_json else text)

@@ -61,7 +61,6 @@ def query(
     why: Annotated[
         str | None,
         typer.Option(
-            "--why",
             metavar="ID",
             help="Explain one chunk instead: what each layer decided about it, and the smallest "
             "changes that would bring it back or drop it.",
@@ -89,7 +88,7 @@ def query(
         result = parts.ask(text, loaded.settings, parts.backends(bench, place.collection), user)
         answered = parts.answer_of(result, bench) if answer else None
     if why is not None:
-        parts.emit(parts.dumps(why_document(result, why)) if as_json else why_text(result, why))
+        parts.emit(why_document(result, why) if as_json else why_text(result, why))
         return 0
     if as_json:
         document = report.document(result, references=references) | {
@@ -101,7 +100,7 @@ def query(
             document["answer"] = words.answer_document(*answered)
         if debug:
             typer.echo(report.trace_text(result), err=True, nl=False)
-        parts.emit(parts.dumps(document))
+        parts.emit(document)
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         body = (

@@ -18,7 +18,6 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of
 from ragfilter.cli.runs import OtherId, RunId
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.variants import IN_FORCE
@@ -52,9 +51,8 @@ def query(
     against: Annotated[
         str | None,
         typer.Option(
-            "--against",
             help="Compare with this as side A: a profile, a settings file, the name of saved "
-            "settings, or the number of a run.",
+            "settings, or the number of a run."
         ),
     ] = None,
     answer: Annotated[
@@ -68,7 +66,11 @@ def query(
         backends = parts.backends(bench, place.collection)
         prices = bench.prices
         result = seen(parts.ask(text, loaded.settings, backends, user))
-        origin = _of_result(result, backends)
+        collection = backends.collection
+        origin = Origin(
+            collection.name, collection.version, backends.embedder.name, collection.space,
+            result.user, datetime.now(UTC),
+        )  # fmt: skip
 
         def answers(sides: Sequence[tuple[str, Result]]) -> list[Told]:
             shown = sides if answer else ()
@@ -157,14 +159,6 @@ def _other(against: str, settings: Settings, bench: Workbench) -> Called:
         ) from None
     loaded = parts.load_config(profile, file, None, {"--against": clearance})
     return Called(file.name if file else against, loaded.profile, loaded.settings)
-
-
-def _of_result(result: Result, backends: Backends) -> Origin:
-    collection = backends.collection
-    return Origin(
-        collection.name, collection.version, backends.embedder.name, collection.space, result.user,
-        datetime.now(UTC),
-    )  # fmt: skip
 
 
 def _write(page: str, out: Path | None) -> None:

@@ -52,7 +52,9 @@ def main(args: Sequence[str] | None = None) -> int:
             option = option.replace("'", "")
             said = f"{option}: {complaint(why)}"
         end = "" if said.endswith((".", "?", "!")) else "."
-        return parts.fail(f"{said}{end} {parts.usage_hint(error)}")
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "ragfilter"
+        return parts.fail(f"{said}{end} See `{where} --help`.")
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
     except Exception as error:

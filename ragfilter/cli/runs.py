@@ -22,7 +22,7 @@ from ragfilter.cli.options import (
     Place,
     QrelsFile,
     WithLlm,
-    in_words,
+    text_option,
 )
 from ragfilter.cli.sides import paired_text
 from ragfilter.cli.table import table as columns
@@ -63,7 +63,7 @@ OtherId = Annotated[
     int,
     typer.Argument(metavar="OTHER", min=1, max=MOST, help="Number of the run to compare it with."),
 ]
-Queries = Annotated[str, typer.Option("--queries", help=SET_HELP, callback=in_words)]
+Queries = Annotated[str, text_option("--queries", help=SET_HELP)]
 
 
 @command(runs)
@@ -84,22 +84,17 @@ def new(
     from ragfilter.evaluate import runs as running
     from ragfilter.evaluate import stored
 
-    bar = parts.progress("queries")
-
-    def seen(done: int, total: int) -> bool:
-        bar(done, total)
-        return True
-
     labelled = Labelled(queries=queries, qrels=qrels, llm=llm)
     with labelled.open("runs", place, user, loaded.settings) as (bench, backends, labels, _):
         warn_of(labels)
         name = stored.title(queries, llm=llm, qrels=qrels)
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)
-        running.go_on(run, labels, bench.runs, backends, user, seen=seen)
+        bar = parts.progress("queries")
+        running.go_on(run, labels, bench.runs, backends, user, seen=bar)
         incomplete = backends.incomplete
         document, text = _shown(bench.runs.get(run.id), bench)
-    parts.emit(parts.dumps(document | {"incomplete": incomplete}) if as_json else text)
+    parts.emit(document | {"incomplete": incomplete} if as_json else text)
 
 
 @command(runs, "list")
@@ -114,14 +109,14 @@ def list_(
     with parts.open_for(data_dir, "runs") as bench:
         found = bench.runs.saved(collection)
     if as_json:
-        parts.emit(parts.dumps([head(run) for run in found]))
+        parts.emit([head(run) for run in found])
     elif not found:
         where = f" of {collection}" if collection else ""
         parts.emit(f"There are no runs{where} yet. `ragfilter runs new` makes one.\n")
     else:
         rows = [
-            (str(run.id), _date(run), run.plan.collection, run.plan.query_set, _settings(run),
-             f"{run.done} of {run.plan.queries}")
+            (str(run.id), f"{run.at.astimezone():%Y-%m-%d %H:%M}", run.plan.collection,
+             run.plan.query_set, _settings(run), f"{run.done} of {run.plan.queries}")
             for run in found
         ]  # fmt: skip
         names = ("run", "date", "collection", "queries", "settings", "done")
@@ -132,7 +127,7 @@ def list_(
 def show(
     run: RunId,
     only: Annotated[
-        Kind | None, typer.Option("--only", help=f"Show only these queries. {kinds.ABOUT}")
+        Kind | None, typer.Option(help=f"Show only these queries. {kinds.ABOUT}")
     ] = None,
     intervals: Annotated[
         bool, typer.Option("--intervals", help="Show the 95% interval of every measure.")
@@ -152,7 +147,7 @@ def show(
         figures = {each["id"]: each for each in document["per_query"]}
         document |= {"per_query": [figures[row.id] for row in rows]}
         text = _queries_text(rows, only)
-    parts.emit(parts.dumps(document) if as_json else text)
+    parts.emit(document if as_json else text)
 
 
 @command(runs)
@@ -175,21 +170,14 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, as_json: Json 
         since = [changed_since(each.plan, bench.collection, bench.labels) for each in sides]
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
     notes = told.between(sides, made, (settings_of(sides[0]), settings_of(sides[1])), since)
-    if as_json:
-        heads = {
-            letter: head(each) | {name: made.mean(name, side) for name in ("f1", "f1_most")}
-            for side, (letter, each) in enumerate(zip("ab", sides, strict=True))
-        }
-        parts.emit(parts.dumps(heads | paired.document(made.paired) | {"notes": notes}))
-    else:
-        lines = "".join(f"{note}\n" for note in notes)
-        names = {
-            each.id: query_name(each.id, each.query, QUERY_WIDTH)
-            for side in records
-            for each in side
-        }
-        said = paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names)
-        parts.emit(said + lines)
+    heads = {
+        letter: head(each) | {name: made.mean(name, side) for name in ("f1", "f1_most")}
+        for side, (letter, each) in enumerate(zip("ab", sides, strict=True))
+    }
+    names = {each.id: _name(each) for side in records for each in side}
+    text = paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names)
+    text += "".join(f"{note}\n" for note in notes)
+    parts.emit(heads | paired.document(made.paired) | {"notes": notes} if as_json else text)
 
 
 def head(run: Run) -> dict[str, Any]:
@@ -243,7 +231,7 @@ def _queries_text(rows: Sequence[QuestionRow], kind: Kind) -> str:
         return f"No query is among the {kind}.\n"
     heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant", "no label")
     return columns(heads, [
-        (query_name(row.id, row.query, QUERY_WIDTH), str(row.lost), f"{row.f1:.3f}",
+        (_name(row), str(row.lost), f"{row.f1:.3f}",
          signed(row.gain), f"{row.precision:.3f}", f"{row.recall:.3f}", str(row.kept),
          str(row.relevant), str(row.unlabelled)) for row in rows])  # fmt: skip
 
@@ -297,9 +285,12 @@ def _shown(run: Run, bench: Workbench, *, intervals: bool = False) -> tuple[dict
     if lost:
         text += "\nQueries that lose most relevant chunks of those found\n"
         text += columns(("", "lost", "relevant"), [
-            (query_name(each.id, each.query, QUERY_WIDTH), str(each.lost), str(each.relevant))
-            for each in lost[:LOST]])  # fmt: skip
+            (_name(each), str(each.lost), str(each.relevant)) for each in lost[:LOST]])  # fmt: skip
     return document, text
+
+
+def _name(query: QueryRecord | QuestionRow) -> str:
+    return query_name(query.id, query.query, QUERY_WIDTH)
 
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:
@@ -322,10 +313,6 @@ def _line(row: Row, prices: Prices | None) -> tuple[str, ...]:
 
 def _ends(found: Interval | None, form: str) -> str:
     return f"{found.low:{form}} – {found.high:{form}}" if found else "–"
-
-
-def _date(run: Run) -> str:
-    return run.at.astimezone().isoformat(sep=" ", timespec="minutes")[:16]
 
 
 def _settings(run: Run) -> str:

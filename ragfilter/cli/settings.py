@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from pydantic import SecretStr
+
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
@@ -78,7 +80,8 @@ def _deployment() -> str:
     for name, info in Places.model_fields.items():
         alias = info.validation_alias
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
-        default = info.default.get_secret_value() if _is_secret(info.default) else info.default
+        secret = isinstance(info.default, SecretStr)
+        default = info.default.get_secret_value() if secret else info.default
         rows.append((f"`{variable_name}`", _value(default), info.description or ""))
     text = "Where things are. These are never part of the filter's settings or of a link."
     return f"## Deployment\n\n{text}\n\n{_table(('Variable', 'Default', 'What it is'), rows)}"
@@ -99,7 +102,3 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
-
-
-def _is_secret(value: Any) -> bool:
-    return hasattr(value, "get_secret_value")

@@ -6,7 +6,7 @@ If they are stopped early (Ctrl+C, a failure), both print the finished measureme
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
 from ragfilter.cli.options import Place
 from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import paired, told
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.paired import Paired
 from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, measure, pairs
 from ragfilter.model import User
@@ -32,12 +31,6 @@ HEAD = (
 )  # fmt: skip
 QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens", "ms", "")
 ID_WIDTH, ERROR_WIDTH, CHANGES = 30, 100, 10
-
-
-def _first(labels: Labels, limit: int | None) -> Labels:
-    """The first queries; if there are labels, the first with labels."""
-    queries = labels.labelled or labels.queries
-    return replace(labels, queries=dict(islice(queries.items(), limit)))
 
 
 def measure_sides(
@@ -65,28 +58,30 @@ def measure_sides(
             warn_of(opened.labels)
             for side in sides:
                 notes += warn_in_sample(side.settings, opened.labels, place.collection, side.name)
-        labels = _first(opened.labels, limit)
-        total = len(labels.queries) * len(sides)
+        # If there are labels, only queries with labels.
+        every = opened.labels.labelled or opened.labels.queries
+        queries = dict(islice(every.items(), limit))
+        total = len(queries) * len(sides)
         measured: list[Measured] = []
 
         def report() -> None:
             complete = len(measured) == total
             if not measured and not complete:
                 return
+            head = place.head(opened.backends.incomplete) | {
+                "queries": len(queries),
+                "complete": complete,
+                "unknown_labels": opened.unknown,
+                "with_llm": labelled.llm,
+                "notes": notes,
+            }
             if as_json:
-                head = place.head(opened.backends.incomplete) | {
-                    "queries": len(labels.queries),
-                    "complete": complete,
-                    "unknown_labels": opened.unknown,
-                    "with_llm": labelled.llm,
-                    "notes": notes,
-                }
-                parts.emit(parts.dumps(head | document(measured, sides)))
+                parts.emit(head | document(measured, sides))
             else:
                 parts.emit(text(measured, sides, place.collection, total=total))
 
         with parts.at_the_end(report):
-            for one in measure(labels.queries, labels.qrels, sides, opened.backends, user):
+            for one in measure(queries, opened.labels.qrels, sides, opened.backends, user):
                 measured.append(one)
                 show(len(measured), total)
 

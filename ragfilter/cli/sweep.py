@@ -29,15 +29,14 @@ def sweep(
     across: Annotated[
         str | None,
         typer.Option(
-            "--across",
-            help="Setting to vary, as layer.field. Default: the setting by which the cutoff cuts.",
+            help="Setting to vary, as layer.field. Default: the setting by which the cutoff cuts."
         ),
     ] = None,
     up: Annotated[
-        str, typer.Option("--up", help="Second setting to vary, to try every pair of values.")
+        str, typer.Option(help="Second setting to vary, to try every pair of values.")
     ] = "",
     measure: Annotated[
-        str, typer.Option("--measure", help=f"Measure to maximize: {', '.join(MEASURES)}.")
+        str, typer.Option(help=f"Measure to maximize: {', '.join(MEASURES)}.")
     ] = "f1",
     as_json: Json = False,
 ) -> None:
@@ -79,13 +78,10 @@ def sweep(
     made = maps.make(
         pools, labels.qrels, settings, user, across, up, progress=parts.progress("replayed")
     )
-    if as_json:
-        head |= {"queries": len(pools), "measure": measure, "with_llm": labelled.llm}
-        head |= {"notes": notes}
-        parts.emit(parts.dumps(head | document(made, settings, measure)))
-    else:
-        head_line = f"{place.collection}: {counted(len(pools), 'labelled query')}, "
-        parts.emit(head_line + text(made, settings, measure))
+    head |= {"queries": len(pools), "measure": measure, "with_llm": labelled.llm, "notes": notes}
+    head_line = f"{place.collection}: {counted(len(pools), 'labelled query')}, "
+    shown = head_line + text(made, settings, measure)
+    parts.emit(head | document(made, settings, measure) if as_json else shown)
 
 
 def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:

@@ -36,13 +36,12 @@ def tune(
     measure: Annotated[
         str,
         typer.Option(
-            "--measure",
             help="What to tune for: f1, f2 (recall counts twice), or the fewest tokens at a "
-            "given recall, such as tokens@0.8.",
+            "given recall, such as tokens@0.8."
         ),
     ] = "f1",
     folds: Annotated[
-        int, typer.Option("--folds", min=2, max=1000, help="Number of cross-validation folds.")
+        int, typer.Option(min=2, max=1000, help="Number of cross-validation folds.")
     ] = 5,
     rerank: Annotated[
         bool,
@@ -54,13 +53,12 @@ def tune(
     strategy: Annotated[
         str | None,
         typer.Option(
-            "--strategy",
             help="Use this cutoff strategy even if others score higher: "
-            f"{field('cutoff.strategy').allowed()}.",
+            f"{field('cutoff.strategy').allowed()}."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write the tuned settings to this TOML file.")
+        Path | None, typer.Option(help="Write the tuned settings to this TOML file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -118,10 +116,8 @@ def tune(
         write_text(out, about + to_toml(made.tuned.settings, loaded.profile), remedy=OTHER_OUT)
     changed = made.tuned.settings.changed_from(loaded.settings)
     file = None if out is None else str(out)
-    if as_json:
-        parts.emit(parts.dumps(head | document(made, changed, file)))
-    else:
-        parts.emit(text(made, place.collection, changed, file))
+    shown = document(made, changed, file)
+    parts.emit(head | shown if as_json else text(made, place.collection, changed, file))
 
 
 def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[str, Any]:

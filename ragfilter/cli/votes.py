@@ -31,10 +31,7 @@ def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         if all(i not in catalogue or user.sees(catalogue[i])
                for side in (each.first, each.second) for i in side.chunks)
     ]  # fmt: skip
-    if as_json:
-        parts.emit(parts.dumps([_document(each) for each in votes]))
-    else:
-        parts.emit(_text(collection, votes))
+    parts.emit([_document(each) for each in votes] if as_json else _text(collection, votes))
 
 
 def _document(vote: Vote) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from ragfilter.report.explain import explain
 
 def why_text(result: Result, chunk_id: str) -> str:
     """Every layer's decision and the smallest changes, as lines of text. Raises InputError."""
-    lines = [explain(result, chunk_id), f"What would {_verb(result, chunk_id)}:"]
+    kept = any(hit.id == chunk_id for hit in result.kept)
+    verb = "drop it" if kept else "bring it back"
+    lines = [explain(result, chunk_id), f"What would {verb}:"]
     found = [(each.words, each.came, each.went) for each in changes(result, chunk_id)]
     asked = wording(result, chunk_id)
     if asked is not None:
@@ -35,7 +37,3 @@ def why_document(result: Result, chunk_id: str) -> dict[str, Any]:
         "changes": [asdict(each) | {"words": each.words} for each in changes(result, chunk_id)],
         "question": None if asked is None else asdict(asked),
     }
-
-
-def _verb(result: Result, chunk_id: str) -> str:
-    return "drop it" if any(hit.id == chunk_id for hit in result.kept) else "bring it back"

@@ -78,17 +78,6 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
     return chosen
 
 
-def unknown(labels: Labels, ids: Container[str], *, collection: str) -> tuple[tuple[str, ...], int]:
-    """The labelled chunk ids that are not among `ids` (the collection's), and the number of all
-    labelled ids.
-
-    Each id counts once; only labels of `labels.queries` count. Raises InputError if there are
-    labels and none of their ids exists.
-    """
-    named = {chunk: None for i in labels.queries for chunk in labels.qrels.get(i, ())}
-    return missing(named, ids, collection=collection), len(named)
-
-
 def missing(
     named: Iterable[str], ids: Container[str], *, collection: str = "", remedy: str = ""
 ) -> tuple[str, ...]:

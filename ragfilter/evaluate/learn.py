@@ -234,15 +234,13 @@ def calibrate(
     found = [each for each in examples if each.features]
     if not found:
         raise ValueError("no query has a hit")
-    rows = np.concatenate([_matrix(each, names) for each in found])
+    rows = np.concatenate(
+        [np.stack([each.features[name] for name in names], axis=1) for each in found]
+    )
     right = np.concatenate([each.relevant for each in found])
     if not 0 < right.sum() < len(right):
         raise ValueError("learning needs both relevant and irrelevant hits")
     return about.model_copy(update=(_boosted if boosted else _logistic)(rows, right, names))
-
-
-def _matrix(each: Example, names: Sequence[str]) -> Table:
-    return np.stack([each.features[name] for name in names], axis=1)
 
 
 def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:

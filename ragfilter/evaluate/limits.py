@@ -23,7 +23,6 @@ class Reached:
     there to be found."""
 
     id: str
-    query: str
     precision: float
     recall: float
     f1: float
@@ -40,8 +39,8 @@ def of_rows(rows: Sequence[QueryRow]) -> tuple[Reached, ...]:
     """What an evaluation reached."""
     return tuple(
         Reached(
-            row.id, row.query, scores.precision, scores.recall, scores.f1,
-            row.filtered.kept, len(row.lost), len(row.relevant),
+            row.id, scores.precision, scores.recall, scores.f1, row.filtered.kept,
+            len(row.lost), len(row.relevant),
         )
         for row in rows
         for scores in [row.filtered.scores]
@@ -54,8 +53,8 @@ def of_records(records: Sequence[QueryRecord]) -> tuple[Reached, ...]:
     scores = zip(found["precision"], found["recall"], found["f1"], strict=True)
     return tuple(
         Reached(
-            record.id, record.query, float(precision), float(recall), float(f1),
-            record.kept[IN_FORCE].chunks, record.lost, record.relevant,
+            record.id, float(precision), float(recall), float(f1), record.kept[IN_FORCE].chunks,
+            record.lost, record.relevant,
         )
         for record, (precision, recall, f1) in zip(records, scores, strict=True)
     )  # fmt: skip

@@ -43,8 +43,6 @@ class BestDistance:
 
 def fixed_line(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
     """Every fixed k as (recall, precision)."""
-    if not records:
-        return ()
     ranked = without_nothing(prefixes_of(records))
     recall, precision = (ranked[name].mean(axis=0).tolist() for name in ("recall", "precision"))
     return tuple(zip(recall, precision, strict=True))
@@ -53,8 +51,6 @@ def fixed_line(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...
 def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
     """The oracle's line as (recall, precision): for every weight of recall against precision, the
     mean over each query's best prefix."""
-    if not records:
-        return ()
     orders = prefixes_of(records)
     points = []
     for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
@@ -67,7 +63,7 @@ def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
 def kept_counts(records: Sequence[QueryRecord]) -> tuple[int, ...]:
     """How many queries keep 0, 1, 2 … chunks with the run's settings."""
     counts = Counter(record.kept[IN_FORCE].chunks for record in records)
-    return tuple(counts[n] for n in range(max(counts, default=-1) + 1))
+    return tuple(counts[n] for n in range(max(counts) + 1))
 
 
 def marks(records: Sequence[QueryRecord]) -> tuple[Mark, ...]:

@@ -100,7 +100,7 @@ def suggest(
         for i in (each.chunk.id,)
         for lost in (tuple(dict.fromkeys((*of_all.get(i, ()), *of_sure.get(i, ())))),)
     )
-    evidence = weigh(map(_with_rule, proposals), labelled)
+    evidence = weigh((replace(each.chunk, rule=each.rule) for each in proposals), labelled)
     book, kept_by = RuleBook(each.rule for each in proposals), defaultdict(list)
     for query_id, pool in labelled.pools.items():
         found = {hit.id for hit in pool.hits} & relevant_of(labelled.qrels.get(query_id, {}))
@@ -197,10 +197,6 @@ def likeness_of(embedder: Embedder) -> Likeness:
         return found
 
     return measure
-
-
-def _with_rule(each: Proposal) -> Chunk:
-    return replace(each.chunk, rule=each.rule)
 
 
 def _synonyms(

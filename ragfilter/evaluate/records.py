@@ -7,7 +7,7 @@ are saved as they are made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -58,11 +58,8 @@ def record(
     user: User = PUBLIC,
 ) -> QueryRecord:
     """Replay the pool with every variant and count. A variant that does not apply to the pool is
-    left out. Raises ValueError if the run's own settings are missing, and SettingsError if they do
-    not apply."""
-    in_force = next((v.settings for v in variants if v.name == IN_FORCE), None)
-    if in_force is None:
-        raise ValueError("the current settings are not among the variants")
+    left out; the run's own settings apply, or there would be no pool."""
+    in_force = next(v.settings for v in variants if v.name == IN_FORCE)
     relevant = relevant_of(labels)
     ranking = ranking_of(pool, in_force, user)
     # Variants with equal settings share one object.
@@ -78,8 +75,6 @@ def record(
             try:
                 result = replay(pool, settings, user, memo=memo, explain=False)
             except SettingsError:
-                if settings is in_force:
-                    raise
                 continue
             replayed[id(settings)] = result
         result = replayed[id(settings)]
@@ -104,13 +99,9 @@ def record(
     )
 
 
-def document(record: QueryRecord) -> dict[str, Any]:
-    """The record as plain values, for storage."""
-    return asdict(record)
-
-
 def read(document: Mapping[str, Any]) -> QueryRecord:
-    """The record from its stored values. Raises InputError for those of an earlier version."""
+    """The record from its stored values, those of `asdict`. Raises InputError for those of an
+    earlier version."""
     if "ndcg" not in document:
         raise InputError(
             "An earlier version of ragfilter saved this run, with other figures.",

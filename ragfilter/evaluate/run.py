@@ -29,13 +29,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.crossval import FOLDS, folds_of
-from ragfilter.evaluate.metrics import (
-    Scores,
-    mean_of,
-    noise_reduction,
-    precision_recall_f1,
-    relevant_of,
-)
+from ragfilter.evaluate.metrics import Scores, noise_reduction, precision_recall_f1, relevant_of
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
 from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
 from ragfilter.protocols import Progress
@@ -224,12 +218,10 @@ def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:
 
 def means_of(sides: Sequence[Kept]) -> Means:
     """The means of at least one query."""
-    scores = mean_of([side.scores for side in sides])
-    assert scores is not None
     return Means(
-        precision=scores.precision,
-        recall=scores.recall,
-        f1=scores.f1,
+        precision=fmean(side.scores.precision for side in sides),
+        recall=fmean(side.scores.recall for side in sides),
+        f1=fmean(side.scores.f1 for side in sides),
         f1_most=fmean(side.f1_most for side in sides),
         mean_kept=fmean(side.kept for side in sides),
         unlabelled=fmean(side.unlabelled for side in sides),

@@ -6,6 +6,7 @@ The page and the command line start and read runs through this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ragfilter.engine.backends import Backends
@@ -14,7 +15,7 @@ from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.labels import are_files
 from ragfilter.evaluate.measuring import labels_version, measurable, measure
-from ragfilter.evaluate.records import QueryRecord, document, read
+from ragfilter.evaluate.records import QueryRecord, read
 from ragfilter.evaluate.variants import Variant, profiles_version, variants
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.runs import Runs
 
-Seen = Callable[[int, int], bool]
+Seen = Callable[[int, int], bool | None]
 """Called with (queries done, total) after each query; returning False stops."""
 
 
@@ -63,19 +64,17 @@ def go_on(
     backends: Backends,
     user: User,
     *,
-    seen: Seen = lambda done, total: True,
+    seen: Seen = lambda done, total: None,
 ) -> None:
     """Measure the remaining queries of a run, until `seen` asks to stop. Each is saved when it is
     finished. Raises what `measure` raises."""
-    total = run.plan.queries
-    done = runs.done(run.id)
-    count = len(done)
-    if not seen(count, total):
+    total, done = run.plan.queries, runs.done(run.id)
+    if seen(len(done), total) is False:
         return
-    for record in measure(labels, variants_of(run), backends, user, done=done):
-        runs.keep(run.id, record.id, document(record))
-        count += 1
-        if not seen(count, total):
+    records = measure(labels, variants_of(run), backends, user, done=done)
+    for count, record in enumerate(records, start=len(done) + 1):
+        runs.keep(run.id, record.id, asdict(record))
+        if seen(count, total) is False:
             return
 
 

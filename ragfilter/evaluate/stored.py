@@ -94,10 +94,7 @@ def questions(
 
 
 def every_question(
-    book: LabelBook,
-    collection: str,
-    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
-    user: User = UNRESTRICTED,
+    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
 ) -> frozenset[str]:
     """The questions of all sets, and those that were asked; `user` as for `sets`. Raises
     StoreError."""

@@ -122,20 +122,20 @@ def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str
 
 def about_records(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> list[str]:
     """Caveats about what a run has measured."""
-    said = [
+    said = (
         ONE if len(records) == 1 else "",
         unanswered(sum(not record.relevant for record in records)),
         left_out(records, variants),
         fell_back(sum(record.waiting for record in records)),
-    ]
-    return [sentence for sentence in said if sentence]
+    )
+    return [*filter(None, said)]
 
 
 def about_labels(labels: Labels) -> list[str]:
     """Caveats about figures measured on these labels."""
     answered = len(labels.answered)
     said = (few(answered), unanswered(len(labels.labelled) - answered))
-    return [sentence for sentence in said if sentence]
+    return [*filter(None, said)]
 
 
 def unanswered(questions: int) -> str:
@@ -297,31 +297,24 @@ def notes(made: Tuning) -> list[str]:
     """Caveats about the figures."""
     alone = [] if made.beats_fixed_k else _alone(made)
     told = [
-        *(
-            [
-                f"Tuned alone, {' and '.join(alone)} beat it; chosen for that among "
-                f"{len(made.strategies)}, they look better than they are."
-            ]
-            if alone
-            else []
-        ),
+        f"Tuned alone, {' and '.join(alone)} beat it; chosen for that among "
+        f"{len(made.strategies)}, they look better than they are."
+        if alone
+        else "",
         "The previous settings were chosen on labels, so they were not a candidate, and tuned "
         "settings are not compared with them: on labels they have seen, they look too good."
         if made.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
         f"Oracle, by {NAMES[made.target.oracle]}: {table.ABOUT_ORACLE}.",
+        too_few(made.tuned.gain.of),
     ]
-    told.append(too_few(made.tuned.gain.of))
     if made.stands_in:
         told.append(
             f"The previous settings do not apply here: {made.stands_in} “Before” is therefore the "
             "strategy gap with their other values."
         )
-    if made.why_not:
-        told.append(f"Nothing was learned: {made.why_not}.")
-    if not made.why_not:
-        told.append(_missing(made))
+    told.append(f"Nothing was learned: {made.why_not}." if made.why_not else _missing(made))
     if made.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
         told.append(

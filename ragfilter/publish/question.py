@@ -36,7 +36,7 @@ class Called:
 def of_query(
     result: Result,
     profile: str,
-    origin: Origin | None = None,
+    origin: Origin,
     *,
     prices: Prices | None = None,
     answers: Sequence[Told] = (),
@@ -44,7 +44,7 @@ def of_query(
 ) -> str:
     """A report of one question: what was dropped and why, and its effect on prompt and answer.
     `embedder` knows the common words: what does not mention an uncommon one of the question is not
-    called needed. Without `origin`, the report does not say what it was made from."""
+    called needed."""
     result = seen(result)
     listed = rows(result)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
@@ -79,7 +79,7 @@ def of_query(
 def of_two(
     results: tuple[Result, Result],
     names: tuple[Called, Called],
-    origin: Origin | None = None,
+    origin: Origin,
     *,
     prices: Prices | None = None,
     answers: Sequence[Told] = (),

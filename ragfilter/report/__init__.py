@@ -5,64 +5,26 @@ Everything here is pure. Sources: docs/design.md#json and docs/design.md#page.
 
 from __future__ import annotations
 
-from ragfilter.report.document import document
-from ragfilter.report.judged import (
-    VerdictRow,
-    judge_document,
-    judge_stats,
-    remarks,
-    verdict_rows,
-    waits_for_judge,
-)
-from ragfilter.report.rows import (
-    COLUMNS,
-    ChunkRow,
-    csv,
-    frame,
-    kept_first,
-    references,
-    rows,
-    seen,
-    visible,
-)
-from ragfilter.report.summary import (
-    LayerSummary,
-    Summary,
-    first,
-    headline,
-    in_prompt,
-    layer_line,
-    max_security_level,
-    summary,
-    tokens,
-)
-from ragfilter.report.trace import trace_text
-
-__all__ = [
-    "COLUMNS",
-    "ChunkRow",
-    "LayerSummary",
-    "Summary",
-    "VerdictRow",
-    "csv",
-    "document",
-    "first",
-    "frame",
-    "headline",
-    "in_prompt",
-    "judge_document",
-    "judge_stats",
-    "kept_first",
-    "layer_line",
-    "max_security_level",
-    "references",
-    "remarks",
-    "rows",
-    "seen",
-    "summary",
-    "tokens",
-    "trace_text",
-    "verdict_rows",
-    "visible",
-    "waits_for_judge",
-]
+from ragfilter.report.document import document as document
+from ragfilter.report.judged import VerdictRow as VerdictRow
+from ragfilter.report.judged import judge_stats as judge_stats
+from ragfilter.report.judged import remarks as remarks
+from ragfilter.report.judged import verdict_rows as verdict_rows
+from ragfilter.report.judged import waits_for_judge as waits_for_judge
+from ragfilter.report.rows import COLUMNS as COLUMNS
+from ragfilter.report.rows import ChunkRow as ChunkRow
+from ragfilter.report.rows import csv as csv
+from ragfilter.report.rows import frame as frame
+from ragfilter.report.rows import kept_first as kept_first
+from ragfilter.report.rows import references as references
+from ragfilter.report.rows import rows as rows
+from ragfilter.report.rows import seen as seen
+from ragfilter.report.rows import visible as visible
+from ragfilter.report.summary import LayerSummary as LayerSummary
+from ragfilter.report.summary import Summary as Summary
+from ragfilter.report.summary import first as first
+from ragfilter.report.summary import headline as headline
+from ragfilter.report.summary import in_prompt as in_prompt
+from ragfilter.report.summary import summary as summary
+from ragfilter.report.summary import tokens as tokens
+from ragfilter.report.trace import trace_text as trace_text

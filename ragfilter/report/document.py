@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
 from typing import Any
@@ -10,25 +9,22 @@ from typing import Any
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds, Widening
 from ragfilter.report.judged import judge_document
-from ragfilter.report.rows import ChunkRow, rows, seen, visible
 from ragfilter.report.rows import references as refs_of
+from ragfilter.report.rows import rows, seen
 from ragfilter.report.summary import in_prompt, max_security_level
 
 
-def document(
-    result: Result, *, as_operator: bool = False, references: bool = False
-) -> dict[str, Any]:
+def document(result: Result, *, references: bool = False) -> dict[str, Any]:
     """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every
     hit names the chunks it refers to in ``refs``. Kept hits have their ``text`` and ``metadata``;
-    ``decisions`` are those of every layer, in order. ``hidden`` is the number of chunks that
-    clearance dropped, None for a user, who must not know.
+    ``decisions`` are those of every layer, in order. ``hidden``, the number of chunks that
+    clearance dropped, is None, since the user must not know.
 
     ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
     Retrieval System's return format; its context is ``kept``, its error ``status``.
     """
     highest = max_security_level(result)
-    result = seen(result, as_operator=as_operator)
-    listed = rows(result, as_operator=as_operator)
+    result = seen(result)
     plain = unfiltered(result.pool, result.settings, result.user)
     return {
         "query": result.query,
@@ -41,18 +37,18 @@ def document(
         "max_security_level": highest,
         "count": len(result.kept),
         "kept": [hit.id for hit in result.kept],
-        "hits": _hits(result, listed, as_operator, references),
+        "hits": _hits(result, references),
         "layers": [_layer_document(trace) for trace in result.traces],
         "cutoff": _cutoff_document(result),
         "rounds": _rounds_document(result),
         "widening": _widening_document(result),
         "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
-        "judge": judge_document(result, as_operator=as_operator),
+        "judge": judge_document(result),
         "context_tokens": in_prompt(result.kept, result.settings)[1],
         "unfiltered": [hit.id for hit in plain],
         "unfiltered_tokens": in_prompt(plain, result.settings)[1],
         "retrieved": result.retrieved,
-        "hidden": len(listed) - len(visible(result)) if as_operator else None,
+        "hidden": None,
         "entities": _entity_names(result),
         "needs": [
             {"kind": need.kind, "layer": need.layer, "chunks": len(need.chunk_ids), "why": need.why}
@@ -63,17 +59,15 @@ def document(
     }
 
 
-def _hits(
-    result: Result, listed: Sequence[ChunkRow], as_operator: bool, references: bool
-) -> list[dict[str, Any]]:
+def _hits(result: Result, references: bool) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
     documents = []
-    for row in listed:
+    for row in rows(result):
         chunk = kept.get(row.id)
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
         documents.append(row._asdict() | more)
     if references:
-        refs = refs_of(result, as_operator=as_operator)
+        refs = refs_of(result)
         for made in documents:
             made["refs"] = list(refs[made["id"]])
     return documents

@@ -48,7 +48,7 @@ def judge_stats(result: Result) -> JudgeStats | None:
     return call.stats(trace, result.judgement)
 
 
-def judge_document(result: Result, *, as_operator: bool = False) -> dict[str, Any] | None:
+def judge_document(result: Result) -> dict[str, Any] | None:
     """The value of ``judge`` in `query --json`: None if `judge_stats` is.
 
     ``decisions`` are the judge's words by chunk id; ``remarks`` are parts of its answer that were
@@ -57,7 +57,7 @@ def judge_document(result: Result, *, as_operator: bool = False) -> dict[str, An
     stats = judge_stats(result)
     if stats is None:
         return None
-    named = visible(result, as_operator=as_operator)
+    named = visible(result)
     return asdict(stats) | {
         "reduction": round(stats.reduction, 4),
         "ms": round(stats.ms, 3),

@@ -25,10 +25,10 @@ MAX_HITS = 30
 """Maximum number of hits listed as found; the decisions below list as many."""
 
 
-def trace_text(result: Result, *, as_operator: bool = False) -> str:
+def trace_text(result: Result) -> str:
     """The whole trace."""
-    result = seen(result, as_operator=as_operator)
-    listed = rows(result, as_operator=as_operator)
+    result = seen(result)
+    listed = rows(result)
     names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
     lines = [*_head(result), "", *_found(listed)]
     for trace in result.traces:
@@ -39,9 +39,10 @@ def trace_text(result: Result, *, as_operator: bool = False) -> str:
 
 def _head(result: Result) -> Iterator[str]:
     pool, settings = result.pool, result.settings
+    space = "squared l2" if pool.space == "l2" else pool.space
     yield f"Query: {result.query}"
     yield (
-        f"Collection: {pool.collection} (distance: {_space(pool.space)}), "
+        f"Collection: {pool.collection} (distance: {space}), "
         f"store queries: {pool.queries}, {numbers.ms(pool.gather_ms)}"
     )
     yield f"Settings: k unfiltered {settings.retrieval.k}, pool {settings.retrieval.pool_size}"
@@ -169,10 +170,6 @@ def _final(result: Result, listed: Sequence[ChunkRow]) -> Iterator[str]:
         yield f"  waits for {need.kind}: {need.why}"
     size = numbers.tokens(tokens(result.kept))
     yield f"Context: about {size} in {chunks(len(result.kept))}"
-
-
-def _space(space: str) -> str:
-    return "squared l2" if space == "l2" else space
 
 
 def _value(value: object) -> str:

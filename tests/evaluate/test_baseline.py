@@ -27,7 +27,7 @@ ABOUT = About("c", "7", "a", "m", "l2")
 
 
 def rows(*recalls: float) -> list[Reached]:
-    return [Reached(f"q{i}", "", 0.5, recall, 0.5, 0, 0, 2) for i, recall in enumerate(recalls)]
+    return [Reached(f"q{i}", 0.5, recall, 0.5, 0, 0, 2) for i, recall in enumerate(recalls)]
 
 
 @pytest.mark.parametrize(

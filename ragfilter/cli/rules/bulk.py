@@ -8,7 +8,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, Where, in_words
+from ragfilter.cli.options import Filtering, Json, Place, Where, text_option
 from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.cli.rules.select import select
@@ -28,11 +28,10 @@ def bulk(
     saving: Saving,
     where: Where = None,
     set_rule: Annotated[
-        str | None, typer.Option("--set-rule", help="Set this rule (JSON) for every chunk.")
+        str | None, typer.Option(help="Set this rule (JSON) for every chunk.")
     ] = None,
     group: Annotated[
-        list[str] | None,
-        typer.Option("--add-group", help="Term of a new group. Repeatable.", callback=in_words),
+        list[str] | None, text_option("--add-group", help="Term of a new group. Repeatable.")
     ] = None,
     anchor: Annotated[
         str | None,
@@ -41,8 +40,7 @@ def bulk(
         ),
     ] = None,
     spellings: Annotated[
-        list[str] | None,
-        typer.Option("--spelling", help="Term to add. Repeatable.", callback=in_words),
+        list[str] | None, text_option("--spelling", help="Term to add. Repeatable.")
     ] = None,
     swap: Annotated[
         tuple[str, str] | None,
@@ -66,13 +64,10 @@ def bulk(
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
         plan = make_plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
-    if as_json:
-        made = {"dry_run": saving.dry_run, "saved": saved.done} | _document(plan)
-        head = place.head(selected.incomplete)
-        parts.emit(parts.dumps(head | made | effect_document(saved.effect)))
-    else:
-        parts.emit(_text(place.collection, change, plan, saved=saved.done))
-        parts.emit(effect_text(saved.effect))
+    document = place.head(selected.incomplete) | {"dry_run": saving.dry_run, "saved": saved.done}
+    document |= _document(plan) | effect_document(saved.effect)
+    text = _text(place.collection, change, plan, saved=saved.done) + effect_text(saved.effect)
+    parts.emit(document if as_json else text)
     return 0 if saved.wanted and not plan.refused else FOUND
 
 

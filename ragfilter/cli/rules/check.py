@@ -12,7 +12,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place, Viewing, Where, in_words
+from ragfilter.cli.options import Json, Place, Viewing, Where, text_option
 from ragfilter.cli.rules.group import rules, select_rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -37,11 +37,10 @@ def check(
         typer.Argument(help="Text file with one question per line. Default: standard input."),
     ] = None,
     question: Annotated[
-        str | None, typer.Option(help="Check this question instead of a file.", callback=in_words)
+        str | None, text_option(help="Check this question instead of a file.")
     ] = None,
     chunk: Annotated[
-        str | None,
-        typer.Option(help="Explain this chunk's rule, part by part.", callback=in_words),
+        str | None, text_option(help="Explain this chunk's rule, part by part.")
     ] = None,
     where: Where = None,
     as_json: Json = False,
@@ -66,18 +65,15 @@ def check(
             for rule, ids in of_rule.items()
         ]
         document = place.head(chosen.incomplete) | {"questions": len(questions), "rules": rows}
-        parts.emit(parts.dumps(document) if as_json else _text(rows, len(questions)))
+        parts.emit(document if as_json else _text(rows, len(questions)))
         return
 
     rule = next((r for r, ids in of_rule.items() if chunk in ids), None)
     if rule is None:
         raise InputError(f"There is no chunk {chunk!r} with a rule.", remedy="Check its id.")
     made, asked = explain(rule, questions[0]), whole(questions[0])
-    if as_json:
-        document = {"chunk_id": chunk, "question": asked, "incomplete": chosen.incomplete}
-        parts.emit(parts.dumps(document | asdict(made)))
-    else:
-        parts.emit(_explanation_text(made, asked))
+    document = {"chunk_id": chunk, "question": asked, "incomplete": chosen.incomplete}
+    parts.emit(document | asdict(made) if as_json else _explanation_text(made, asked))
 
 
 def _questions(file: Path | None) -> list[str]:
@@ -124,9 +120,7 @@ def _text(rows: Sequence[Mapping[str, Any]], questions: int) -> str:
 
 def _explanation_text(made: Explanation, question: str) -> str:
     """The question with matches in brackets, then the rule part by part."""
-    spans = {
-        span for part in made.parts for found in part.found for span in found.spans
-    }  # fmt: skip
+    spans = {span for part in made.parts for found in part.found for span in found.spans}
     marks: list[tuple[int, str]] = []
     for start, end in spans:
         marks += [(start, "["), (end, "]")]

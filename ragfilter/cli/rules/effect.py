@@ -64,11 +64,29 @@ class Asking:
         place: Place,
         filtering: Filtering,
     ) -> Effect | None:
-        """The effect of `rules` (by chunk id) on labelled queries; None if it is not wanted or
-        there are none."""
+        """The effect of `rules` (by chunk id) on labelled queries, or on all that were asked;
+        reports what the labels lack. None if it is not wanted, or if no queries were named and the
+        workspace has no labels."""
+        from ragfilter.evaluate import stored
+        from ragfilter.stores.labels import ASKED
+
         if not rules or (self.queries is None and self.yes):
             return None
-        return _effect_of(rules, bench, place, (self.queries, self.qrels), filtering)
+        settings, user = filtering.load().settings, filtering.user
+        labelled, asked = (self.queries, self.qrels), {}
+        if labelled == (ASKED, None):
+            asked = stored.questions(bench.labels, place.collection, ASKED)
+        try:
+            known, settings = labels_of(labelled, bench, place, user, settings)
+        except InputError:
+            if not asked:
+                raise
+            known = Labels(asked, {})
+        if known is None:
+            return None
+        backends, show = parts.backends(bench, place.collection), parts.progress("queries")
+        pools = run.gather_all(asked or known.labelled, settings, backends, user, progress=show)
+        return make_labelled(pools, known.qrels, settings, user).effect(rules)
 
     def agrees(self, effect: Effect | None) -> bool:
         """Whether to save even if labelled queries lose relevant chunks; asks for confirmation."""
@@ -114,35 +132,6 @@ class Saving(Asking):
                 who=bench.deployment.user,
             )
         return Saved(effect, wanted=wanted, done=wanted)
-
-
-def _effect_of(
-    changes: Mapping[str, str | None],
-    bench: Workbench,
-    place: Place,
-    labelled: tuple[str | None, str | None],
-    filtering: Filtering,
-) -> Effect | None:
-    """The effect of changes (chunk id to rule) on labelled queries, or on all that were asked;
-    reports what the labels lack. None if no queries were named and the workspace has no labels."""
-    from ragfilter.evaluate import stored
-    from ragfilter.stores.labels import ASKED
-
-    settings, user = filtering.load().settings, filtering.user
-    asked: Mapping[str, str] = {}
-    if labelled == (ASKED, None):
-        asked = stored.questions(bench.labels, place.collection, ASKED)
-    try:
-        known, settings = labels_of(labelled, bench, place, user, settings)
-    except InputError:
-        if not asked:
-            raise
-        known = Labels(asked, {})
-    if known is None:
-        return None
-    backends, show = parts.backends(bench, place.collection), parts.progress("queries")
-    pools = run.gather_all(asked or known.labelled, settings, backends, user, progress=show)
-    return make_labelled(pools, known.qrels, settings, user).effect(changes)
 
 
 def labels_of(
@@ -207,10 +196,7 @@ def row_text(row: RuleRow) -> str:
 
 def effect_document(effect: Effect | None) -> dict[str, Any]:
     """The key `effect`, if one was measured."""
-    if effect is None:
-        return {}
-
-    return {"effect": document(effect)}
+    return {} if effect is None else {"effect": document(effect)}
 
 
 def effect_text(effect: Effect | None) -> str:

@@ -55,10 +55,8 @@ def suggest_families(
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
         write_text(out, "".join(lines), remedy=OTHER_OUT)
-    if as_json:
-        parts.emit(parts.dumps(place.head(selected.incomplete) | _document(made, records)))
-    else:
-        parts.emit(_text(place.collection, made, out))
+    document = place.head(selected.incomplete) | _document(made, records)
+    parts.emit(document if as_json else _text(place.collection, made, out))
 
 
 def record(each: Proposal, made: Suggested) -> dict[str, Any]:
@@ -85,8 +83,8 @@ def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for family in made.families
     ]
-    document: dict[str, Any] = {"families": families, "proposals": records}
-    return document | effect_document(made.evidence.effect)
+    effect = effect_document(made.evidence.effect)
+    return {"families": families, "proposals": records} | effect
 
 
 def _text(collection: str, made: Suggested, out: Path | None) -> str:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from ragfilter.cli import parts
 from ragfilter.cli.app import make_group
-from ragfilter.cli.options import Place, Viewing, in_words
+from ragfilter.cli.options import Place, Viewing, text_argument
 from ragfilter.cli.rules.select import Selection, select
 
 FOUND = 1
@@ -25,8 +23,7 @@ rules = make_group(
 )
 
 OneChunk = Annotated[
-    str | None,
-    typer.Argument(metavar="CHUNK", help="List only this chunk's edits.", callback=in_words),
+    str | None, text_argument(metavar="CHUNK", help="List only this chunk's edits.")
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +29,6 @@ def history(
     edit: Annotated[
         int | None,
         typer.Option(
-            "--edit",
             min=1,
             max=MOST,
             help="Show what this edit changed, including everything changed in the same step.",
@@ -52,12 +50,11 @@ def history(
         journal = bench.journal
         if edit is not None:
             made = _step(journal, place.collection, edit)
-            documents = [edit_document(each) for each in made]
-            parts.emit(parts.dumps(documents) if as_json else "".join(map(_diff, made)))
+            parts.emit([*map(edit_document, made)] if as_json else "".join(map(_diff, made)))
             return
         if as_json:
             edits = journal.history(place.collection, chunk, limit=limit)
-            parts.emit(parts.dumps([edit_document(edit) for edit in edits]))
+            parts.emit([*map(edit_document, edits)])
             return
         if chunk is None:
             steps = journal.steps(place.collection, limit=limit)
@@ -65,7 +62,8 @@ def history(
             edits = journal.history(place.collection, chunk, limit=limit)
             steps = tuple(Step(edit, 1, int(edit.state == "done")) for edit in edits)
     if steps:
-        parts.emit(history_text(steps))
+        heads = ("edit", "when", "who", "kind", "state", "chunk", "rule")
+        parts.emit(table(heads, map(_row, steps)))
     else:
         typer.echo("No rule has been edited yet.", err=True)
 
@@ -85,10 +83,6 @@ def _step(journal: Journal, collection: str, edit_id: int) -> tuple[Edit, ...]:
 
 def _diff(edit: Edit) -> str:
     return f"{edit.chunk_id}\n- {edit.before or 'no rule'}\n+ {edit.after or 'no rule'}\n"
-
-
-def history_text(steps: Sequence[Step]) -> str:
-    return table(("edit", "when", "who", "kind", "state", "chunk", "rule"), map(_row, steps))
 
 
 def _row(step: Step) -> tuple[str, ...]:

@@ -60,19 +60,15 @@ def import_(
         parts.tell(Selection((), hidden, incomplete).notice)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
-    if as_json:
-        made = import_document(plan, dry_run=saving.dry_run, saved=saved.done)
-        head = place.head(incomplete)
-        parts.emit(parts.dumps(head | made | effect_document(saved.effect)))
-    else:
-        parts.emit(import_text(place.collection, plan, saved=saved.done))
-        parts.emit(effect_text(saved.effect))
+    document = place.head(incomplete) | {"dry_run": saving.dry_run}
+    document |= import_document(plan, saved=saved.done) | effect_document(saved.effect)
+    text = import_text(place.collection, plan, saved=saved.done) + effect_text(saved.effect)
+    parts.emit(document if as_json else text)
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 
-def import_document(plan: ImportPlan, *, dry_run: bool, saved: bool) -> dict[str, Any]:
+def import_document(plan: ImportPlan, *, saved: bool) -> dict[str, Any]:
     return {
-        "dry_run": dry_run,
         "saved" if saved else "would_save": [asdict(c) | {"kind": c.kind} for c in plan.changes],
         "held_back": [asdict(c) | {"kind": c.kind} for c in plan.held],
         "pruned": plan.pruned,

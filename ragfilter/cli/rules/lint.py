@@ -99,22 +99,17 @@ def lint(
     left = {**texts, **mended} if saved.done else texts
     ruled = {i: rule for i, rule in left.items() if rule}
     findings = find(ruled, titles, bodies, usual, others)
-    if as_json:
-        document = lint_document(place.collection, len(texts), findings)
-        document |= {"incomplete": selected.incomplete}
-        if fix:
-            document["fixed"] = [
-                {"id": i, "before": texts[i], "after": rule} for i, rule in mended.items()
-            ]
-            document |= {"saved": saved.done} | effect_document(saved.effect)
-        parts.emit(parts.dumps(document))
-    else:
-        parts.emit(lint_text(place.collection, len(texts), findings))
-        if fix:
-            verb = "fixed" if saved.done else "would be fixed"
-            for i, rule in mended.items() if saving.dry_run else ():
-                parts.emit(f"{i}\n- {texts[i]}\n+ {rule or 'no rule'}\n")
-            parts.emit(f"{counted(len(mended), 'rule')} {verb}\n{effect_text(saved.effect)}")
+    document = lint_document(place.collection, len(texts), findings)
+    document["incomplete"] = selected.incomplete
+    text = lint_text(place.collection, len(texts), findings)
+    if fix:
+        fixed = [{"id": i, "before": texts[i], "after": rule} for i, rule in mended.items()]
+        document |= {"fixed": fixed, "saved": saved.done} | effect_document(saved.effect)
+        for i, rule in mended.items() if saving.dry_run else ():
+            text += f"{i}\n- {texts[i]}\n+ {rule or 'no rule'}\n"
+        verb = "fixed" if saved.done else "would be fixed"
+        text += f"{counted(len(mended), 'rule')} {verb}\n{effect_text(saved.effect)}"
+    parts.emit(document if as_json else text)
     return FOUND if _fails(findings, strict=strict) or not saved.wanted else 0
 
 
@@ -123,12 +118,10 @@ def _lint_file(path: Path, *, strict: bool, as_json: bool) -> int:
     chunks = {i: chunk for i, chunk in read_chunks.items() if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in chunks.items()}
     findings = find(texts, {i: chunk.title for i, chunk in chunks.items()})
-    if as_json:
-        document = lint_document(str(path), len(texts), findings)
-        parts.emit(parts.dumps(document | {"refused": [asdict(each) for each in refusals]}))
-    else:
-        parts.emit("".join(f"{refusal.told}\n" for refusal in refusals))
-        parts.emit(lint_text(str(path), len(texts), findings))
+    document = lint_document(str(path), len(texts), findings)
+    document["refused"] = [asdict(each) for each in refusals]
+    refused = "".join(f"{refusal.told}\n" for refusal in refusals)
+    parts.emit(document if as_json else refused + lint_text(str(path), len(texts), findings))
     return FOUND if _fails(findings, strict=strict) or refusals else 0
 
 
@@ -139,7 +132,6 @@ def _fails(findings: Sequence[Finding], *, strict: bool) -> bool:
 
 def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
     """The document of `lint --json`; `name` is that of a collection or file."""
-
     counts = Counter(finding.severity for finding in findings)
     return {
         "collection": name,
@@ -151,7 +143,6 @@ def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[st
 
 def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
     """Errors first, each with a better rule if there is one."""
-
     lines: list[str] = []
     for finding in by_severity(findings):
         place = f" {finding.place}" if finding.place else ""

@@ -12,7 +12,7 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Measuring
-from ragfilter.cli.options import MOST, Filtering, Json, Place, in_words
+from ragfilter.cli.options import MOST, Filtering, Json, Place, text_option
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.rules.matrix import FIGURES, figures, measured
 from ragfilter.cli.rules.select import Selection, list_chunks
@@ -33,9 +33,8 @@ def list_(
     measuring: Measuring,
     text: Annotated[
         str,
-        typer.Option(
-            help="List only chunks with all of these words in title, id, type, source or rule.",
-            callback=in_words,
+        text_option(
+            help="List only chunks with all of these words in title, id, type, source or rule."
         ),
     ] = "",
     states: Annotated[
@@ -49,16 +48,11 @@ def list_(
         ),
     ] = None,
     types: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type", help="List only chunks of this type. Repeatable.", callback=in_words
-        ),
+        list[str] | None, text_option("--type", help="List only chunks of this type. Repeatable.")
     ] = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option(
-            "--source", help="List only chunks from this file. Repeatable.", callback=in_words
-        ),
+        text_option("--source", help="List only chunks from this file. Repeatable."),
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, max=MOST, help="List only the first N.")
@@ -86,18 +80,15 @@ def list_(
         found = list_chunks(user, bench, place.collection, harm).find(wanted)
     parts.tell(Selection((), len(every) - len(seen), incomplete).notice)
     shown = found[:limit]
-    if as_json:
-        document = place.head(incomplete) | {"chunks": len(seen), "found": len(found)}
-        parts.emit(parts.dumps(document | {"rows": _documents(shown, made)}))
-    else:
-        parts.emit(_text(shown, made))
-        counts = f"{len(found):,} of {counted_chunks(len(seen))}"
-        first = f", the first {len(shown):,} shown" if len(shown) < len(found) else ""
-        parts.emit(f"{place.collection}: {counts}{first}\n")
+    document = place.head(incomplete) | {"chunks": len(seen), "found": len(found)}
+    document["rows"] = _documents(shown, made)
+    counts = f"{len(found):,} of {counted_chunks(len(seen))}"
+    first = f", the first {len(shown):,} shown" if len(shown) < len(found) else ""
+    text = f"{_text(shown, made)}{place.collection}: {counts}{first}\n"
+    parts.emit(document if as_json else text)
 
 
 def _documents(rows: Sequence[ListingRow], made: Matrix | None) -> list[dict[str, Any]]:
-
     documents: list[dict[str, Any]] = [
         {
             "id": row.id,
@@ -122,7 +113,6 @@ def _documents(rows: Sequence[ListingRow], made: Matrix | None) -> list[dict[str
 
 
 def _text(rows: Sequence[ListingRow], made: Matrix | None) -> str:
-
     if not rows:
         return ""
     head: tuple[str, ...] = ("state", "id", "title", "rule")

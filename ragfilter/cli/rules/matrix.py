@@ -11,7 +11,7 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Measuring
-from ragfilter.cli.options import Filtering, Json, Place, in_words
+from ragfilter.cli.options import Filtering, Json, Place, text_argument
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -58,11 +58,7 @@ def matrix(
     measuring: Measuring,
     chunk: Annotated[
         str | None,
-        typer.Argument(
-            metavar="CHUNK",
-            help="Show only this chunk's rule, by group and term.",
-            callback=in_words,
-        ),
+        text_argument(metavar="CHUNK", help="Show only this chunk's rule, by group and term."),
     ] = None,
     questions: Annotated[
         Path | None,
@@ -121,10 +117,8 @@ def matrix(
                 else rule_matrix.build_parts(rule, *what)
             )
         head = place.head(backends.incomplete)
-    if as_json:
-        parts.emit(parts.dumps(head | _document(made)))
-    else:
-        parts.emit("\n".join(f"{name}\n{_text(one)}" for name, one in made.items()))
+    text = "\n".join(f"{name}\n{_text(one)}" for name, one in made.items())
+    parts.emit(head | _document(made) if as_json else text)
 
 
 def _settings(filtering: Filtering) -> Settings:
@@ -133,7 +127,6 @@ def _settings(filtering: Filtering) -> Settings:
 
 
 def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
-
     return {
         name: [rule_matrix.row_document(row) for row in one]
         if isinstance(one, tuple)

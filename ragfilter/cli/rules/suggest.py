@@ -54,9 +54,8 @@ def suggest(
     queries: Annotated[
         str | None,
         typer.Option(
-            "--queries",
             help="Labelled queries to measure the rules on, from which --families also learns "
-            f"names. Default: all labelled queries of the workspace. {SET_HELP}",
+            f"names. Default: all labelled queries of the workspace. {SET_HELP}"
         ),
     ] = None,
     qrels: QrelsFile = None,
@@ -128,7 +127,7 @@ def suggest(
             document |= drafting.totals_document(totals)
             drafted = zip(made, waiting, rows, strict=False)
             document["drafts"] = [drafting.record(d, c, place.collection, r) for d, c, r in drafted]
-            parts.emit(parts.dumps(document))
+            parts.emit(document)
         else:
             parts.emit(drafting.totals_text(totals, before=before))
             if out:

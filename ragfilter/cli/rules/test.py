@@ -70,10 +70,7 @@ def run_expectations(
     if skipped:
         what = "1 expectation is about a chunk" if skipped == 1 else f"{skipped} are about chunks"
         parts.tell(f"{what} above the user's clearance: skipped.")
-    if as_json:
-        parts.emit(parts.dumps(asdict(checked) | {"incomplete": incomplete}))
-    else:
-        parts.emit(_text(checked))
+    parts.emit(asdict(checked) | {"incomplete": incomplete} if as_json else _text(checked))
     return FOUND if checked.broken else 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -111,24 +111,17 @@ def _change(
             made = steps.turn(kind, store, journal, edit_id=edit, who=who, rest=what.rest)
         elif wanted:
             made = (edits.turn(kind, store, journal, who=who, chunk_id=chunk),)
-    if as_json:
-        document = {"saved": wanted, "edits": [edit_document(each) for each in made]}
-        if what.dry_run:
-            document["changes"] = after
-        parts.emit(parts.dumps(document | effect_document(effect)))
-    else:
-        lines = [*map(_text, made), *(_change_text(each) for each in after.items() if what.dry_run)]
-        parts.emit("".join(lines[:MOST_TOLD]))
-        if len(lines) > MOST_TOLD:
-            parts.emit(f"and {len(lines) - MOST_TOLD} more; --json lists them\n")
-        parts.emit(effect_text(effect))
+    document: dict[str, Any] = {"saved": wanted, "edits": [edit_document(each) for each in made]}
+    lines = [*map(_text, made)]
+    if what.dry_run:
+        document["changes"] = after
+        lines += [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
+    more = len(lines) - MOST_TOLD
+    rest = f"and {more} more; --json lists them\n" if more > 0 else ""
+    text = "".join([*lines[:MOST_TOLD], rest, effect_text(effect)])
+    parts.emit(document | effect_document(effect) if as_json else text)
     return 0 if wanted or what.dry_run else FOUND
 
 
 def _text(edit: Edit) -> str:
     return f"{edit.kind} of edit {edit.of}: the rule of {edit.chunk_id} is {edit.after or 'none'}\n"
-
-
-def _change_text(change: tuple[str, str | None]) -> str:
-    chunk_id, rule = change
-    return f"the rule of {chunk_id} would be {rule or 'none'}\n"
