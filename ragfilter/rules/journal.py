@@ -330,11 +330,6 @@ class Journal(database.Book):
         found = self._entries(query.order_by(edits.c.id.desc()).limit(1))
         return found[0] if found else None
 
-    def _prepare(self) -> None:
-        database.prepare(self._engine, self.tables, ())
-        database.add_column(self._engine, edits.c.batch)
-        super()._prepare()
-
 
 def _under_way(what: str) -> ConflictError:
     return ConflictError(
