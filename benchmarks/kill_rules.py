@@ -21,7 +21,7 @@ import numpy as np
 from ragfilter.model import Chunk
 from ragfilter.rules import edits, steps
 from ragfilter.stores.chroma import collection as chroma
-from ragfilter.stores.chroma.collection import StoredRow
+from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import open_workspace
 

@@ -45,7 +45,8 @@ from ragfilter.protocols import Delta, Message
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore, StoredRow
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.curve import points as curve_points
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")

@@ -28,8 +28,8 @@ from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.store import ChromaStore, StoredRow, check_name
-from ragfilter.stores.copies import CopyRow
+from ragfilter.stores.chroma.store import ChromaStore, check_name
+from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace, taken
 
 with extra("chroma"):
@@ -117,7 +117,7 @@ def index(
         for record in fresh:
             i = record.chunk.id
             vector = vectors[_key(record.chunk)]
-            rows[i] = CopyRow(record.chunk, vector, prints[i], record.clearance_as_given)
+            rows[i] = StoredRow(record.chunk, vector, record.clearance_as_given, prints[i])
         if fresh:
             copies.write_copy(path, list(rows.values()), embedder=embedder.name)
         # In the order of the records, in which the rules are exported.
@@ -290,7 +290,7 @@ def _embed(
 def _fill(
     store: ChromaStore,
     name: str,
-    rows: Mapping[str, CopyRow],
+    rows: Mapping[str, StoredRow],
     changed: Collection[str],
     embedder: str,
     rules: Rules,
@@ -303,7 +303,7 @@ def _fill(
     else:
         collection = store.collection(name)
         collection.mark_content("")
-    waiting = [_stored(rows[i], rules) for i in changed]
+    waiting = [_with_rule(rows[i], rules) for i in changed]
     for start in range(0, len(waiting), WRITE_PART):
         part = waiting[start : start + WRITE_PART]
         collection.write(part)
@@ -312,11 +312,9 @@ def _fill(
     collection.mark_content(copies.content_fingerprint(embedder, prints))
 
 
-def _stored(row: CopyRow, rules: Rules) -> StoredRow:
-    chunk = row.chunk
-    if chunk.id in rules:
-        chunk = replace(chunk, rule=rules[chunk.id])
-    return StoredRow(chunk, row.vector, row.clearance_as_given)
+def _with_rule(row: StoredRow, rules: Rules) -> StoredRow:
+    i = row.chunk.id
+    return replace(row, chunk=replace(row.chunk, rule=rules[i])) if i in rules else row
 
 
 def _key(chunk: Chunk) -> str:

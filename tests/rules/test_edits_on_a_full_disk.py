@@ -33,8 +33,8 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from ragfilter.stores.chroma.store import ChromaCollection, StoredRow
-from ragfilter.stores.copies import CopyRow, write_copy
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.copies import StoredRow, write_copy
 from ragfilter.workbench import open_workbench
 from ragfilter.settings.deployment import Deployment
 from ragfilter.errors import RagfilterError
@@ -107,7 +107,7 @@ def edited(at, way):
         store = bench.workspace.store().create("small", embedder="all-MiniLM-L6-v2")
         store.write([StoredRow(Chunk(i, "a text"), vector) for i in "xyz"])
         store.catalogue()
-        copy = [CopyRow(Chunk(i, "a text"), vector, i) for i in "xyz"]
+        copy = [StoredRow(Chunk(i, "a text"), vector, None, i) for i in "xyz"]
         write_copy(bench.workspace.copy_path("small"), copy, embedder="all-MiniLM-L6-v2")
     bench = opened(at)
     if way in CALLS:
