@@ -25,7 +25,7 @@ from ragfilter.models.bundled import bundled_folder
 from ragfilter.rules import edits
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import fields
-from ragfilter.stores.index import IndexReport
+from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]

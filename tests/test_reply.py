@@ -85,7 +85,7 @@ class NoEmbedder:
 
 def answered(*pieces: str) -> answer.Answer:
     context = Context((HIT,), (), "[1] Trolls fear fire.", 5)
-    return answer.answer("why?", context, Says(pieces), NoEmbedder(), timeout_s=5)  # type: ignore[arg-type]
+    return answer.AnswerStream("why?", context, Says(pieces), NoEmbedder(), timeout_s=5).read()  # type: ignore[arg-type]
 
 
 def judged(*pieces: str) -> call.Judgement:

@@ -12,7 +12,7 @@ from ragfilter.layers import (
     clearance,
 )
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clean import is_clean
+from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Pending, Pool, Result, Status, User

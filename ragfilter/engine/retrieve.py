@@ -20,8 +20,7 @@ from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clean import is_clean
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User

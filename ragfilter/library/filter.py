@@ -68,9 +68,9 @@ class Filter:
         self.settings = read_settings(settings)
         self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
         self.judge = _named_judge(judge) if isinstance(judge, str) else judge
-        for what, model, protocol in (
-            ("reranker", self.reranker, Reranker),
-            ("judge", self.judge, ChatModel),
+        for what, model, protocol, layer in (
+            ("reranker", self.reranker, Reranker, "quality"),
+            ("judge", self.judge, ChatModel, "judge"),
         ):
             named = isinstance(getattr(model, "name", None), str)
             if model is not None and not (named and isinstance(model, protocol)):
@@ -79,16 +79,12 @@ class Filter:
                     f"protocols.{protocol.__name__}.",
                     remedy=f"Pass an object that has them, or the name of a {what}.",
                 )
-        self.settings = _with_reranker(self.settings, self.reranker)
-        for what, model, layer in (
-            ("reranker", self.reranker, "quality"),
-            ("judge", self.judge, "judge"),
-        ):
             if model is not None and not self.settings.get(f"{layer}.enabled"):
                 log.warning(
                     "A %s was passed, but it is never asked: the layer %s is off. Choose settings "
                     "with %s.enabled", what, layer, layer,
                 )  # fmt: skip
+        self.settings = _with_reranker(self.settings, self.reranker)
         self._given = {"reranker": reranker, "judge": judge}
         self._judgements = Judgements()
 

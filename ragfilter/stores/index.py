@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -30,6 +30,7 @@ from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
 from ragfilter.stores.chroma.store import ChromaStore, check_name
 from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace, taken
 
 with extra("chroma"):
@@ -39,24 +40,6 @@ Rules = Mapping[str, str | None]
 EMBED_PART = 64
 """Texts embedded before they are saved, which a kill can lose; one batch of the models."""
 WRITE_PART = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReport:
-    """What an indexing did. `total` is the number of chunks in the collection afterwards,
-    `embedded` the number of texts that the model embedded, and `not_in_source` the number of chunks
-    that only an earlier run brought."""
-
-    collection: str
-    total: int
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    embedded: int = 0
-    not_in_source: int = 0
-    written: int = 0
-    warnings: tuple[str, ...] = ()
-    seconds: float = field(default=0.0, compare=False)
 
 
 def index(
