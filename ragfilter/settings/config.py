@@ -275,9 +275,7 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         value = json.dumps(value, default=str, separators=(",", ":"), ensure_ascii=False)
     if info.type is bool and isinstance(value, str):
         return _boolean(path, value, origin)
-    if info.type is bool and not isinstance(value, bool):
-        raise _bad(path, value, origin)
-    if info.type in (int, float) and isinstance(value, bool):
+    if info.type in (bool, int, float) and isinstance(value, bool) != (info.type is bool):
         raise _bad(path, value, origin)
     # Bytes that are no text arrive as half characters.
     return whole(value) if isinstance(value, str) else value

@@ -18,6 +18,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -195,10 +196,7 @@ def _mapping(node: Any, key: str, source: str, problems: list[str]) -> dict[str,
 
 def _then_numbered(names: Sequence[str]) -> Iterator[str]:
     yield from names
-    number = 2
-    while True:
-        yield f"{names[-1]}-{number}"
-        number += 1
+    yield from (f"{names[-1]}-{number}" for number in count(2))
 
 
 def _tidy(name: str) -> str:

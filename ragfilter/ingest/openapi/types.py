@@ -162,15 +162,7 @@ def value_words(value: Any) -> str:
             return "[…]"
         more = ", …" if len(value) > MOST_PARTS else ""
         return f"[{', '.join(value_words(v) for v in value[:MOST_PARTS])}{more}]"
-    text = value if isinstance(value, str) else _number(value)
-    return cut(" ".join(text[: 4 * LONGEST_VALUE].split()), LONGEST_VALUE)
-
-
-def _number(value: Any) -> str:
-    try:
-        return str(value)
-    except ValueError:
-        return "a very large number"
+    return cut(" ".join(str(value)[: 4 * LONGEST_VALUE].split()), LONGEST_VALUE)
 
 
 def prose(text: Any) -> str:
