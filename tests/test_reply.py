@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
+from ragfilter.basics.reply import MOST_BYTES, bounded
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.reply import MOST_BYTES, bounded
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import draft as suggest
 from ragfilter.text.characters import whole

@@ -16,8 +16,8 @@ from typing import Literal
 from ragfilter.answer import prompts, usage
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
+from ragfilter.basics.reply import bounded
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
-from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Embedder, Message, Usage
 
 log = logging.getLogger(__name__)
