@@ -241,7 +241,7 @@ def _known(entities: list[Entity], collection: Collection, user: User) -> list[E
     chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
     for entity in entities:
         found = (chunks[i] for i in entity.ids if i in chunks)
-        if not any(title_is(entity.name, chunk) and user.sees(chunk) for chunk in found):
+        if not any(title_is(entity.name, chunk.title) and user.sees(chunk) for chunk in found):
             return []
     return entities
 
