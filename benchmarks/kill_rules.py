@@ -137,7 +137,7 @@ def main(times: int) -> None:
                     finished += 1
                 lost = [i for i in wanted if present[i] != wanted[i]]
                 assert not lost, f"turn {turn}: lost {lost[:5]}"
-                told = edits.edited_rules(bench.journal, NAME)
+                told = bench.journal.edited_rules(NAME)
                 assert all(present[i] == told.get(i) for i in wanted), f"turn {turn}: they disagree"
                 assert not bench.journal.unfinished()
             number = last

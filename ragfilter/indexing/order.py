@@ -90,11 +90,9 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         )
     # Imported here: the page starts a worker, and most visits index nothing.
     from ragfilter.ingest.load import load
-    from ragfilter.models.bundled import BUNDLED, READS
-    from ragfilter.rules.edits import edited_rules
     from ragfilter.stores.index import index, rebuild
 
-    rules = edited_rules(bench.journal, name)
+    rules = bench.journal.edited_rules(name)
     if not order.source:
         report = rebuild(
             name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
@@ -122,6 +120,5 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         reset=order.reset,
         rules=rules,
         progress=watch.progress("index"),
-        reads=READS if embedder.name == BUNDLED else 0,
     )
     return Done(report, tuple(refused), left_out)

@@ -20,18 +20,17 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragfilter.basics.extras import extra
 from ragfilter.errors import Action, RagfilterError, StoreError
 from ragfilter.indexing.order import Done, Order, Refusal
 from ragfilter.stores.report import IndexReport
-from ragfilter.stores.workspace import taken
+from ragfilter.stores.workspace import lock_file, taken
 
-with extra("chroma"):
-    from filelock import BaseFileLock, FileLock
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 State = Literal["waiting", "running", "stopped", "failed", "done"]
 ORDER, STANDING, STOP = ".order.json", ".json", ".stop"
@@ -163,7 +162,7 @@ class Queue:
 
     def worker_lock(self) -> BaseFileLock:
         """The lock of whoever carries the orders out."""
-        return FileLock(self.folder / ".worker.lock", thread_local=False)
+        return lock_file(self.folder / ".worker.lock")
 
     @property
     def attended(self) -> bool:

@@ -22,7 +22,6 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from ragfilter.basics.extras import extra
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
@@ -31,10 +30,7 @@ from ragfilter.stores import copies
 from ragfilter.stores.chroma.store import ChromaStore, check_name
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.report import IndexReport
-from ragfilter.stores.workspace import Workspace, taken
-
-with extra("chroma"):
-    from filelock import FileLock
+from ragfilter.stores.workspace import Workspace, lock_file, taken
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 64
@@ -51,15 +47,13 @@ def index(
     reset: bool = False,
     rules: Rules | None = None,
     progress: Progress | None = None,
-    reads: int = 0,
 ) -> IndexReport:
     """Index `records` into the collection `name`. Unchanged chunks are not touched.
 
-    `progress` counts embedded texts and written chunks together. `reads` is about how many
-    characters of a chunk the model reads, 0 if that is not known: the report warns of longer ones.
-    Raises InputError (name, records;
-    nothing is changed then), StoreError, ModelError, and WorkspaceLocked if the same collection is
-    being indexed.
+    `progress` counts embedded texts and written chunks together. If the embedder says how many
+    characters of a chunk it `reads`, the report warns of longer ones. Raises InputError (name,
+    records; nothing is changed then), StoreError, ModelError, and WorkspaceLocked if the same
+    collection is being indexed.
     """
     started = perf_counter()
     check_name(name)
@@ -81,7 +75,7 @@ def index(
             changed=sum(1 for record in fresh if record.chunk.id in before),
             unchanged=len(given) - len(fresh),
             not_in_source=len(before.keys() - given.keys()),
-            warnings=_warnings(given.values(), reads),
+            warnings=_warnings(given.values(), getattr(embedder, "reads", 0)),
         )
         whole = old is not None and _is_whole(store, name, old)
         if whole and not fresh:
@@ -191,7 +185,7 @@ def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
 @contextmanager
 def only_one(workspace: Workspace, name: str) -> Iterator[None]:
     """Lock the collection against other indexing and changes. Raises WorkspaceLocked."""
-    lock = FileLock(workspace.copies_dir / f".{name}.lock", thread_local=False)
+    lock = lock_file(workspace.copies_dir / f".{name}.lock")
     if not taken(lock):
         raise WorkspaceLocked(
             f"Collection {name!r} is being indexed already.", remedy="Wait until that is done."

@@ -76,7 +76,7 @@ def undo(bench):
 def seen(bench):
     # What the journal says, and what the store and its catalogue hold.
     store = bench.collection("small")
-    said = edits.edited_rules(bench.journal, "small")
+    said = bench.journal.edited_rules("small")
     found = {(said.get(i), store.rule(i), store.catalogue()[i].rule) for i in ids}
     states = {edit.state for i in ids for edit in bench.journal.history("small", i)}
     return {
@@ -129,7 +129,7 @@ for way in (*CALLS, *range(1000)):
     limit(resource.RLIM_INFINITY)
     with opened(folder / f"{way}") as bench:
         case["reopened"] = seen(bench)
-        rules = edits.edited_rules(bench.journal, "small")
+        rules = bench.journal.edited_rules("small")
         rebuild("small", workspace=bench.workspace, rules=rules)
         case["rebuilt"] = seen(bench)
         if case["reopened"]["has_it"]:
