@@ -21,7 +21,7 @@ import numpy as np
 from ragfilter.model import Chunk
 from ragfilter.rules import edits, steps
 from ragfilter.stores.chroma import collection as chroma
-from ragfilter.stores.chroma.collection import StoredRow
+from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import open_workspace
 
@@ -137,7 +137,7 @@ def main(times: int) -> None:
                     finished += 1
                 lost = [i for i in wanted if present[i] != wanted[i]]
                 assert not lost, f"turn {turn}: lost {lost[:5]}"
-                told = edits.edited_rules(bench.journal, NAME)
+                told = bench.journal.edited_rules(NAME)
                 assert all(present[i] == told.get(i) for i in wanted), f"turn {turn}: they disagree"
                 assert not bench.journal.unfinished()
             number = last

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     NamedEmbedder = BundledEmbedder | SentenceEmbedder | OpenAIEmbedder
 
 log = logging.getLogger(__name__)
-Book = TypeVar("Book")
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,7 @@ class Workbench:
     _closing: ExitStack
     judgements: Judgements = field(default_factory=Judgements)
     texts: Texts | None = None
-    _rerankers: dict[str, Reranker] = field(default_factory=dict)
-    _books: dict[object, Any] = field(default_factory=dict)
-    _embedders: dict[str, NamedEmbedder] = field(default_factory=dict)
-    _stores: list[Stores] = field(default_factory=list)
+    _made: dict[object, Any] = field(default_factory=dict)
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
@@ -154,11 +152,7 @@ class Workbench:
         """The stores that hold the collections."""
         from ragfilter.stores.elsewhere import Stores
 
-        with self._making:
-            if not self._stores:
-                self._stores.append(Stores(self.workspace))
-                self._closing.callback(self._stores[0].close)
-            return self._stores[0]
+        return self._once(Stores, partial(Stores, self.workspace), close=True)
 
     def embedder_of(self, name: str) -> NamedEmbedder:
         """The embedding model for a collection: the one it was opened or made with. A model that
@@ -186,10 +180,8 @@ class Workbench:
         """An embedding model by name or path, made once; the workspace's where `model` is empty."""
         if model in ("", self.embedder.name):
             return self.embedder
-        with self._making:
-            if model not in self._embedders:
-                self._embedders[model] = make_embedder(model, self.deployment, self._closing)
-            return self._embedders[model]
+        make = partial(make_embedder, model, self.deployment, self._closing)
+        return self._once((make_embedder, model), make)
 
     def collection(self, name: str) -> ChromaCollection:
         """The collection called `name`.
@@ -215,11 +207,8 @@ class Workbench:
         """
         from ragfilter.models.rerankers import CrossEncoderReranker
 
-        key = reranker_key(quality)
-        with self._making:
-            if key not in self._rerankers:
-                self._rerankers[key] = self._make_reranker(quality)
-            made = self._rerankers[key]
+        key = (Reranker, reranker_key(quality))
+        made = self._once(key, partial(self._make_reranker, quality))
         if isinstance(made, CrossEncoderReranker):
             # Now, since loading may take longer than scoring is given.
             made.model()
@@ -260,13 +249,18 @@ class Workbench:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open_book(self, book: Callable[[str], Book]) -> Book:
+    def _open_book(self, book: Callable[[str], Part]) -> Part:
         """A book of the workspace's database, opened once."""
+        return self._once(book, partial(book, self.workspace.database_url), close=True)
+
+    def _once(self, key: object, make: Callable[[], Part], *, close: bool = False) -> Part:
+        """The part with this key, made when it is first needed; with `close`, closed at last."""
         with self._making:
-            if book not in self._books:
-                self._books[book] = book(self.workspace.database_url)
-                self._closing.callback(self._books[book].close)
-            made: Book = self._books[book]
+            if key not in self._made:
+                self._made[key] = make()
+                if close:
+                    self._closing.callback(self._made[key].close)
+            made: Part = self._made[key]
             return made
 
     def _make_reranker(self, quality: Quality) -> Reranker:

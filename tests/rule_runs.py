@@ -12,7 +12,7 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.model import Chunk
-from ragfilter.stores.chroma.collection import StoredRow
+from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 
 GOOD = '{"contain_one_of":[["cleric","clerics"]]}'

@@ -10,7 +10,7 @@ import pytest
 
 from ragfilter.answer import prompts
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import EMPTY, UNFINISHED, Answer, AnswerStream, Prices, answer, cited
+from ragfilter.answer.stream import EMPTY, UNFINISHED, Answer, AnswerStream, Prices, cited
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Delta, Embedder, Message, Progress, Usage, Vectors
@@ -71,14 +71,14 @@ def packed(*texts: str) -> Context:
 def ask(
     chat: Chat | None, embedder: Embedder | None = None, prices: Prices | None = None
 ) -> Answer:
-    return answer(
+    return AnswerStream(
         "What do trolls fear?",
         packed(*TEXTS),
         chat,
         embedder or Letters(),
         timeout_s=3.0,
         prices=prices,
-    )
+    ).read()
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_failing_embedder_is_told() -> None:
 
 @pytest.mark.parametrize("chat", [None, Chat("never")])
 def test_an_empty_context_asks_nobody(chat: Chat | None) -> None:
-    found = answer("q", packed(), chat, Broken(), timeout_s=1)
+    found = AnswerStream("q", packed(), chat, Broken(), timeout_s=1).read()
     assert (found.text, found.error, found.prompt) == (EMPTY, "", ())
     assert chat is None or chat.asked == []
 

@@ -25,7 +25,7 @@ from ragfilter.models.bundled import bundled_folder
 from ragfilter.rules import edits
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import fields
-from ragfilter.stores.index import IndexReport
+from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -245,7 +245,7 @@ def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) 
             ["query", "owl", "--data-dir", "{}"],
             "Use a folder that can be written. Choose another folder with --data-dir or",
         ),
-        (["query", "owl", "-c", "small", "--config", "{}"], "Check the path of the file"),
+        (["query", "owl", "-c", "small", "--config", "{}"], "Check its name and permissions"),
         (["rules", "import", "{}", "-c", "small"], "Use a JSONL or CSV file in UTF-8"),
         (["rules", "export", "--out", "{}", "-c", "small"], "Use another file with --out"),
         (["eval", "--queries", "{}", "--qrels", "{}", "-c", "small"], "Check its name"),

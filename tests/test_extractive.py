@@ -9,7 +9,7 @@ from waiting import ends_soon
 
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import MOST_QUOTES, doubt, extract, sentences, units
-from ragfilter.answer.stream import answer
+from ragfilter.answer.stream import AnswerStream
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.bundled import BundledEmbedder
@@ -217,7 +217,7 @@ SWORDS = hits(
 def test_a_context_without_the_answer_is_told(
     embedder: BundledEmbedder, query: str, why: str
 ) -> None:
-    made = answer(query, Context(SWORDS, (), "", 0), None, embedder, timeout_s=1)
+    made = AnswerStream(query, Context(SWORDS, (), "", 0), None, embedder, timeout_s=1).read()
     assert made.doubt == why
     assert made.text
 

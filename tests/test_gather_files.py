@@ -13,7 +13,8 @@ from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore, StoredRow
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.copies import StoredRow
 
 QUERY_MUST = load(profile="query-must", environ={}).settings
 FILES = ("apis/display.yaml", "apis/dsp.yaml", "notes.md")

@@ -24,7 +24,8 @@ from ragfilter.report import trace_text
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import index as indexing
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.stores.index import IndexReport, index, rebuild
+from ragfilter.stores.index import index, rebuild
+from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace
 
 pytestmark = pytest.mark.slow

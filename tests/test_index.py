@@ -238,7 +238,9 @@ def test_a_collection_that_took_the_place_of_ours_is_not_touched(workspace: Work
 
 def test_chunks_that_the_model_does_not_read_whole_are_told(workspace: Workspace) -> None:
     records = [to_record({"id": f"c{n}", "text": "x" * n}, place="a") for n in (99, 100, 101)]
-    made = index(records, name="long", workspace=workspace, embedder=FakeEmbedder(), reads=100)
+    embedder = FakeEmbedder()
+    embedder.reads = 100  # type: ignore[attr-defined]
+    made = index(records, name="long", workspace=workspace, embedder=embedder)
     assert made.warnings == (
         "The embedding model reads about 100 characters of a chunk, so it misses the end of 1 in "
         "3. Cut them smaller, or choose a model that reads more.",

@@ -20,7 +20,7 @@ from stores import large
 
 from ragfilter import report
 from ragfilter.answer.context import pack
-from ragfilter.answer.stream import answer
+from ragfilter.answer.stream import AnswerStream
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay, unfiltered
@@ -287,7 +287,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
         check(hidden, str(error))
         return
     for chat in (None, ports):
-        made = answer(query, pack(result.kept, settings), chat, ports, timeout_s=1)
+        made = AnswerStream(query, pack(result.kept, settings), chat, ports, timeout_s=1).read()
         ports.out += [made.text, repr(made.prompt)]
     previews = {i: preview_expansion(i, ports, settings, user, query=query) for i in ports.all}
     for number, (chunk_id, preview) in enumerate(previews.items()):
@@ -355,7 +355,7 @@ def test_without_clearance_everything_gets_out_so_that_the_laws_above_can_fail(p
     settings = Settings().with_values(values)
     result = run("what?", settings, ports.backends())
     if port == "answer":
-        answer("what?", pack(result.kept, settings), ports, ports, timeout_s=1)
+        AnswerStream("what?", pack(result.kept, settings), ports, ports, timeout_s=1).read()
     text = "\n".join(ports.out)
     if port == "export":
         text = exports(result)

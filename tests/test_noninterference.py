@@ -33,7 +33,7 @@ from test_no_leak import (
 
 from ragfilter import report
 from ragfilter.answer.context import pack
-from ragfilter.answer.stream import answer
+from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.text import query_text
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import as_user, replay
@@ -45,7 +45,8 @@ from ragfilter.protocols import Delta, Message
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.store import ChromaStore, StoredRow
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.curve import points as curve_points
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")
@@ -92,7 +93,7 @@ def asked(query: str, settings: Settings, ports: Ports, user: User, *, pushed: b
         result = run(query, settings, large(backends) if pushed else backends, user)
     except InputError as error:
         return str(error)
-    made = answer(query, pack(result.kept, settings), ports, ports, timeout_s=1)
+    made = AnswerStream(query, pack(result.kept, settings), ports, ports, timeout_s=1).read()
     seen = [c.id for c in ports.all.values() if sees(user, c)]
     previews = [preview_expansion(i, ports, settings, user, query=query) for i in seen]
     return TIMES.sub("", "\n".join((made_as_the_user(result), repr(made), repr(previews))))

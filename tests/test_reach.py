@@ -22,7 +22,8 @@ from ragfilter.protocols import Progress, Vectors, Where
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.store import ChromaStore, StoredRow
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.copies import StoredRow
 
 N = 400
 QUERY = "cleric 3"

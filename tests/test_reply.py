@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
+from ragfilter.basics.reply import MOST_BYTES, bounded
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
-from ragfilter.models.reply import MOST_BYTES, bounded
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import draft as suggest
 from ragfilter.text.characters import whole
@@ -85,7 +85,7 @@ class NoEmbedder:
 
 def answered(*pieces: str) -> answer.Answer:
     context = Context((HIT,), (), "[1] Trolls fear fire.", 5)
-    return answer.answer("why?", context, Says(pieces), NoEmbedder(), timeout_s=5)  # type: ignore[arg-type]
+    return answer.AnswerStream("why?", context, Says(pieces), NoEmbedder(), timeout_s=5).read()  # type: ignore[arg-type]
 
 
 def judged(*pieces: str) -> call.Judgement:

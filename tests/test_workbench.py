@@ -21,7 +21,7 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.store import StoredRow
+from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import open_workbench, read_deployment
 

@@ -231,7 +231,8 @@ def _about(chunk: Chunk, facts: Facts, sides: Mapping[str, Facts]) -> Facts:
     titled = _facts(chunk.title)
     if any(facts[word].isdisjoint(titled[word]) for word in facts.keys() & titled.keys()):
         return {}
-    named = [own for name, own in sides.items() if comparison.title_names(name, chunk)] or [{}]
+    title_names = comparison.title_names
+    named = [own for name, own in sides.items() if title_names(name, chunk.title)] or [{}]
     return {w: set().union(*(own.get(w, numbers) for own in named)) for w, numbers in facts.items()}
 
 

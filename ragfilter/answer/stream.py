@@ -16,8 +16,8 @@ from typing import Literal
 from ragfilter.answer import prompts, usage
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
+from ragfilter.basics.reply import bounded
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
-from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Embedder, Message, Usage
 
 log = logging.getLogger(__name__)
@@ -132,6 +132,12 @@ class AnswerStream:
         finally:
             self._ms = (perf_counter() - started) * 1000
 
+    def read(self) -> Answer:
+        """The whole answer at once."""
+        for _ in self:
+            pass
+        return self.answer
+
     @property
     def answer(self) -> Answer:
         text = "".join(self._said)
@@ -184,22 +190,6 @@ class AnswerStream:
         if self._prices is None or self._chat is None:
             return None
         return self._prices.of(used)
-
-
-def answer(
-    query: str,
-    context: Context,
-    chat: ChatModel | None,
-    embedder: Embedder,
-    *,
-    timeout_s: float,
-    prices: Prices | None = None,
-) -> Answer:
-    """The whole answer at once."""
-    stream = AnswerStream(query, context, chat, embedder, timeout_s=timeout_s, prices=prices)
-    for _ in stream:
-        pass
-    return stream.answer
 
 
 def cited(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

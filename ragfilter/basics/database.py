@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -55,10 +55,9 @@ class Book:
 
     def __init__(self, url: str) -> None:
         """Open it, making its tables where there are none. Raises InputError: bad URL."""
-        self._engine = connect(url, self.what)
+        self._engine = self._connect(url)
         try:
-            with self._guard():
-                self._prepare()
+            self._prepare()
         except StoreError:
             self.close()
             raise
@@ -68,7 +67,17 @@ class Book:
         self._engine.dispose()
 
     def _prepare(self) -> None:
-        prepare(self._engine, self.tables, self.indexes)
+        """Make the tables and indexes that are not there."""
+        with self._guard():
+            if self._engine.dialect.name == "sqlite":
+                # Readers then never wait for a writer. The file remembers it.
+                with self._engine.connect() as connection:
+                    connection.execute(sa.text("PRAGMA journal_mode=WAL"))
+            with self._engine.begin() as connection:
+                for table in self.tables:
+                    connection.execute(CreateTable(table, if_not_exists=True))
+                for index in self.indexes:
+                    connection.execute(CreateIndex(index, if_not_exists=True))
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
         with self._guard(), self._engine.connect() as connection:
@@ -79,76 +88,47 @@ class Book:
         with self._guard(), self._engine.begin() as connection:
             yield connection
 
-    def _guard(self) -> AbstractContextManager[None]:
-        return guard(self._engine, self.called)
-
-
-def connect(url: str, what: str) -> sa.Engine:
-    """The engine of a database that keeps `what` ("journal"). Raises InputError: a bad URL."""
-    try:
-        parsed = sa.make_url(url)
-        sqlite = parsed.get_backend_name() == "sqlite"
-        if not sqlite and parsed.get_backend_name() != "postgresql":
+    def _connect(self, url: str) -> sa.Engine:
+        try:
+            parsed = sa.make_url(url)
+            sqlite = parsed.get_backend_name() == "sqlite"
+            if not sqlite and parsed.get_backend_name() != "postgresql":
+                raise InputError(
+                    f"The {self.what} cannot be kept in {parsed.get_backend_name()}.",
+                    remedy="Use sqlite:///path/to/file or postgresql://host/database.",
+                )
+            return sa.create_engine(
+                parsed,
+                connect_args={"timeout": BUSY_S} if sqlite else {},
+                pool_pre_ping=not sqlite,
+            )
+        except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+            # What cannot be parsed is not repeated: it may be a password.
+            why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
             raise InputError(
-                f"The {what} cannot be kept in {parsed.get_backend_name()}.",
-                remedy="Use sqlite:///path/to/file or postgresql://host/database.",
-            )
-        return sa.create_engine(
-            parsed,
-            connect_args={"timeout": BUSY_S} if sqlite else {},
-            pool_pre_ping=not sqlite,
-        )
-    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
-        # What cannot be parsed is not repeated: it may be a password.
-        why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
-        raise InputError(
-            f"The {what}'s database URL cannot be used ({why}).",
-            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the "
-            "database's driver.",
-        ) from None
+                f"The {self.what}'s database URL cannot be used ({why}).",
+                remedy="Write sqlite:///path/to/file or postgresql://host/database, and install "
+                "the database's driver.",
+            ) from None
 
-
-def prepare(engine: sa.Engine, tables: Sequence[sa.Table], indexes: Sequence[sa.Index]) -> None:
-    """Make the tables and indexes that are not there."""
-    if engine.dialect.name == "sqlite":
-        # Readers then never wait for a writer. The file remembers it.
-        with engine.connect() as connection:
-            connection.execute(sa.text("PRAGMA journal_mode=WAL"))
-    with engine.begin() as connection:
-        for table in tables:
-            connection.execute(CreateTable(table, if_not_exists=True))
-        for index in indexes:
-            connection.execute(CreateIndex(index, if_not_exists=True))
-
-
-def add_column(engine: sa.Engine, column: sa.Column[str]) -> None:
-    """Add a column of text to a table made by an earlier version."""
-    columns = {each["name"] for each in sa.inspect(engine).get_columns(column.table.name)}
-    if column.name not in columns:
-        filled = "" if column.nullable else " NOT NULL DEFAULT ''"
-        with engine.begin() as connection:
-            connection.execute(
-                sa.text(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} TEXT{filled}")
-            )
-
-
-@contextmanager
-def guard(engine: sa.Engine, what: str) -> Iterator[None]:
-    """Turn what the database raises into a StoreError. `what` names what failed."""
-    try:
-        yield
-    except IntegrityError:
-        raise
-    except SQLAlchemyError as error:
-        found = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-        where = shown(engine.url.render_as_string(hide_password=False))
-        # A driver may repeat what it was given.
-        for secret in (engine.url.password, *map(str, engine.url.query.values())):
-            found = found.replace(secret, "…") if secret else found
-        remedy = f"Check that {where} is a file that can be written, on a disk with room."
-        if _DAMAGED.search(found):
-            remedy = f"Restore {where} from a backup, or move it away: {LOST}"
-        raise StoreError(f"{what} failed ({found}).", remedy=remedy) from error
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Turn what the database raises into a StoreError."""
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            url = self._engine.url
+            found = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+            where = shown(url.render_as_string(hide_password=False))
+            # A driver may repeat what it was given.
+            for secret in (url.password, *map(str, url.query.values())):
+                found = found.replace(secret, "…") if secret else found
+            remedy = f"Check that {where} is a file that can be written, on a disk with room."
+            if _DAMAGED.search(found):
+                remedy = f"Restore {where} from a backup, or move it away: {LOST}"
+            raise StoreError(f"{self.called} failed ({found}).", remedy=remedy) from error
 
 
 def in_utc(at: datetime) -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from time import monotonic
 from typing import TypeVar
 
@@ -20,34 +21,28 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
     A call that was given up runs on in the background; it cannot be stopped. See `given_up`.
     """
-    done: list[T] = []
-    failed: list[BaseException] = []
-    over = threading.Event()
+    made: Future[T] = Future()
 
     def run() -> None:
         try:
-            done.append(work())
+            made.set_result(work())
         except BaseException as error:
-            failed.append(error)
-        finally:
-            over.set()
+            made.set_exception(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        over.wait(seconds)
+        wait([made], seconds)
     finally:
         # Ctrl+C ends the waiting, too.
-        if not over.is_set():
+        if not made.done():
             thread.name = GIVEN_UP
             # Once, however many are given up.
             atexit.unregister(_wait)
             atexit.register(_wait)
-    if failed:
-        raise failed[0]
-    if not done:
+    if not made.done():
         raise TimeoutError(f"no answer within {seconds:g} s")
-    return done[0]
+    return made.result()
 
 
 def given_up() -> bool:

@@ -1,11 +1,13 @@
-"""Writes text files completely or not at all, and checks what is at a path."""
+"""Reads text files, or says in one line why it cannot; writes them completely or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
@@ -21,6 +23,48 @@ def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]
     except (OSError, ValueError):
         return ""
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def read_text(path: Path, name: str = "") -> str:
+    """The UTF-8 text of a file, a byte order mark left out, line ends as ``\\n``.
+
+    Raises InputError naming it `name`, or else its path: unreadable, or not UTF-8.
+    """
+    return "".join(_lines(path, name))
+
+
+def read_lines(path: Path, name: str = "") -> Iterator[str]:
+    """The lines of a UTF-8 file without their ends. Raises InputError like `read_text`."""
+    return (line.removesuffix("\n") for line in _lines(path, name))
+
+
+def _lines(path: Path, name: str) -> Iterator[str]:
+    try:
+        # In binary, so that the line of a bad byte is known, and only line feeds end a line.
+        with path.open("rb") as file:
+            yield from _decoded(file, name or str(path))
+    except OSError as error:
+        raise InputError(
+            f"{name or path} cannot be read: {error.strerror or error}.",
+            remedy="Check its name and permissions.",
+        ) from None
+
+
+def decode(content: bytes, name: str) -> str:
+    """The text of a file's content; `name` is the file's in messages. Raises InputError."""
+    return "".join(_decoded(io.BytesIO(content), name))
+
+
+def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name}, line {number}: not UTF-8 at byte {error.start + 1}.",
+                remedy="Save the file as UTF-8.",
+            ) from None
+        yield text.replace("\r\n", "\n")
 
 
 def write_text(path: Path, text: str, *, remedy: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError, complaint
 
 SUFFIX = ".toml"
@@ -42,37 +43,12 @@ def read(path: Path) -> dict[str, Any]:
     return parse(read_text(path), str(path))
 
 
-def read_text(path: Path) -> str:
-    """The text of a file. Raises InputError: it cannot be read, or is not UTF-8."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}.",
-            remedy="Check the path of the file.",
-        ) from None
-    return decode(content, str(path))
-
-
-def decode(content: bytes, name: str) -> str:
-    """The text of a file's content; `name` is the file's in messages. Raises InputError."""
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{name}, line {number}: not UTF-8 at byte {error.start + 1}.",
-                remedy="Save the file as UTF-8.",
-            ) from None
-    return content.decode("utf-8-sig")
-
-
 def parse(text: str, name: str) -> dict[str, Any]:
     """What TOML text holds; `name` is its file's in messages. Raises InputError."""
     try:
         return tomllib.loads(text)
     except RecursionError:
-        why = f"it is nested too deeply (at line {_deepest(text)})"
+        why = "it is nested too deeply"
     except tomllib.TOMLDecodeError as error:
         why = str(error)
     except ValueError:
@@ -94,14 +70,3 @@ def check(tree: Mapping[str, Any], kind: type[T], name: str, *, remedy: str) -> 
         unknown = first["type"] == "extra_forbidden"
         why = "there is no such key" if unknown else complaint(first["msg"])
         raise InputError(f"{name}: {place}: {why}.", remedy=remedy) from None
-
-
-def _deepest(text: str) -> int:
-    """The 1-based line with the deepest bracket. Only for messages: brackets in quotes count."""
-    depth = most = found = 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        opened = line.count("[") + line.count("{")
-        if depth + opened > most:
-            most, found = depth + opened, number
-        depth += opened - line.count("]") - line.count("}")
-    return found

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragfilter.answer import context
-from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
-from ragfilter.answer.stream import Answer
+from ragfilter.answer.stream import Answer, AnswerStream
 from ragfilter.engine import retrieve as gather
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, InputError, SettingsError
@@ -146,14 +145,14 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
     known = bench.answers.get(result.query, packed, name, bench.prices)
     if known is not None:
         return known, packed
-    made = answer.answer(
+    made = AnswerStream(
         result.query,
         packed,
         bench.chat,
         bench.embedder,
         timeout_s=bench.deployment.answer_timeout_s,
         prices=bench.prices,
-    )
+    ).read()
     bench.answers.put(made)
     return made, packed
 

@@ -18,7 +18,7 @@ from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
 from ragfilter.judge.references import Finder, finder, walk
-from ragfilter.layers.clean import is_clean
+from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (
@@ -33,7 +33,7 @@ from ragfilter.model import (
     Result,
     User,
 )
-from ragfilter.protocols import ChatModel, Collection
+from ragfilter.protocols import Collection
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings, field
 
@@ -88,7 +88,11 @@ def complete(
         if need.kind == "rerank":
             pool = _rerank(pool, need, settings, backends)
         elif backends.chat is not None:
-            pool = _judge(pool, need, settings, backends, backends.chat, user, push_down=push_down)
+            ready = question(_hits(pool, need), pool, settings, user)
+            judgement = call.ask(
+                ready, backends.chat, settings.judge, remembered=backends.judgements
+            )
+            pool = _judged(pool, judgement, settings, backends, user, push_down=push_down)
     return pool
 
 
@@ -209,21 +213,6 @@ def _scores(
             remedy="Turn them into probabilities, for example logits by a sigmoid.",
         )
     return [min(max(score, 0.0), 1.0) for score in scores]
-
-
-def _judge(
-    pool: Pool,
-    need: Pending,
-    settings: Settings,
-    backends: Backends,
-    chat: ChatModel,
-    user: User,
-    *,
-    push_down: bool,
-) -> Pool:
-    ready = question(_hits(pool, need), pool, settings, user)
-    judgement = call.ask(ready, chat, settings.judge, remembered=backends.judgements)
-    return _judged(pool, judgement, settings, backends, user, push_down=push_down)
 
 
 def _hits(pool: Pool, need: Pending) -> list[Hit]:

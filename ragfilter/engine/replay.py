@@ -8,11 +8,9 @@ from time import perf_counter
 from typing import Any
 
 from ragfilter.engine.file_filter import matcher
-from ragfilter.layers import (
-    clearance,
-)
+from ragfilter.layers import clearance
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clean import is_clean
+from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Pending, Pool, Result, Status, User
@@ -242,8 +240,6 @@ def scan_rules(pool: Pool) -> Scan:
 
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:
-    for trace in traces:
-        if trace.enabled and trace.n_in and not trace.n_out:
-            last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
-            return f"Nothing is left: {trace.layer} dropped the last {last}."
-    return ""
+    trace = next(trace for trace in traces if trace.n_in and not trace.n_out)
+    last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
+    return f"Nothing is left: {trace.layer} dropped the last {last}."

@@ -20,8 +20,7 @@ from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clean import is_clean
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
@@ -242,7 +241,7 @@ def _known(entities: list[Entity], collection: Collection, user: User) -> list[E
     chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
     for entity in entities:
         found = (chunks[i] for i in entity.ids if i in chunks)
-        if not any(title_is(entity.name, chunk) and user.sees(chunk) for chunk in found):
+        if not any(title_is(entity.name, chunk.title) and user.sees(chunk) for chunk in found):
             return []
     return entities
 

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragfilter.engine.replay import ReplayMemo, replay
-from ragfilter.errors import RuleError, SettingsError
+from ragfilter.errors import SettingsError
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Pool, Result, User
@@ -114,10 +114,7 @@ def wording(result: Result, chunk_id: str) -> Wording | None:
     dropped = any(d.chunk_id == chunk_id and d.outcome == "dropped" for d in decisions)
     if hit is None or not dropped or not hit.chunk.rule or not result.user.sees(hit.chunk):
         return None
-    try:
-        unmet = [part for part in explain(hit.chunk.rule, result.query).parts if not part.met]
-    except RuleError:
-        return None
+    unmet = [part for part in explain(hit.chunk.rule, result.query).parts if not part.met]
     terms = tuple(dict.fromkeys(p.near.term if p.near else p.terms[0] for p in unmet if p.terms))
     question = " ".join((result.query, *terms))
     made = replay(replace(result.pool, query=question), result.settings, result.user)

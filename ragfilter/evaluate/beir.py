@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
-from ragfilter.ingest.files import read_lines
 from ragfilter.text.characters import loads
 from ragfilter.text.numbers import counted
 from ragfilter.text.query_id import query_id as id_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
-from ragfilter.ingest.files import read_lines
 from ragfilter.rules.match import RuleBook
 from ragfilter.text.characters import loads
 

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from ragfilter.basics.files import write_text
+from ragfilter.basics.files import read_lines, read_text, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import ID, TEXT, Labels, Qrels, Tell, known, read_qrels, read_queries
 from ragfilter.ingest.csv_file import check_cells, rows
-from ragfilter.ingest.files import read_lines, read_text
 from ragfilter.text.query_id import query_id
 
 log = logging.getLogger(__name__)

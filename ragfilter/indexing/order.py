@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.ingest.reading import Reading
 from ragfilter.protocols import Progress
+from ragfilter.stores.report import IndexReport
 from ragfilter.workbench import Workbench
-
-if TYPE_CHECKING:
-    from ragfilter.stores.index import IndexReport
 
 MOST_LISTED = 1000
 """So many records that were left out are listed; the others are counted."""
@@ -41,10 +38,6 @@ class Order:
     overlap: int = 0
     headings: bool = True
     columns: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The order as plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +90,9 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         )
     # Imported here: the page starts a worker, and most visits index nothing.
     from ragfilter.ingest.load import load
-    from ragfilter.models.bundled import BUNDLED, READS
-    from ragfilter.rules.edits import edited_rules
     from ragfilter.stores.index import index, rebuild
 
-    rules = edited_rules(bench.journal, name)
+    rules = bench.journal.edited_rules(name)
     if not order.source:
         report = rebuild(
             name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
@@ -129,6 +120,5 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         reset=order.reset,
         rules=rules,
         progress=watch.progress("index"),
-        reads=READS if embedder.name == BUNDLED else 0,
     )
     return Done(report, tuple(refused), left_out)

@@ -18,20 +18,19 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from ragfilter.basics.extras import extra
+from pydantic import TypeAdapter, ValidationError
+
 from ragfilter.errors import Action, RagfilterError, StoreError
 from ragfilter.indexing.order import Done, Order, Refusal
-from ragfilter.stores.workspace import taken
-
-with extra("chroma"):
-    from filelock import BaseFileLock, FileLock
+from ragfilter.stores.report import IndexReport
+from ragfilter.stores.workspace import lock_file, taken
 
 if TYPE_CHECKING:
-    from ragfilter.stores.index import IndexReport
+    from filelock import BaseFileLock
 
 State = Literal["waiting", "running", "stopped", "failed", "done"]
 ORDER, STANDING, STOP = ".order.json", ".json", ".stop"
@@ -82,6 +81,10 @@ class Job:
     standing: Standing = field(default_factory=Standing)
 
 
+T = TypeVar("T")
+_ORDER, _STANDING = TypeAdapter(Order), TypeAdapter(Standing)
+
+
 class Queue:
     """The orders of the workspace at `folder`. Any process may use it; raises StoreError."""
 
@@ -94,7 +97,7 @@ class Queue:
     def put(self, order: Order) -> Job:
         """Give an order."""
         job = Job(f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", order)
-        self._write(job.id, ORDER, order.to_json())
+        self._write(job.id, ORDER, order)
         return job
 
     def jobs(self) -> tuple[Job, ...]:
@@ -105,11 +108,10 @@ class Queue:
 
     def job(self, job_id: str) -> Job | None:
         """An order, None if it was removed or cannot be read."""
-        given = self._read(job_id, ORDER)
-        try:
-            return None if given is None else Job(job_id, Order(**given), self._standing(job_id))
-        except TypeError:
+        order = self._read(job_id, ORDER, _ORDER)
+        if order is None:
             return None
+        return Job(job_id, order, self._read(job_id, STANDING, _STANDING) or Standing())
 
     def stop(self, job_id: str) -> None:
         """Ask that an order be stopped; one that waits is stopped at once."""
@@ -156,11 +158,11 @@ class Queue:
     def tell(self, job_id: str, standing: Standing) -> None:
         """Write where an order stands, unless it was removed."""
         if (self.folder / f"{job_id}{ORDER}").exists():
-            self._write(job_id, STANDING, asdict(standing))
+            self._write(job_id, STANDING, standing)
 
     def worker_lock(self) -> BaseFileLock:
         """The lock of whoever carries the orders out."""
-        return FileLock(self.folder / ".worker.lock", thread_local=False)
+        return lock_file(self.folder / ".worker.lock")
 
     @property
     def attended(self) -> bool:
@@ -171,31 +173,16 @@ class Queue:
         lock.release()
         return False
 
-    def _standing(self, job_id: str) -> Standing:
-        values = self._read(job_id, STANDING)
-        if values is None:
-            return Standing()
-        report, refused = values.pop("report"), values.pop("refused")
-        made = None
-        if report:
-            from ragfilter.stores.index import IndexReport
-
-            made = IndexReport(**{**report, "warnings": tuple(report["warnings"])})
-        standing = Standing(**values)
-        return replace(standing, report=made, refused=tuple(Refusal(**each) for each in refused))
-
-    def _read(self, job_id: str, suffix: str) -> dict[str, Any] | None:
+    def _read(self, job_id: str, suffix: str, kind: TypeAdapter[T]) -> T | None:
         try:
-            text = (self.folder / f"{job_id}{suffix}").read_text(encoding="utf-8")
-            values = json.loads(text)
-        except (OSError, ValueError):
+            return kind.validate_json((self.folder / f"{job_id}{suffix}").read_bytes())
+        except (OSError, ValidationError):
             return None
-        return values if isinstance(values, dict) else None
 
-    def _write(self, job_id: str, suffix: str, values: dict[str, Any]) -> None:
+    def _write(self, job_id: str, suffix: str, value: Order | Standing) -> None:
         fresh = self.folder / f"{job_id}{suffix}.new"
         with _told(self.folder):
-            fresh.write_text(json.dumps(values), encoding="utf-8")
+            fresh.write_text(json.dumps(asdict(value)), encoding="utf-8")
             fresh.replace(self.folder / f"{job_id}{suffix}")
 
 

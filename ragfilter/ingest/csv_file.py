@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
+from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.files import read_text
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 

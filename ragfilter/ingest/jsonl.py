@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
-from ragfilter.ingest.files import read_lines
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 

@@ -17,8 +17,8 @@ from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.jsonl import load_jsonl
 from ragfilter.ingest.markdown import load_markdown
-from ragfilter.ingest.openapi.files import not_openapi
-from ragfilter.ingest.openapi.read import SUFFIXES, load_openapi, load_together
+from ragfilter.ingest.openapi.files import SUFFIXES, not_openapi
+from ragfilter.ingest.openapi.read import load_openapi, load_together
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.plain_text import load_text
 from ragfilter.ingest.reading import PLAIN, Reading, nothing_in
@@ -143,9 +143,7 @@ def _folder(
     others = [name for name, loader in loaders.items() if loader is None]
     if len(others) == len(files):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
-    descriptions, unclear = load_together(
-        maybe, progress=progress, refuse=reading.refuse, skip=reading.skip
-    )
+    descriptions, unclear = load_together(maybe, reading, progress)
     if reading.skip is None:
         others += unclear
     else:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ragfilter.basics.extras import extra
-from ragfilter.ingest.files import read_text
+from ragfilter.basics.files import read_text
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.plain_text import load_text
 from ragfilter.ingest.reading import PLAIN, Reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragfilter.ingest.files import read_text
+from ragfilter.basics.files import read_text
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.rule import canonical, parse, value_of
 from ragfilter.text.characters import loads, whole
 
 FIELDS = frozenset(
@@ -87,6 +87,30 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
         metadata=_own_fields(raw, place),
     )
     return Record(chunk, place, as_given, tuple(warnings))
+
+
+def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
+    """A chunk as a line of JSON, from which `to_record` makes the same chunk."""
+    record: dict[str, Any] = {"id": chunk.id, "text": chunk.text, "source": chunk.source}
+    record |= {
+        name: value
+        for name, value in (
+            ("title", chunk.title),
+            ("type", chunk.type),
+            ("page", chunk.page),
+            ("refs", list(chunk.refs)),
+            ("department", chunk.department),
+            ("query_must", value_of(chunk.rule)),
+            ("metadata", dict(chunk.metadata)),
+        )
+        if value not in (None, "", [], {})
+    }
+    if chunk.clearance is None:
+        # Text that is not a number hides the chunk again; empty text would make it public.
+        record["clearance"] = clearance_as_given or " "
+    elif chunk.clearance:
+        record["clearance"] = chunk.clearance
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def given_id(raw: Mapping[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.answer import usage as using
 from ragfilter.answer.context import one_line
+from ragfilter.basics.reply import bounded
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.judge import fit
 from ragfilter.judge import prompts as judge_prompts
@@ -30,7 +31,6 @@ from ragfilter.judge.cache import Judgements
 from ragfilter.judge.parse import SCHEMA, parse
 from ragfilter.judge.prompts import Variant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
-from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.text.tokens import estimate
 

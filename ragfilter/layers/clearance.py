@@ -24,6 +24,7 @@ from ragfilter.model import (
     Result,
     User,
 )
+from ragfilter.rules.match import Scan
 from ragfilter.settings.field import Section, setting
 from ragfilter.text.numbers import chunks as count
 
@@ -50,6 +51,13 @@ def viewer(user: User, settings: Settings) -> User:
     """As whom the settings let `user` look: as themselves, or without any limit where the layer is
     off."""
     return user if settings.clearance.enabled else UNRESTRICTED
+
+
+def is_clean(chunk: Chunk, settings: Settings, rules: Scan, user: User) -> bool:
+    """Whether the user may see `chunk`, and its rule holds where rules are on."""
+    if not viewer(user, settings).sees(chunk):
+        return False
+    return not settings.query_must.enabled or rules.passes(chunk.rule)
 
 
 def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:

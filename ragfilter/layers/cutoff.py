@@ -153,14 +153,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
         free = tuple(sorted(free, key=lambda hit: order_key(values_of[hit.id], hit, target)))
         chances = tuple(values_of[hit.id] for hit in pins + free)
     hits = pins + free
-    lowered = {} if reranked or chances is not None else inputs.lowered
-    values = (
-        chances
-        if chances is not None
-        else _scores(pins, free)
-        if reranked
-        else tuple(lowered.get(hit.id, hit.distance) for hit in hits)
-    )
+    if chances is not None:
+        name, values = CHANCE, chances
+    elif reranked:
+        name, values = RERANK, _scores(pins, free)
+    else:
+        name = PLACE if unscored else LOWERED if inputs.lowered else DISTANCE
+        values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
     if unscored or unknown:
         settings = settings.model_copy(update={"strategy": "fixed" if unscored else "gap"})
     # What does not fit has no chance.
@@ -182,19 +181,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     )
     if unscored:
         made = replace(made, gaps=(), reason=f"{made.reason}; {instead}")
-    name = (
-        CHANCE
-        if chances is not None
-        else RERANK
-        if reranked
-        else PLACE
-        if unscored
-        else LOWERED
-        if lowered
-        else DISTANCE
-    )
     decisions = [
-        _pin(hit, inputs.pinned[hit.id], value, reranked and chances is None)
+        _pin(hit, inputs.pinned[hit.id], value, name == RERANK)
         for hit, value in zip(pins, values, strict=False)
     ]
     decide = _decide if chances is None else _decide_likely
@@ -203,9 +191,9 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     note = made.reason
     if unknown or (shallow and not reranked):
         note += f"; {instead}"
-    elif reranked and chances is None:
+    elif name == RERANK:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
-    elif lowered:
+    elif name == LOWERED:
         note += f"; the values are {LOWERED}"
     ids = tuple(hit.id for hit in hits)
     detail = CutoffDetail(made, ids, values, name, background, instead)

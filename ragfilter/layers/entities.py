@@ -6,11 +6,11 @@ side was retrieved separately when the pool was gathered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
-from ragfilter.model import Decision, Entity, Hit, LayerTrace, Result
+from ragfilter.model import Chunk, Decision, Entity, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text.comparison import names, shared_name, title_is, title_names
 from ragfilter.text.numbers import chunks
@@ -70,11 +70,13 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def _best(entity: Entity, hits: Sequence[Hit]) -> Hit | None:
-    for test in (title_is, title_names, names):
-        for hit in hits:
-            if test(entity.name, hit.chunk):
-                return hit
-    return None
+    name = entity.name
+    tests: tuple[Callable[[Chunk], bool], ...] = (
+        lambda chunk: title_is(name, chunk.title),
+        lambda chunk: title_names(name, chunk.title),
+        lambda chunk: names(name, chunk.text),
+    )
+    return next((hit for test in tests for hit in hits if test(hit.chunk)), None)
 
 
 def _line(trace: LayerTrace, result: Result) -> str:

@@ -26,8 +26,7 @@ from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.references import Reached, walk
 from ragfilter.layers.base import LayerInput, LayerOutput, in_order
-from ragfilter.layers.clean import is_clean
-from ragfilter.layers.clearance import viewer, with_visible_refs
+from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import (
     PUBLIC,

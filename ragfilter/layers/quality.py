@@ -44,9 +44,6 @@ UNSCORED = "the store gives no scores"
 MESSAGE = "Nothing matches the query well enough. Rephrase the question."
 
 
-Limits = Literal["similarity", "background"]
-
-
 class Quality(Section):
     enabled: bool = setting(
         False, "Keep only good matches. If there are none, rerank or look further."
@@ -64,7 +61,7 @@ class Quality(Section):
         10, "Maximum number of candidates checked or reranked.",
         unit="chunks", ge=1, le=500, ceiling=50, label="Candidates checked at most",
     )  # fmt: skip
-    good_by: Limits = setting(
+    good_by: Literal["similarity", "background"] = setting(
         "similarity",
         "What makes a candidate good: its similarity, or how much nearer it is than the "
         "background, which works on any distance scale. The background is the mean distance of "
@@ -347,16 +344,12 @@ def _path(detail: Widening) -> str:
 
 def _unused(settings: Settings) -> frozenset[str]:
     quality = settings.quality
-    other = {"background_share"} if quality.good_by == "similarity" else {"score_threshold"}
-    match quality.reranker:
-        case "cross_encoder":
-            return frozenset(other)
-        case "none":
-            return frozenset(other) | frozenset(
-                n for n in Quality.model_fields if n == "mode" or n.startswith("reranker_")
-            )
-        case _:
-            return frozenset({"reranker_model"} | other)
+    idle = {"background_share" if quality.good_by == "similarity" else "score_threshold"}
+    if quality.reranker == "none":
+        idle |= {n for n in Quality.model_fields if n == "mode" or n.startswith("reranker_")}
+    elif quality.reranker == "late_interaction":
+        idle.add("reranker_model")
+    return frozenset(idle)
 
 
 def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import count
 from math import isfinite
 from numbers import Real
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ragfilter.errors import InputError
@@ -101,31 +101,24 @@ def _to_hits(
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     numbers = [score for score in scores if score is not None]
     missing = len(scores) - len(numbers)
-    if missing:
-        said: tuple[str, ...] = ()
-        if metric is not None or numbers:
-            given = "" if metric is None else f"The metric is {metric}, but "
-            said = (
-                f"{given}{missing} of {len(scores)} scores are missing, so only the order given is "
-                "used.",
-            )
-        hits, more = _ranked(chunks)
-        return hits, "rank", said + more
-    if metric is None:
-        if scores:
-            raise InputError(
-                "The scores have no metric.",
-                remedy="Say what they are: metric='l2', 'cosine', 'ip' or 'similarity'.",
-            )
-        return (), "rank", ()
-    warnings = examine(numbers, metric)
-    if not all(map(isfinite, numbers)):
-        hits, more = _ranked(chunks)
+    warnings: tuple[str, ...] = ()
+    if missing and (metric is not None or numbers):
+        given = "" if metric is None else f"The metric is {metric}, but "
+        only = "scores are missing, so only the order given is used."
+        warnings = (f"{given}{missing} of {len(scores)} {only}",)
+    elif metric is not None:
+        warnings = examine(numbers, metric)
+    elif numbers:
+        raise InputError(
+            "The scores have no metric.",
+            remedy="Say what they are: metric='l2', 'cosine', 'ip' or 'similarity'.",
+        )
+    if metric is None or missing or not all(map(isfinite, numbers)):
+        hits, more = _unique([(chunk, 0.0) for chunk in chunks])
+        hits = tuple(replace(hit, distance=float(hit.rank)) for hit in hits)
         return hits, "rank", warnings + more
-    pairs = sorted(
-        zip(chunks, to_distances(numbers, metric), strict=True), key=lambda pair: pair[1]
-    )
-    hits, more = _unique(pairs)
+    distances = to_distances(numbers, metric)
+    hits, more = _unique(sorted(zip(chunks, distances, strict=True), key=itemgetter(1)))
     return hits, space_of(metric), warnings + more
 
 
@@ -304,11 +297,6 @@ def _number(value: Any, place: int) -> float | None:
         raise InputError(
             f"The score of document {place} is {value!r}.", remedy="Pass numbers."
         ) from None
-
-
-def _ranked(chunks: Sequence[Chunk]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    hits, warnings = _unique([(chunk, float(i)) for i, chunk in enumerate(chunks, start=1)])
-    return tuple(replace(hit, distance=float(hit.rank)) for hit in hits), warnings
 
 
 def _unique(

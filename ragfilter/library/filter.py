@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from ragfilter.layers.cut import check_distances
 from ragfilter.layers.cut import cut as cut_values
 from ragfilter.layers.quality import always_reranks
 from ragfilter.library.documents import to_hits
-from ragfilter.library.hits import HitCollection
 from ragfilter.library.result import Result, to_result
 from ragfilter.library.scores import (
     Metric,
@@ -28,7 +28,7 @@ from ragfilter.library.scores import (
     check_similarities,
     check_thresholds,
 )
-from ragfilter.model import PUBLIC, Cut, Entity, PendingKind, Pool, User
+from ragfilter.model import PUBLIC, Chunk, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.profiles import PROFILES
@@ -68,9 +68,9 @@ class Filter:
         self.settings = read_settings(settings)
         self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
         self.judge = _named_judge(judge) if isinstance(judge, str) else judge
-        for what, model, protocol in (
-            ("reranker", self.reranker, Reranker),
-            ("judge", self.judge, ChatModel),
+        for what, model, protocol, layer in (
+            ("reranker", self.reranker, Reranker, "quality"),
+            ("judge", self.judge, ChatModel, "judge"),
         ):
             named = isinstance(getattr(model, "name", None), str)
             if model is not None and not (named and isinstance(model, protocol)):
@@ -79,16 +79,12 @@ class Filter:
                     f"protocols.{protocol.__name__}.",
                     remedy=f"Pass an object that has them, or the name of a {what}.",
                 )
-        self.settings = _with_reranker(self.settings, self.reranker)
-        for what, model, layer in (
-            ("reranker", self.reranker, "quality"),
-            ("judge", self.judge, "judge"),
-        ):
             if model is not None and not self.settings.get(f"{layer}.enabled"):
                 log.warning(
                     "A %s was passed, but it is never asked: the layer %s is off. Choose settings "
                     "with %s.enabled", what, layer, layer,
                 )  # fmt: skip
+        self.settings = _with_reranker(self.settings, self.reranker)
         self._given = {"reranker": reranker, "judge": judge}
         self._judgements = Judgements()
 
@@ -252,10 +248,24 @@ class Filter:
         return Backends(collection, embedder, make, self.judge, self._judgements)
 
     def _complete(self, pool: Pool, user: User) -> Any:
-        backends = self.backends(HitCollection(pool.hits, pool.space), None)
+        backends = self.backends(_Passed({hit.id: hit.chunk for hit in pool.hits}), None)
         able: dict[PendingKind, object] = {"rerank": self.reranker, "judge": self.judge}
         kinds = [kind for kind, model in able.items() if model is not None]
         return settle(pool, self.settings, backends, user, kinds=kinds, push_down=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """What a caller passed, as much like a collection as completing a pool takes. All of it is in
+    the pool, so nothing is left to be fetched or searched for."""
+
+    by_id: Mapping[str, Chunk]
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        return self.by_id
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {}
 
 
 _TYPE = f"{Filter.__module__}.{Filter.__qualname__}"

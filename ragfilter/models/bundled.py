@@ -19,8 +19,6 @@ from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.characters import whole
 
 BUNDLED = "all-MiniLM-L6-v2"
-READS = 1000
-"""About how many characters of English it reads."""
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TELL_EVERY = 64
 CHARS_PER_TOKEN = 40
@@ -33,6 +31,8 @@ class BundledEmbedder:
     """Unit vectors from the bundled model. Loaded on first use; safe for threads."""
 
     name = BUNDLED
+    reads = 1000
+    """About how many characters of English it reads."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` replaces that of the package. Its weights are checked all the same."""

@@ -18,11 +18,11 @@ from functools import partial
 from typing import Any
 
 from ragfilter.basics.extras import extra
+from ragfilter.basics.reply import bounded
 from ragfilter.errors import ChatError
 from ragfilter.models import insides
 from ragfilter.models.chat_failures import explain, failure, timed_out
 from ragfilter.models.endpoint import read_endpoint
-from ragfilter.models.reply import bounded
 from ragfilter.protocols import Delta, Message, Usage
 
 with extra("openai"):

@@ -12,8 +12,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import JudgePrompt
 from ragfilter.judge.references import DEPTHS, Finder, Library, Reached, finder, walk
-from ragfilter.layers.clean import is_clean
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.judge import question
 from ragfilter.model import PUBLIC, Chunk, Result, User
 from ragfilter.protocols import Usage

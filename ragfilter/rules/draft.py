@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from ragfilter.answer import usage as using
 from ragfilter.answer.context import SHORTENED, defuse, one_line
+from ragfilter.basics.reply import bounded
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.model import Chunk
-from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.reading import Reading, read
 from ragfilter.rules.rule import MAX_BYTES, Rule, canonical, parse, pretty

@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 # A pending edit this old belongs to no running call, because every store call has a shorter
 # deadline, and a step of many calls renews the time of its edits.
 STALE_S = 120.0
-EVERY_EDIT = 1_000_000_000
 
 
 def save(
@@ -219,12 +218,3 @@ def _conflict(chunk_id: str) -> ConflictError:
 
 def _stored(store: RuleStore, chunk_id: str) -> str | None:
     return store.rule(chunk_id) or None
-
-
-def edited_rules(journal: Journal, collection: str) -> dict[str, str | None]:
-    """The rules after the journal's edits by chunk id; None for a removed rule."""
-    rules: dict[str, str | None] = {}
-    for edit in journal.history(collection, limit=EVERY_EDIT):
-        if edit.state in ("done", "undone"):
-            rules.setdefault(edit.chunk_id, edit.after)
-    return rules

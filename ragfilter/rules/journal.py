@@ -156,6 +156,11 @@ class Journal(database.Book):
         query = _scope(collection, chunk_id).order_by(edits.c.id.desc()).limit(limit)
         return self._entries(query)
 
+    def edited_rules(self, collection: str) -> dict[str, str | None]:
+        """The rules after all edits of a collection, by chunk id; None for a removed rule."""
+        query = _scope(collection, None).where(edits.c.state.in_(("done", "undone")))
+        return {edit.chunk_id: edit.after for edit in self._entries(query.order_by(edits.c.id))}
+
     def batch(self, batch: str) -> tuple[Edit, ...]:
         """The edits of a batch, in the order in which they were recorded."""
         return self._entries(sa.select(edits).where(edits.c.batch == batch).order_by(edits.c.id))
@@ -329,11 +334,6 @@ class Journal(database.Book):
     def _first(self, query: sa.Select[Any]) -> Edit | None:
         found = self._entries(query.order_by(edits.c.id.desc()).limit(1))
         return found[0] if found else None
-
-    def _prepare(self) -> None:
-        database.prepare(self._engine, self.tables, ())
-        database.add_column(self._engine, edits.c.batch)
-        super()._prepare()
 
 
 def _under_way(what: str) -> ConflictError:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from ragfilter.basics import toml_files
 from ragfilter.basics.extras import extra
+from ragfilter.basics.files import decode, read_text
 from ragfilter.errors import InputError, SettingsError, complaint
 from ragfilter.settings import profiles
 from ragfilter.settings.environment import Places
@@ -136,30 +137,21 @@ def of_profile(name: str, *more: Given) -> Settings:
 
 def read_toml(path: Path) -> tuple[Given, str | None]:
     """The values of a settings file, and the profile it names. Raises SettingsError."""
-    with _refusing():
-        text = toml_files.read_text(path)
-    return _read(text, str(path))
+    return _read(partial(read_text, path), str(path))
 
 
 def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
     """The same of a file's content; `path` names it in messages. Raises SettingsError."""
-    with _refusing():
-        text = toml_files.decode(content, path)
-    return _read(text, path)
+    return _read(partial(decode, content, path), path)
 
 
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """What is wrong with a file is wrong with the settings."""
+def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
     try:
-        yield
-    except InputError as error:
-        raise SettingsError(error.message, remedy=error.remedy) from None
-
-
-def _read(text: str, path: str) -> tuple[Given, str | None]:
-    with _refusing():
+        text = read()
         tree = toml_files.parse(text, path)
+    except InputError as error:
+        # What is wrong with the file is wrong with the settings.
+        raise SettingsError(error.message, remedy=error.remedy) from None
     named = tree.pop("profile", None)
     if named is not None and not isinstance(named, str):
         raise SettingsError(f"{path}: profile must be a string.", remedy='Write profile = "full".')
@@ -283,9 +275,7 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         value = json.dumps(value, default=str, separators=(",", ":"), ensure_ascii=False)
     if info.type is bool and isinstance(value, str):
         return _boolean(path, value, origin)
-    if info.type is bool and not isinstance(value, bool):
-        raise _bad(path, value, origin)
-    if info.type in (int, float) and isinstance(value, bool):
+    if info.type in (bool, int, float) and isinstance(value, bool) != (info.type is bool):
         raise _bad(path, value, origin)
     # Bytes that are no text arrive as half characters.
     return whole(value) if isinstance(value, str) else value

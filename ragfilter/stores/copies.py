@@ -50,13 +50,14 @@ BARS = ["clearance", "department", "clearance_as_given"]
 
 
 @dataclass(frozen=True, slots=True)
-class CopyRow:
-    """A chunk as its source provided it, its vector, and the fingerprint of the record."""
+class StoredRow:
+    """A chunk to store with its vector (unit length, shape (dimension,)). In a copy, the chunk is
+    as its source provided it, and has the fingerprint of its record."""
 
     chunk: Chunk
     vector: Vectors
-    fingerprint: str
     clearance_as_given: str | None = None
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
+def write_copy(path: Path, rows: Sequence[StoredRow], *, embedder: str) -> None:
     """Replace the copy at `path` atomically: a reader sees the old one or the new one.
 
     Requires at least one row. Raises StoreError.
@@ -138,7 +139,7 @@ def read_summary(path: Path) -> Summary | None:
     return Summary(_embedder(table), dict(pairs))
 
 
-def read_copy(path: Path) -> list[CopyRow]:
+def read_copy(path: Path) -> list[StoredRow]:
     """Every row of the copy at `path`; empty if there is none. Raises StoreError if it is
     damaged."""
     table = _read(path, None)
@@ -148,10 +149,9 @@ def read_copy(path: Path) -> list[CopyRow]:
     rows = []
     for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True):
         fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-        # Older copies have no such column.
-        own = json.loads(row.pop("metadata", None) or "{}")
+        own = json.loads(row.pop("metadata") or "{}")
         chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
-        rows.append(CopyRow(chunk, vector, fingerprint, as_given))
+        rows.append(StoredRow(chunk, vector, as_given, fingerprint))
     return rows
 
 

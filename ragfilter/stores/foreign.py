@@ -116,14 +116,10 @@ def hint(store: ChromaStore, name: str) -> str:
     Read as text, because building the function could run foreign code.
     """
     function = store.collection(name).raw().configuration_json.get("embedding_function") or {}
-    if not isinstance(function, dict):
-        return ""
     if function.get("name") == "default":
         # Chroma's default is this model.
         return "all-MiniLM-L6-v2"
-    config = function.get("config")
-    model = config.get("model_name") if isinstance(config, dict) else ""
-    return model if isinstance(model, str) else ""
+    return str((function.get("config") or {}).get("model_name") or "")
 
 
 def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, ...]:

@@ -18,45 +18,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from ragfilter.basics.extras import extra
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.store import ChromaStore, StoredRow, check_name
-from ragfilter.stores.copies import CopyRow
-from ragfilter.stores.workspace import Workspace, taken
-
-with extra("chroma"):
-    from filelock import FileLock
+from ragfilter.stores.chroma.store import ChromaStore, check_name
+from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.report import IndexReport
+from ragfilter.stores.workspace import Workspace, lock_file, taken
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 64
 """Texts embedded before they are saved, which a kill can lose; one batch of the models."""
 WRITE_PART = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReport:
-    """What an indexing did. `total` is the number of chunks in the collection afterwards,
-    `embedded` the number of texts that the model embedded, and `not_in_source` the number of chunks
-    that only an earlier run brought."""
-
-    collection: str
-    total: int
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    embedded: int = 0
-    not_in_source: int = 0
-    written: int = 0
-    warnings: tuple[str, ...] = ()
-    seconds: float = field(default=0.0, compare=False)
 
 
 def index(
@@ -68,15 +47,13 @@ def index(
     reset: bool = False,
     rules: Rules | None = None,
     progress: Progress | None = None,
-    reads: int = 0,
 ) -> IndexReport:
     """Index `records` into the collection `name`. Unchanged chunks are not touched.
 
-    `progress` counts embedded texts and written chunks together. `reads` is about how many
-    characters of a chunk the model reads, 0 if that is not known: the report warns of longer ones.
-    Raises InputError (name, records;
-    nothing is changed then), StoreError, ModelError, and WorkspaceLocked if the same collection is
-    being indexed.
+    `progress` counts embedded texts and written chunks together. If the embedder says how many
+    characters of a chunk it `reads`, the report warns of longer ones. Raises InputError (name,
+    records; nothing is changed then), StoreError, ModelError, and WorkspaceLocked if the same
+    collection is being indexed.
     """
     started = perf_counter()
     check_name(name)
@@ -98,7 +75,7 @@ def index(
             changed=sum(1 for record in fresh if record.chunk.id in before),
             unchanged=len(given) - len(fresh),
             not_in_source=len(before.keys() - given.keys()),
-            warnings=_warnings(given.values(), reads),
+            warnings=_warnings(given.values(), getattr(embedder, "reads", 0)),
         )
         whole = old is not None and _is_whole(store, name, old)
         if whole and not fresh:
@@ -117,7 +94,7 @@ def index(
         for record in fresh:
             i = record.chunk.id
             vector = vectors[_key(record.chunk)]
-            rows[i] = CopyRow(record.chunk, vector, prints[i], record.clearance_as_given)
+            rows[i] = StoredRow(record.chunk, vector, record.clearance_as_given, prints[i])
         if fresh:
             copies.write_copy(path, list(rows.values()), embedder=embedder.name)
         # In the order of the records, in which the rules are exported.
@@ -208,7 +185,7 @@ def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
 @contextmanager
 def only_one(workspace: Workspace, name: str) -> Iterator[None]:
     """Lock the collection against other indexing and changes. Raises WorkspaceLocked."""
-    lock = FileLock(workspace.copies_dir / f".{name}.lock", thread_local=False)
+    lock = lock_file(workspace.copies_dir / f".{name}.lock")
     if not taken(lock):
         raise WorkspaceLocked(
             f"Collection {name!r} is being indexed already.", remedy="Wait until that is done."
@@ -290,7 +267,7 @@ def _embed(
 def _fill(
     store: ChromaStore,
     name: str,
-    rows: Mapping[str, CopyRow],
+    rows: Mapping[str, StoredRow],
     changed: Collection[str],
     embedder: str,
     rules: Rules,
@@ -303,7 +280,7 @@ def _fill(
     else:
         collection = store.collection(name)
         collection.mark_content("")
-    waiting = [_stored(rows[i], rules) for i in changed]
+    waiting = [_with_rule(rows[i], rules) for i in changed]
     for start in range(0, len(waiting), WRITE_PART):
         part = waiting[start : start + WRITE_PART]
         collection.write(part)
@@ -312,11 +289,9 @@ def _fill(
     collection.mark_content(copies.content_fingerprint(embedder, prints))
 
 
-def _stored(row: CopyRow, rules: Rules) -> StoredRow:
-    chunk = row.chunk
-    if chunk.id in rules:
-        chunk = replace(chunk, rule=rules[chunk.id])
-    return StoredRow(chunk, row.vector, row.clearance_as_given)
+def _with_rule(row: StoredRow, rules: Rules) -> StoredRow:
+    i = row.chunk.id
+    return replace(row, chunk=replace(row.chunk, rule=rules[i])) if i in rules else row
 
 
 def _key(chunk: Chunk) -> str:

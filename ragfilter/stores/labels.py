@@ -93,10 +93,9 @@ class LabelBook(database.Book):
         grade: int,
         *,
         who: str,
-        made_by: Maker = "human",
     ) -> tuple[Label, ...]:
         """Give chunks the same label, all or none. It replaces the labeller's earlier labels."""
-        rows = [_row(collection, query, i, grade, who, made_by) for i in chunk_ids]
+        rows = [_row(collection, query, i, grade, who, "human") for i in chunk_ids]
         with self._writing() as connection:
             made = [_labels.insert().values(row).returning(_labels) for row in rows]
             return tuple(_label(connection.execute(each).one()) for each in made)

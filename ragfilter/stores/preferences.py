@@ -41,7 +41,6 @@ _votes = database.table(
     second=TEXT,
     choice=TEXT,
 )
-_INDEX = sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Preferences(database.Book):
     what = "preferences"
     called = "The book of preferences"
     tables = (_votes,)
-    indexes = (_INDEX,)
+    indexes = (sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query),)
 
     def vote(
         self,
@@ -112,11 +111,9 @@ class Preferences(database.Book):
             added = {**row, "at": datetime.now(UTC), "choice": turned}
             connection.execute(_votes.insert().values(added))
 
-    def votes(self, collection: str, query: str | None = None) -> tuple[Vote, ...]:
-        """The votes on a question, or on all of a collection, oldest first."""
+    def votes(self, collection: str) -> tuple[Vote, ...]:
+        """The votes on the questions of a collection, oldest first."""
         found = sa.select(_votes).where(_votes.c.collection == collection)
-        if query is not None:
-            found = found.where(_votes.c.query == whole(query).strip())
         return tuple(map(_vote, self._read(found.order_by(_votes.c.id))))
 
 

@@ -84,8 +84,7 @@ class Runs(database.Book):
 
     def _prepare(self) -> None:
         super()._prepare()
-        database.add_column(self._engine, _runs.c.profiles)
-        with self._engine.begin() as connection:
+        with self._writing() as connection:
             # Runs of deleted collections.
             orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
             connection.execute(_records.delete().where(orphaned))

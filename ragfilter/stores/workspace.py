@@ -53,7 +53,7 @@ class Workspace:
         self.server = server
         self.database_url = database_url or f"sqlite:///{path / 'ragfilter.db'}"
         self._catalogue_limit = catalogue_limit
-        self._lock = FileLock(path / ".lock", thread_local=False)
+        self._lock = lock_file(path / ".lock")
         self._store: ChromaStore | None = None
         self._times_open = 0
 
@@ -163,6 +163,11 @@ class Workspace:
         # Only informational for the next process; the lock works without it.
         with contextlib.suppress(OSError):
             _note(self.path).write_text(json.dumps(note), encoding="utf-8")
+
+
+def lock_file(path: Path) -> BaseFileLock:
+    """A lock that any thread of this process may release."""
+    return FileLock(path, thread_local=False)
 
 
 def taken(lock: BaseFileLock) -> bool:

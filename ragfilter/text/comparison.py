@@ -11,10 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ragfilter.model import Chunk
 
 MAX_QUERY = 2000
 """Characters of the query that are read; a comparison is at its beginning."""
@@ -187,21 +183,19 @@ def alternatives(query: str) -> tuple[str, ...]:
     return tuple(sides.values())[:MAX_ENTITIES] if all(found) and len(sides) > 1 else ()
 
 
-def names(entity: str, chunk: Chunk) -> bool:
-    """True if the chunk's title or text names `entity`: its words in a row, in any case, singular
-    or plural.
-    """
-    return title_names(entity, chunk) or _pattern(entity).search(_folded(chunk.text)) is not None
+def names(entity: str, text: str) -> bool:
+    """True if a text names `entity`: its words in a row, in any case, singular or plural."""
+    return _pattern(entity).search(_folded(text)) is not None
 
 
-def title_names(entity: str, chunk: Chunk) -> bool:
-    """As `names`, the title alone. An inverted title ("Dragon, Black") names "black dragon"."""
-    return any(_pattern(entity).search(title) for title in _titles(chunk))
+def title_names(entity: str, title: str) -> bool:
+    """As `names`, of a title. An inverted one ("Dragon, Black") names "black dragon"."""
+    return any(_pattern(entity).search(each) for each in _titles(title))
 
 
-def title_is(entity: str, chunk: Chunk) -> bool:
+def title_is(entity: str, title: str) -> bool:
     """True if the title is `entity` and no more: "Light" for light, not "Continual Light"."""
-    return any(_pattern(entity).fullmatch(title.strip(_EDGES)) for title in _titles(chunk))
+    return any(_pattern(entity).fullmatch(each.strip(_EDGES)) for each in _titles(title))
 
 
 def _versus(sentence: str) -> list[str]:
@@ -303,8 +297,8 @@ def _entity(part: str) -> str:
     return text
 
 
-def _titles(chunk: Chunk) -> tuple[str, ...]:
-    title = _folded(chunk.title)
+def _titles(title: str) -> tuple[str, ...]:
+    title = _folded(title)
     head, comma, tail = title.partition(",")
     return (title, f"{tail} {head}") if comma else (title,)
 

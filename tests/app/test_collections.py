@@ -296,7 +296,7 @@ def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Pa
     named(page, "mine")
     folder = bench().workspace.path / "queue"
     (folder / "1.json").write_text(json.dumps(asdict(Standing("running"))))
-    (folder / "1.order.json").write_text(json.dumps(Order("mine").to_json()))
+    (folder / "1.order.json").write_text(json.dumps(asdict(Order("mine"))))
     page.press("index")
     assert "mine is being indexed" in page.warnings[0]
     assert [path.name for path in folder.glob("*.order.json")] == ["1.order.json"]

@@ -16,7 +16,7 @@ from stores import OneVector
 from ragfilter.models.bundled import BUNDLED
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.store import StoredRow
+from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import Workbench, open_workbench
 

@@ -161,9 +161,8 @@ def test_all_keep_the_same_chunks_in_the_same_order(
     passed: dict[tuple[str, ...], Documents] = {}
     with open_workbench(Deployment(data_dir=copy_demo(), catalogue_limit=CHUNKS - 1)) as opened:
         once = Once(opened.reranker(Settings().quality))
-        bench = replace(
-            opened, embedder=Remembering(), _rerankers={reranker_key(Settings().quality): once}
-        )
+        made = {**opened._made, (Reranker, reranker_key(Settings().quality)): once}
+        bench = replace(opened, embedder=Remembering(), _made=made)
         page = Resources(bench, bench.deployment)
         backends, store = parts.backends(bench, "demo"), bench.workspace.store()
         assert store.collection("demo").catalogue() is None

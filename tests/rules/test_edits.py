@@ -18,7 +18,8 @@ from ragfilter.model import Chunk
 from ragfilter.rules.edits import recover, save, turn
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Edit
-from ragfilter.stores.chroma.store import ChromaStore, StoredRow
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.copies import StoredRow
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 

@@ -33,8 +33,8 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from ragfilter.stores.chroma.store import ChromaCollection, StoredRow
-from ragfilter.stores.copies import CopyRow, write_copy
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.copies import StoredRow, write_copy
 from ragfilter.workbench import open_workbench
 from ragfilter.settings.deployment import Deployment
 from ragfilter.errors import RagfilterError
@@ -76,7 +76,7 @@ def undo(bench):
 def seen(bench):
     # What the journal says, and what the store and its catalogue hold.
     store = bench.collection("small")
-    said = edits.edited_rules(bench.journal, "small")
+    said = bench.journal.edited_rules("small")
     found = {(said.get(i), store.rule(i), store.catalogue()[i].rule) for i in ids}
     states = {edit.state for i in ids for edit in bench.journal.history("small", i)}
     return {
@@ -107,7 +107,7 @@ def edited(at, way):
         store = bench.workspace.store().create("small", embedder="all-MiniLM-L6-v2")
         store.write([StoredRow(Chunk(i, "a text"), vector) for i in "xyz"])
         store.catalogue()
-        copy = [CopyRow(Chunk(i, "a text"), vector, i) for i in "xyz"]
+        copy = [StoredRow(Chunk(i, "a text"), vector, None, i) for i in "xyz"]
         write_copy(bench.workspace.copy_path("small"), copy, embedder="all-MiniLM-L6-v2")
     bench = opened(at)
     if way in CALLS:
@@ -129,7 +129,7 @@ for way in (*CALLS, *range(1000)):
     limit(resource.RLIM_INFINITY)
     with opened(folder / f"{way}") as bench:
         case["reopened"] = seen(bench)
-        rules = edits.edited_rules(bench.journal, "small")
+        rules = bench.journal.edited_rules("small")
         rebuild("small", workspace=bench.workspace, rules=rules)
         case["rebuilt"] = seen(bench)
         if case["reopened"]["has_it"]:

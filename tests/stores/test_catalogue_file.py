@@ -10,7 +10,8 @@ import pytest
 from ragfilter.model import Chunk
 from ragfilter.stores.chroma import catalogue_file
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, StoredRow
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.copies import StoredRow
 
 CHUNKS = {
     chunk.id: chunk

@@ -12,7 +12,8 @@ import pytest
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.chroma import where as chroma_where
-from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, StoredRow
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.copies import StoredRow
 
 N = 60
 FILES = ("a.json", "b.json", "", "c/d.json")

@@ -15,11 +15,11 @@ from ragfilter.cli import main
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.overview import overview
-from ragfilter.ingest.records import to_record
+from ragfilter.ingest.records import to_line, to_record
 from ragfilter.model import User
 from ragfilter.rules import edits
 from ragfilter.stores import manage
-from ragfilter.stores.export import export, line
+from ragfilter.stores.export import export
 from ragfilter.workbench import Workbench, open_workspace
 
 pytestmark = pytest.mark.model
@@ -88,7 +88,7 @@ def test_every_record_comes_back_with_the_same_fingerprint(raw: dict[str, Any]) 
         record = to_record(raw, place="a", source="a.jsonl")
     except InputError:
         return
-    again = json.loads(line(record.chunk, record.clearance_as_given))
+    again = json.loads(to_line(record.chunk, record.clearance_as_given))
     found = to_record(again, place="b", source="b.jsonl")
     assert found.fingerprint == record.fingerprint
 

@@ -11,20 +11,20 @@ import pytest
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk
 from ragfilter.stores import copies
-from ragfilter.stores.copies import CopyRow
+from ragfilter.stores.copies import StoredRow
 
-FULL = CopyRow(
+FULL = StoredRow(
     Chunk(
         "a\x00ä🙂", "text", "title", "type", "source", 7, ("b", "c"), None, "ops", '{"contain":"x"}'
     ),
     np.array([0.6, 0.8], dtype=np.float32),
-    "f" * 64,
     "1.5",
+    "f" * 64,
 )  # fmt: skip
-PLAIN = CopyRow(Chunk("b"), np.array([1, 0], dtype=np.float32), "0" * 64)
+PLAIN = StoredRow(Chunk("b"), np.array([1, 0], dtype=np.float32), None, "0" * 64)
 
 
-def same(left: CopyRow, right: CopyRow) -> bool:
+def same(left: StoredRow, right: StoredRow) -> bool:
     return (
         (left.chunk, left.fingerprint, left.clearance_as_given)
         == (right.chunk, right.fingerprint, right.clearance_as_given)
@@ -34,7 +34,7 @@ def same(left: CopyRow, right: CopyRow) -> bool:
 
 
 @pytest.mark.parametrize("rows", [[PLAIN], [FULL, PLAIN]], ids=["one", "two"])
-def test_rows_come_back_as_they_were(tmp_path: Path, rows: list[CopyRow]) -> None:
+def test_rows_come_back_as_they_were(tmp_path: Path, rows: list[StoredRow]) -> None:
     path = tmp_path / "demo.parquet"
     copies.write_copy(path, rows, embedder="modèle")
     found = copies.read_copy(path)

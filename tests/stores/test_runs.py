@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,22 +23,6 @@ PLAN = Plan(
 def runs(tmp_path: Path) -> Iterator[Runs]:
     runs = Runs(f"sqlite:///{tmp_path / 'ragfilter.db'}")
     yield runs
-    runs.close()
-
-
-def test_a_database_of_an_earlier_version_gets_the_column_that_it_lacks(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'ragfilter.db'}"
-    earlier = Runs(url)
-    earlier.begin(PLAN, who="ann")
-    earlier.close()
-    with sqlite3.connect(tmp_path / "ragfilter.db") as connection:
-        connection.execute("ALTER TABLE runs DROP COLUMN profiles")
-    connection.close()
-    runs = Runs(url)
-    assert [run.plan for run in runs.saved()] == [
-        replace(PLAN, profiles="", viewer=User(2, ("hr", "ops")))
-    ]
-    assert runs.unfinished(PLAN) is None
     runs.close()
 
 

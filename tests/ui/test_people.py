@@ -10,7 +10,7 @@ import streamlit as st
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk, User
-from ragfilter.stores.chroma.store import StoredRow
+from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.panels import people
 from ragfilter.ui.panels.people import Groups
 from ragfilter.ui.session.resources import Resources

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ragfilter.basics.files import read_lines
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Place, Viewing, Where, text_option
 from ragfilter.cli.rules.group import rules, select_rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
-from ragfilter.ingest.files import read_lines
 from ragfilter.rules.explain import Explanation, explain
 from ragfilter.rules.match import RuleBook
 from ragfilter.text.characters import whole

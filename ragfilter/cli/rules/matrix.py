@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragfilter.basics.files import read_lines
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Measuring
@@ -17,7 +18,6 @@ from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate import rule_matrix, run
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
-from ragfilter.ingest.files import read_lines
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import parse, shorten, written

@@ -31,8 +31,6 @@ from ragfilter.rules.draft import Draft
 if TYPE_CHECKING:
     from ragfilter.evaluate.effect import Labelled
     from ragfilter.evaluate.rule_matrix import RuleRow
-    from ragfilter.models.chat import OpenAIChat
-    from ragfilter.settings.deployment import Deployment
 
 SAMPLE = 40
 """Number of chunks from which the cost is estimated."""
@@ -98,13 +96,20 @@ def suggest(
     user = viewing.viewer
     from ragfilter.cli.rules import drafting
     from ragfilter.rules.templates import with_folder
+    from ragfilter.workbench import chat_of
 
     done = drafting.drafted_before(out, place.collection) if out else set()
     # The workspace is released before the LLM is called, so that the app can be used meanwhile.
     with place.open("rules") as bench:
         deployment = bench.deployment
         prompts = with_folder(templates) if templates else bench.templates()
-        chat = _chat(deployment)
+        chat = chat_of(deployment)
+        if chat is None:
+            raise SettingsError(
+                "No LLM endpoint is configured.",
+                remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
+                "starts a tiny one.",
+            )
         selected = select(bench, place.collection, where or (), user=user, limit=limit)
         parts.tell(selected.notice)
         chosen = selected.chunks
@@ -171,19 +176,6 @@ def _measured(draft: Draft, chunk: Chunk, known: Labelled | None) -> tuple[Draft
     evidence = weigh([replace(chunk, rule=draft.text)], known)
     remarks = (*draft.remarks, *loss_remarks(chunk.id, evidence))
     return replace(draft, remarks=remarks), evidence.rows.get(draft.text)
-
-
-def _chat(deployment: Deployment) -> OpenAIChat:
-    from ragfilter.workbench import chat_of
-
-    chat = chat_of(deployment)
-    if chat is None:
-        raise SettingsError(
-            "No LLM endpoint is configured.",
-            remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
-            "starts a tiny one.",
-        )
-    return chat
 
 
 def _no_progress(done: int, total: int) -> None:

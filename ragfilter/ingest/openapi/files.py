@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.files import read_text
 from ragfilter.ingest.openapi.yaml import parse_yaml
 from ragfilter.protocols import Progress
 from ragfilter.text.characters import loads

@@ -18,11 +18,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from ragfilter.ingest.markdown import sections
 from ragfilter.ingest.openapi.refs import Pointer, Spot, Trees, follow
+from ragfilter.ingest.openapi.types import as_dict
 from ragfilter.ingest.passages import passages
 from ragfilter.text.characters import whole
 
@@ -101,8 +103,7 @@ def identify(found: Sequence[Item], trees: Trees) -> dict[Spot, str]:
 
 def prefix(tree: dict[str, Any], source: str) -> str:
     """The part before the colon of a description's ids."""
-    info = tree.get("info")
-    given = info.get("x-api-prefix") if isinstance(info, dict) else None
+    given = as_dict(tree.get("info")).get("x-api-prefix")
     if isinstance(given, str) and given.strip():
         return _tidy(given.strip())
     words = _slug(api_title(tree, source)) or _slug(PurePosixPath(source).stem) or "api"
@@ -113,16 +114,14 @@ def prefix(tree: dict[str, Any], source: str) -> str:
 
 def api_title(tree: dict[str, Any], source: str) -> str:
     """The description's own name, else that of its file."""
-    info = tree.get("info")
-    title = info.get("title") if isinstance(info, dict) else None
+    title = as_dict(tree.get("info")).get("title")
     if isinstance(title, str) and title.strip():
         return " ".join(title.split())[:LONGEST_NAME]
     return PurePosixPath(source).stem
 
 
 def _guides(tree: dict[str, Any], source: str) -> Iterator[Item]:
-    info = tree.get("info")
-    description = info.get("description") if isinstance(info, dict) else None
+    description = as_dict(tree.get("info")).get("description")
     if not isinstance(description, str):
         return
     name = api_title(tree, source)
@@ -197,10 +196,7 @@ def _mapping(node: Any, key: str, source: str, problems: list[str]) -> dict[str,
 
 def _then_numbered(names: Sequence[str]) -> Iterator[str]:
     yield from names
-    number = 2
-    while True:
-        yield f"{names[-1]}-{number}"
-        number += 1
+    yield from (f"{names[-1]}-{number}" for number in count(2))
 
 
 def _tidy(name: str) -> str:

@@ -28,11 +28,10 @@ from ragfilter.ingest.openapi.refs import (
 )
 from ragfilter.ingest.openapi.text import parameters_of, security_of, title_and_text
 from ragfilter.ingest.openapi.types import as_dict, as_list
-from ragfilter.ingest.reading import nothing_in
+from ragfilter.ingest.reading import Reading, nothing_in
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.protocols import Progress
 
-SUFFIXES = files.SUFFIXES
 MOST_TOLD = 10
 
 
@@ -43,7 +42,6 @@ class Part:
     raw: dict[str, object]
     source: str
     place: str
-    missing: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
 
 
@@ -57,30 +55,23 @@ def load_openapi(path: Path, *, source: str, progress: Progress | None = None) -
 
 
 def load_together(
-    paths: Mapping[str, Path],
-    *,
-    progress: Progress | None = None,
-    refuse: Callable[[InputError], None] | None = None,
-    skip: Callable[[InputError], None] | None = None,
+    paths: Mapping[str, Path], reading: Reading, progress: Progress | None
 ) -> tuple[Iterator[Record], tuple[str, ...]]:
     """The records of several files (source to path) that may refer to each other, and the sources
-    that are no API descriptions. `refuse` is told of a file that is broken, and may raise it;
-    `skip` of one that holds nothing. Raises InputError like `load_openapi`.
-    """
+    that are no API descriptions. Raises InputError like `load_openapi`."""
     trees: dict[str, dict[str, Any]] = {}
     broken: set[str] = set()
     for source, path in paths.items():
         try:
             tree = files.read_tree_if_any(path, source=source, progress=progress)
         except InputError as error:
-            if refuse is None:
-                raise
-            refuse(error)
+            reading.refuse(error)
             broken.add(source)
             continue
         if tree is not None:
             trees[source] = tree
-    return records(trees, skip), tuple(s for s in paths if s not in trees and s not in broken)
+    unclear = tuple(source for source in paths if source not in trees and source not in broken)
+    return records(trees, reading.skip), unclear
 
 
 def records(trees: Trees, skip: Callable[[InputError], None] | None = None) -> Iterator[Record]:

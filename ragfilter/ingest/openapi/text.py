@@ -35,7 +35,7 @@ LONGEST_NAMES = 1_000
 
 
 def title_and_text(
-    item: Item, trees: Trees, *, api: str, statuses: Sequence[str] = ()
+    item: Item, trees: Trees, *, api: str, statuses: Sequence[str]
 ) -> tuple[str, str]:
     """The title and the text of an item.
 
@@ -125,11 +125,8 @@ def _parameters(item: Item, trees: Trees) -> Iterator[str]:
             media = next(iter(as_dict(parameter.get("content")).values()), None)
             schema = as_dict(media).get("schema")
         start = f"- {name}, {where}" if isinstance(where, str) else f"- {name}"
-        said = parameter.get("description")
-        line = described(
-            start, schema, required=parameter.get("required") is True,
-            also=said if isinstance(said, str) else "",
-        )  # fmt: skip
+        required = parameter.get("required") is True
+        line = described(start, schema, required=required, also=parameter.get("description"))
         yield f"{line} Deprecated." if parameter.get("deprecated") is True else line
 
 
@@ -239,11 +236,8 @@ def _response(item: Item, trees: Trees, statuses: Sequence[str], api: str) -> It
     if headers:
         yield "Headers:"
     for name, header in headers.items():
-        value, _ = follow(trees, header, item.base)
-        said = as_dict(value).get("description")
-        yield described(
-            f"- {name}", as_dict(value).get("schema"), also=said if isinstance(said, str) else ""
-        )
+        value = as_dict(follow(trees, header, item.base)[0])
+        yield described(f"- {name}", value.get("schema"), also=value.get("description"))
 
 
 def _security_scheme(item: Item, api: str) -> Iterator[str]:

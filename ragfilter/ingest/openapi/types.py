@@ -137,16 +137,15 @@ def property_names(
             yield from property_names(part, depth + 1, visits)
 
 
-def described(start: str, schema: Any, *, required: bool = False, also: str = "") -> str:
+def described(start: str, schema: Any, *, required: bool = False, also: Any = None) -> str:
     """``<start> (<type>, <facets>): <description>`` in one line."""
     words = [type_words(schema, 1), *facets(schema)]
-    if isinstance(schema, dict) and isinstance(schema.get("items"), dict):
-        words += facets(schema["items"])
+    words += facets(as_dict(schema).get("items"))
     if required:
         words.append("required")
-    text = also or (schema.get("description") if isinstance(schema, dict) else "")
     line = f"{start} ({', '.join(words)})"
-    said = one_line(text)
+    own = isinstance(also, str) and also
+    said = one_line(also if own else as_dict(schema).get("description"))
     return cut(f"{line}: {said}" if said else line, LONGEST_LINE)
 
 
@@ -163,15 +162,7 @@ def value_words(value: Any) -> str:
             return "[…]"
         more = ", …" if len(value) > MOST_PARTS else ""
         return f"[{', '.join(value_words(v) for v in value[:MOST_PARTS])}{more}]"
-    text = value if isinstance(value, str) else _number(value)
-    return cut(" ".join(text[: 4 * LONGEST_VALUE].split()), LONGEST_VALUE)
-
-
-def _number(value: Any) -> str:
-    try:
-        return str(value)
-    except ValueError:
-        return "a very large number"
+    return cut(" ".join(str(value)[: 4 * LONGEST_VALUE].split()), LONGEST_VALUE)
 
 
 def prose(text: Any) -> str:

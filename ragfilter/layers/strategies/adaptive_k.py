@@ -36,8 +36,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     reason = f"largest drop {winner.size:.3f} after hit {winner.after_rank}"
     if settings.b_extra:
         reason += f", and {settings.b_extra} more"
-    marked = tuple(step._replace(cliff=step is winner) for step in gaps)
-    made = cut_at("adaptive_k", winner, reason, marked)
+    made = cut_at("adaptive_k", winner.after_rank, reason, gaps)
     return replace(made, kept=min(made.kept + settings.b_extra, n))
 
 

@@ -23,8 +23,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     if len(peaks) < jumps:
         found = "no jump" if not peaks else f"only {len(peaks)} of {jumps} jumps"
         return Cut("autocut", len(values), f"{found}; kept all", gaps)
-    winner = gaps[peaks[jumps - 1] - 1]
-    return cut_at("autocut", winner, f"jump {jumps} before rank {winner.after_rank + 1}", gaps)
+    rank = peaks[jumps - 1]
+    return cut_at("autocut", rank, f"jump {jumps} before rank {rank + 1}", gaps, peaks)
 
 
 def _peaks(values: Sequence[float], pinned: int) -> list[int]:

@@ -8,7 +8,7 @@ or a step down, is never a cliff.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import sub
@@ -74,7 +74,10 @@ def largest(gaps: Sequence[Gap]) -> Gap | None:
     return next(gap for gap in gaps if gap.size >= size - EPSILON)
 
 
-def cut_at(strategy: str, winner: Gap, reason: str, gaps: tuple[Gap, ...]) -> Cut:
-    """The cut at one of `gaps`."""
-    rank = winner.after_rank
-    return Cut(strategy, rank, reason, gaps, cliff_after_rank=rank, gap=winner.size)
+def cut_at(
+    strategy: str, rank: int, reason: str, gaps: Sequence[Gap], cliffs: Collection[int] = ()
+) -> Cut:
+    """The cut after this rank, which is marked as a cliff unless others are (`cliffs`)."""
+    cliffs = cliffs or (rank,)
+    marked = tuple([step._replace(cliff=step.after_rank in cliffs) for step in gaps])
+    return Cut(strategy, rank, reason, marked, cliff_after_rank=rank, gap=gaps[rank - 1].size)

@@ -38,11 +38,9 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     winner = largest(free)
     if winner is None:
         return Cut("car", n, "no gap between clusters; kept all", gaps)
-    cliffs = {step.after_rank for step in free}
-    marked = tuple(step._replace(cliff=step.after_rank in cliffs) for step in gaps)
     rank = winner.after_rank
     reason = f"largest gap between {len(bounds) + 1} clusters, after hit {rank}"
-    return cut_at("car", marked[rank - 1], reason, marked)
+    return cut_at("car", rank, reason, gaps, {step.after_rank for step in free})
 
 
 def _runs(curve: NDArray[np.float64], most: int) -> list[tuple[int, ...]]:

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut at the largest step ≥ `gap_threshold`, or at best + offset where there is none."""
     threshold = settings.gap_threshold
-    gaps = []
-    for step in steps(values):
-        first = settings.skip_first and step.after_rank == 1
-        skipped = first or step.after_rank < pinned
-        cliff = not skipped and step.size >= max(0.0, threshold - EPSILON)
-        gaps.append(step._replace(skipped=skipped, cliff=cliff))
-    winner = largest([step for step in gaps if step.cliff])
+    first = max(pinned, 2 if settings.skip_first else 1)
+    gaps = [step._replace(skipped=step.after_rank < first) for step in steps(values)]
+    least = max(0.0, threshold - EPSILON)
+    cliffs = [step for step in gaps if not step.skipped and step.size >= least]
+    winner = largest(cliffs)
     if winner is not None:
         reason = f"gap {winner.size:.3f} ≥ {threshold:.3f} after hit {winner.after_rank}"
-        return cut_at("gap", winner, reason, tuple(gaps))
+        ranks = {step.after_rank for step in cliffs}
+        return cut_at("gap", winner.after_rank, reason, gaps, ranks)
     best = min(values)
     limit = best + settings.distance_offset
     free = values[pinned:]

@@ -32,9 +32,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     if winner is None:
         return Cut("moving_avg", len(values), "no drop of the moving average; kept all", gaps)
     rank = winner.after_rank
-    marked = tuple(step._replace(cliff=step.after_rank == rank) for step in gaps)
     reason = f"the moving average drops most, by {winner.size:.3f}, after hit {rank}"
-    return cut_at("moving_avg", marked[rank - 1], reason, marked)
+    return cut_at("moving_avg", rank, reason, gaps)
 
 
 SPEC = StrategySpec(

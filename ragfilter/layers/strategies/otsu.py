@@ -38,8 +38,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
         return Cut("otsu", n, "no two classes; kept all", gaps)
     most = max(apart.values())
     rank = next(rank for rank, value in apart.items() if value >= most * (1 - EPSILON))
-    marked = tuple(step._replace(cliff=step.after_rank == rank) for step in gaps)
-    return cut_at("otsu", marked[rank - 1], f"near and far class part after hit {rank}", marked)
+    return cut_at("otsu", rank, f"near and far class part after hit {rank}", gaps)
 
 
 def _between(near: float, total: float, i: int, n: int) -> float:

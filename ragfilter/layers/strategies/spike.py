@@ -33,8 +33,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     for place, bend in enumerate(bends):
         rank = place + 2
         if grew and bend < -EPSILON and rank >= pinned and gaps[rank - 1].size >= 0:
-            marked = tuple(step._replace(cliff=step.after_rank == rank) for step in gaps)
-            return cut_at("spike", marked[rank - 1], f"the curve bends after hit {rank}", marked)
+            return cut_at("spike", rank, f"the curve bends after hit {rank}", gaps)
         grew = grew or bend > EPSILON
     plain = settings.model_copy(update={"b_extra": 0})
     made = largest_drop(values, plain, pinned, background)

@@ -27,7 +27,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from ragfilter.basics import toml_files
-from ragfilter.basics.files import write_text
+from ragfilter.basics.files import read_text, write_text
 from ragfilter.basics.toml_files import SUFFIX
 from ragfilter.errors import ConflictError, InputError, RuleError
 from ragfilter.model import Chunk
@@ -113,7 +113,7 @@ def write(folder: Path, category: str, text: str, *, expected: str | None) -> Pa
     read(text, name=f"{category}{SUFFIX}")
     path = folder / f"{category}{SUFFIX}"
     may_replace = expected is None or not path.exists()
-    if not may_replace and toml_files.read_text(path) not in (expected, text):
+    if not may_replace and read_text(path) not in (expected, text):
         raise ConflictError(
             f"There is another template {category!r} already.",
             remedy="Open it to see it, use another name, or replace it.",
@@ -159,7 +159,7 @@ def _any(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
 
 
 def _read_folder(folder: Path) -> tuple[Template, ...]:
-    found = (read(toml_files.read_text(path), name=str(path)) for path in toml_files.paths(folder))
+    found = (read(read_text(path), name=str(path)) for path in toml_files.paths(folder))
     return tuple(sorted(found, key=_is_general))
 
 

@@ -7,7 +7,7 @@ a deadline. Telemetry is off, and Chroma's own embedding functions are never bui
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,6 @@ from urllib.parse import SplitResult
 import chromadb
 import httpx
 from chromadb.api import ClientAPI
-from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT
 from chromadb.config import Settings as ChromaSettings
 from chromadb.errors import (
     InvalidArgumentError,
@@ -67,14 +66,10 @@ def open_folder(folder: Path) -> ClientAPI:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A Chroma server. `headers` carry what an authenticating proxy or Chroma Cloud requires; user
-    and password in the URL are sent as basic authentication and never shown. No single wait for the
-    server takes longer than `timeout_s` seconds."""
+    """A Chroma server. User and password in the URL are sent as basic authentication and never
+    shown. No single wait for the server takes longer than `timeout_s` seconds."""
 
     url: str = field(repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    tenant: str = DEFAULT_TENANT
-    database: str = DEFAULT_DATABASE
     timeout_s: float = 30.0
 
 
@@ -85,7 +80,7 @@ def open_server(server: Server) -> ClientAPI:
     """
     parts = _checked(server.url)
     url = shown(server.url)
-    headers = {**basic_auth(parts), **server.headers}
+    headers = dict(basic_auth(parts))
     settings = ChromaSettings(anonymized_telemetry=False)
     with guard(url):
         # This fails fast and frees its socket, which the client below, built in a thread, would
@@ -101,8 +96,6 @@ def open_server(server: Server) -> ClientAPI:
                 ssl=url.startswith("https://"),
                 headers=headers,
                 settings=settings,
-                tenant=server.tenant,
-                database=server.database,
             ),
         )
     insides.set_timeout(client, server.timeout_s)

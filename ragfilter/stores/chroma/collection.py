@@ -9,7 +9,6 @@ metadata, so conditions are checked in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -35,6 +34,7 @@ from ragfilter.stores.chroma.marks import (
     space_of,
 )
 from ragfilter.stores.chroma.where import admission, can_push, condition
+from ragfilter.stores.copies import StoredRow
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import ChromaStore
@@ -47,15 +47,6 @@ FOUND_AGAIN = "Rebuild the collection, or index the same source again: nothing i
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
 WRITE_BATCH = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRow:
-    """A chunk to store with its vector (unit length, shape (dimension,))."""
-
-    chunk: Chunk
-    vector: Vectors
-    clearance_as_given: str | None = None
 
 
 class ChromaCollection:

@@ -27,7 +27,7 @@ from ragfilter.stores.chroma.client import (
     open_folder,
     open_server,
 )
-from ragfilter.stores.chroma.collection import ChromaCollection, StoredRow
+from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.stores.chroma.marks import (
     EMBEDDER,
     FORMAT,
@@ -38,7 +38,7 @@ from ragfilter.stores.chroma.marks import (
 )
 from ragfilter.text.urls import shown
 
-__all__ = ["ChromaCollection", "ChromaStore", "CollectionInfo", "StoredRow", "check_name"]
+__all__ = ["ChromaCollection", "ChromaStore", "CollectionInfo", "check_name"]
 
 # Wide pools need a wide search: on 30,000 vectors in 600 clusters, the recall of the nearest 200 is
 # 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more a query. Set when a collection

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import streamlit as st
 
 from ragfilter.engine.complete import forget_failures
@@ -9,7 +11,6 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Pending, Result
-from ragfilter.models.rerankers import LateInteraction
 from ragfilter.report import judge_stats
 from ragfilter.report.forecast import Forecast, forecast
 from ragfilter.text import numbers
@@ -135,4 +136,5 @@ def _unscored(need: Pending, result: Result, resources: Resources) -> int:
         reranker = resources.bench.reranker(quality)
     except RagfilterError:
         return len(new)
-    return reranker.unknown(new) if isinstance(reranker, LateInteraction) else len(new)
+    unknown: Callable[[Sequence[str]], int] = getattr(reranker, "unknown", len)
+    return unknown(new)

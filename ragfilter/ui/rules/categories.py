@@ -9,7 +9,7 @@ from itertools import islice
 import pandas as pd
 import streamlit as st
 
-from ragfilter.basics import toml_files
+from ragfilter.basics.files import read_text
 from ragfilter.basics.toml_files import SUFFIX
 from ragfilter.errors import ConflictError, InputError, RagfilterError
 from ragfilter.model import Chunk
@@ -199,7 +199,7 @@ def _open() -> None:
     own = open_resources().bench.template_folder / f"{name}{SUFFIX}"
     packaged = templates.FOLDER / own.name
     try:
-        text = toml_files.read_text(own if own.exists() else packaged)
+        text = read_text(own if own.exists() else packaged)
     except InputError as error:
         outcome.put(str(error), good=False)
         return

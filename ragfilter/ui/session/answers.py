@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ragfilter.answer import compare, prompts
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, Answer, AnswerStream, answer
+from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, Answer, AnswerStream
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.layers.cutoff import cut_of
@@ -169,7 +169,7 @@ def _near(result: Result) -> tuple[Hit, ...]:
 def _extract(query: str, context: Context, resources: Resources, *, only_known: bool) -> Answer:
     embedder = Remembered(resources.bench.embedder, resources.vectors, only_known)
     timeout = resources.deployment.answer_timeout_s
-    return answer(query, context, None, embedder, timeout_s=timeout)
+    return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
 
 
 def _key(query: str, context: Context, resources: Resources, model: str = "") -> Hashable:

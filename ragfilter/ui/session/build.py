@@ -67,7 +67,6 @@ def offer(names: list[str], resources: Resources) -> bool:
 
 def _build(name: str, resources: Resources) -> bool:
     from ragfilter.ingest.load import load
-    from ragfilter.rules.edits import edited_rules
     from ragfilter.stores.index import index
 
     st.button(
@@ -89,7 +88,7 @@ def _build(name: str, resources: Resources) -> bool:
             name=name,
             workspace=bench.workspace,
             embedder=bench.embedder,
-            rules=edited_rules(bench.journal, name),
+            rules=bench.journal.edited_rules(name),
             progress=progress,
         )
     except RagfilterError as error:

@@ -28,18 +28,13 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MOST_BYTES) -> Iterato
         raw = text.encode("utf-8")
         if len(raw) > room:
             yield Delta(raw[:room].decode("utf-8", "ignore"))
-            raise endless(most_bytes)
+            raise ChatError(
+                f"The answer is longer than {most_bytes:,} bytes; the rest was not read.",
+                kind="interrupted",
+                remedy="Ask for less, or choose a model that does not repeat itself.",
+            )
         room -= len(raw)
         if text or delta.usage is not None:
             yield Delta(text, delta.usage)
     if held:
         yield Delta(whole(held))
-
-
-def endless(most_bytes: int) -> ChatError:
-    """The failure of an endpoint that says more than is read."""
-    return ChatError(
-        f"The answer is longer than {most_bytes:,} bytes; the rest was not read.",
-        kind="interrupted",
-        remedy="Ask for less, or choose a model that does not repeat itself.",
-    )
