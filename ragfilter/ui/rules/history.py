@@ -13,7 +13,6 @@ from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step, Turn
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
@@ -71,7 +70,12 @@ def _table(work: Desk, found: Sequence[Step]) -> None:
                 "when": [step.edit.at for step in found],
                 "who": [step.edit.who for step in found],
                 "what": [_what(step) for step in found],
-                "chunk": [_chunk(work, step) for step in found],
+                "chunk": [
+                    counted(step.size, "rule")
+                    if step.size > 1
+                    else work.title(step.edit.chunk_id, TITLE_WIDTH)
+                    for step in found
+                ],
             }
         ),
         (str(step.edit.id) for step in found),
@@ -102,17 +106,6 @@ def _what(step: Step) -> str:
     return f"{edit.kind} of {edit.of}"
 
 
-def _chunk(work: Desk, step: Step) -> str:
-    if step.size > 1:
-        return counted(step.size, "rule")
-    return short_title(_title(work, step.edit.chunk_id), TITLE_WIDTH)
-
-
-def _title(work: Desk, chunk_id: str) -> str:
-    chunk = work.chunks.get(chunk_id)
-    return chunk_id if chunk is None else chunk.name
-
-
 def _forget() -> None:
     """Clear the outcome of the last undo or redo, because another action begins."""
     outcome.forget()
@@ -141,28 +134,23 @@ def _step(work: Desk, edit_id: int | None) -> None:
     outcome.draw()
     _doubt(work, first.id)
     _others(work, first.id)
-    own = first.kind == "edit"
+    states = {edit.state for edit in seen if first.kind == "edit"}
     with st.container(key="history-actions", horizontal=True, gap="small"):
-        st.button(
-            "Undo this change",
-            key="history-undo",
-            icon=":material/undo:",
-            on_click=_go,
-            args=(work, first.id, False),
-            disabled=not own or not any(edit.state == "done" for edit in seen),
-            help="Takes back the whole change. If any of its rules was changed since, those "
-            "rules are named and nothing is taken back.",
-        )
-        st.button(
-            "Redo this change",
-            key="history-redo",
-            icon=":material/redo:",
-            on_click=_go,
-            args=(work, first.id, True),
-            disabled=not own or not any(edit.state == "undone" for edit in seen),
-            help="Brings back all of it that was undone.",
-        )
-    changes = [(_title(work, edit.chunk_id), edit.before, edit.after) for edit in seen]
+        for kind, needed, about in (
+            ("undo", "done", "Takes back the whole change. If any of its rules was changed since, "
+             "those rules are named and nothing is taken back."),
+            ("redo", "undone", "Brings back all of it that was undone."),
+        ):  # fmt: skip
+            st.button(
+                f"{kind.capitalize()} this change",
+                key=f"history-{kind}",
+                icon=f":material/{kind}:",
+                on_click=_go,
+                args=(work, first.id, kind == "redo"),
+                disabled=needed not in states,
+                help=about,
+            )
+    changes = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in seen]
     diff.draw_all(changes, "history-changes")
 
 

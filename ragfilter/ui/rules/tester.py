@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RuleError
@@ -14,7 +15,6 @@ from ragfilter.rules.explain import Explanation, Part, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, expected
@@ -64,7 +64,7 @@ def _questions(work: Desk) -> None:
         say.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
-    key = (work.collection, work.version, work.user, tuple(questions))
+    key = (*work.key, tuple(questions))
     passes = work.resources.passes.of(key, lambda: book.count_passes(questions))
     if book.errors:
         left_out = counted(len(book.errors), "rule")
@@ -110,16 +110,13 @@ def _table(
     chosen = of_kind[str(kind)]
     shown = chosen[:MOST_ROWS]
     st.dataframe(
-        pd.DataFrame(
-            {
-                "chunk": [
-                    short_title(work.chunks[i].name, WIDE) + (f" and {n - 1} more" if n > 1 else "")
-                    for i, n, _ in shown
-                ],
-                "passes": [n for *_, n in shown],
-                "blocks": [asked - n for *_, n in shown],
-            }
-        ),
+        {
+            "chunk": [
+                work.title(i, WIDE) + (f" and {n - 1} more" if n > 1 else "") for i, n, _ in shown
+            ],
+            "passes": [n for *_, n in shown],
+            "blocks": [asked - n for *_, n in shown],
+        },
         key="tester-table",
         hide_index=True,
         height=260,
@@ -211,14 +208,10 @@ def _marked(made: Explanation, question: str) -> str:
             for span in found.spans:
                 for i in range(*span):
                     looks[i] = "rf-out" if forbidden else "rf-in"
-    pieces, at = [], 0
-    while at < len(question):
-        end = at
-        while end < len(question) and looks[end] == looks[at]:
-            end += 1
-        piece = html.text(question[at:end])
-        pieces.append(f'<mark class="{looks[at]}">{piece}</mark>' if looks[at] else piece)
-        at = end
+    pieces = []
+    for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
+        piece = html.text("".join(char for _, char in run))
+        pieces.append(f'<mark class="{look}">{piece}</mark>' if look else piece)
     return "".join(pieces)
 
 
