@@ -63,11 +63,6 @@ class _Compiled:
     required: tuple[int, ...]
     forbidden: tuple[int, ...]
 
-    @property
-    def required_terms(self) -> tuple[str, ...]:
-        single = () if self.rule.contain is None else (self.rule.contain,)
-        return single + self.rule.contain_all_of
-
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
@@ -253,11 +248,10 @@ def rule_book(rules: tuple[str, ...]) -> RuleBook:
 
 
 def _compile(rule: Rule, number: Callable[[str, Match], int]) -> _Compiled:
-    single = () if rule.contain is None else (rule.contain,)
     return _Compiled(
         rule,
         groups=tuple(tuple(number(t, rule.match) for t in g) for g in rule.contain_one_of),
-        required=tuple(number(t, rule.match) for t in single + rule.contain_all_of),
+        required=tuple(number(t, rule.match) for t in rule.required),
         forbidden=tuple(number(t, rule.match) for t in rule.contain_none_of),
     )
 
@@ -270,7 +264,7 @@ def _explain(compiled: _Compiled, hits: frozenset[int], holds: bool) -> RuleChec
 
 def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:
     rule = compiled.rule
-    found = list(compiled.required_terms)
+    found = [*rule.required]
     for terms, numbers in zip(rule.contain_one_of, compiled.groups, strict=True):
         found.append(_among(hits, terms, numbers)[0])
     if found:
@@ -288,7 +282,7 @@ def _why_not(compiled: _Compiled, hits: frozenset[int]) -> str:
         if hits.isdisjoint(numbers)
     ]
     if not hits.issuperset(compiled.required):
-        pairs = zip(compiled.required_terms, compiled.required, strict=True)
+        pairs = zip(rule.required, compiled.required, strict=True)
         why.append(f"missing: {_named([term for term, number in pairs if number not in hits])}")
     if not hits.isdisjoint(compiled.forbidden):
         present = _among(hits, rule.contain_none_of, compiled.forbidden)

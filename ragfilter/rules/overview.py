@@ -200,8 +200,7 @@ def brief(rule: str | None) -> str:
 
 def _brief(rule: Rule) -> list[str]:
     said = [_first(group) for group in rule.contain_one_of]
-    said += [] if rule.contain is None else [shorten(rule.contain)]
-    said += [shorten(term) for term in rule.contain_all_of]
+    said += map(shorten, rule.required)
     if rule.contain_none_of:
         said.append(f"not {_first(rule.contain_none_of)}")
     return said

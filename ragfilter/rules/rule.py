@@ -22,7 +22,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, NoReturn
@@ -60,6 +60,11 @@ class Rule:
     contain_all_of: tuple[str, ...] = ()
     contain_none_of: tuple[str, ...] = ()
     match: Match = "word"
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The terms that must all occur."""
+        return (*(() if self.contain is None else (self.contain,)), *self.contain_all_of)
 
 
 def parse(text: str) -> Rule:
@@ -99,12 +104,7 @@ def parse(text: str) -> Rule:
         contain_none_of=_list(data.get("contain_none_of", []), "contain_none_of"),
         match=mode,
     )
-    count = (
-        sum(map(len, rule.contain_one_of))
-        + (rule.contain is not None)
-        + len(rule.contain_all_of)
-        + len(rule.contain_none_of)
-    )
+    count = sum(map(len, (*rule.contain_one_of, rule.required, rule.contain_none_of)))
     if count > MAX_TERMS:
         raise RuleError(
             f"has {count:,} terms; the limit is {MAX_TERMS:,}.",
@@ -154,24 +154,35 @@ def pretty(rule: Rule) -> str:
     return "{\n" + ",\n".join(lines) + "\n}" if lines else "{}"
 
 
+def demands(rule: Rule) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The place and terms of every part that a query must meet: a group, or a required term as a
+    group of one."""
+    for i, group in enumerate(rule.contain_one_of):
+        yield f"contain_one_of[{i}]", group
+    if rule.contain is not None:
+        yield "contain", (rule.contain,)
+    for i, term in enumerate(rule.contain_all_of):
+        yield f"contain_all_of[{i}]", (term,)
+
+
+def placed(place: str, group: Sequence[str]) -> list[tuple[str, str]]:
+    """Every (place, term) of a part of `demands`, or of ``contain_none_of``."""
+    if place.startswith("contain_one_of") or place == "contain_none_of":
+        return [(f"{place}[{i}]", term) for i, term in enumerate(group)]
+    return [(place, group[0])]
+
+
 def terms(rule: Rule) -> Iterator[tuple[str, str]]:
     """Every (place, term) of the rule, in the order of its parts."""
-    for i, group in enumerate(rule.contain_one_of):
-        for j, term in enumerate(group):
-            yield f"contain_one_of[{i}][{j}]", term
-    if rule.contain is not None:
-        yield "contain", rule.contain
-    for i, term in enumerate(rule.contain_all_of):
-        yield f"contain_all_of[{i}]", term
-    for i, term in enumerate(rule.contain_none_of):
-        yield f"contain_none_of[{i}]", term
+    for place, group in (*demands(rule), ("contain_none_of", rule.contain_none_of)):
+        yield from placed(place, group)
 
 
 def parts(rule: Rule) -> Iterator[str]:
     """The place of every group and term that can be removed on its own."""
-    for i in range(len(rule.contain_one_of)):
-        yield f"contain_one_of[{i}]"
-    alone = {f"contain_one_of[{i}][0]" for i, g in enumerate(rule.contain_one_of) if len(g) == 1}
+    groups = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
+    yield from groups
+    alone = {f"{place}[0]" for place, group in groups.items() if len(group) == 1}
     yield from (place for place, _ in terms(rule) if place not in alone)
 
 
