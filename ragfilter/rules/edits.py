@@ -31,7 +31,6 @@ STALE_S = 120.0
 RENEW_S = STALE_S / 4
 NOTHING_SAVED = "Nothing was saved."
 UNDECIDED = "The whole change is finished or rolled back at the next start."
-EVERY_EDIT = 1_000_000_000
 
 
 def save(
@@ -220,7 +219,7 @@ def _conflict(chunk_id: str) -> ConflictError:
 def edited_rules(journal: Journal, collection: str) -> dict[str, str | None]:
     """The rules after the journal's edits by chunk id; None for a removed rule."""
     rules: dict[str, str | None] = {}
-    for edit in journal.history(collection, limit=EVERY_EDIT):
+    for edit in journal.history(collection, limit=None):
         if edit.state in ("done", "undone"):
             rules.setdefault(edit.chunk_id, edit.after)
     return rules

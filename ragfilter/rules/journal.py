@@ -119,7 +119,7 @@ class Journal(database.Book):
         return self._entries(query)
 
     def history(
-        self, collection: str, chunk_id: str | None = None, *, limit: int = 100
+        self, collection: str, chunk_id: str | None = None, *, limit: int | None = 100
     ) -> tuple[Edit, ...]:
         """The entries of a collection, or of one of its chunks, newest first."""
         query = _scope(collection, chunk_id).order_by(edits.c.id.desc()).limit(limit)
@@ -127,13 +127,10 @@ class Journal(database.Book):
 
     def step(self, edit_id: int) -> tuple[Edit, ...]:
         """The edit with this id, with those made together with it, in the order in which they were
-        recorded. Raises KeyError."""
+        recorded; empty if there is none."""
         found = self._entries(sa.select(edits).where(edits.c.id == edit_id))
-        if not found:
-            raise KeyError(edit_id)
-        return self._entries(
-            sa.select(edits).where(_together(found[0], edits)).order_by(edits.c.id)
-        )
+        mine = [_together(edit, edits) for edit in found]
+        return self._entries(sa.select(edits).where(*mine).order_by(edits.c.id)) if mine else ()
 
     def changed_since(self, edit: Edit) -> frozenset[str]:
         """The chunks of this edit's step that have a later edit in effect."""

@@ -115,10 +115,6 @@ class RuleBook:
             self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
             self._index()
 
-    def __len__(self) -> int:
-        """The number of distinct rules that can be read."""
-        return len(self._compiled)
-
     @property
     def texts(self) -> tuple[str, ...]:
         """The distinct rules, those that cannot be read last."""

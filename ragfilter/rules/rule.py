@@ -43,6 +43,7 @@ DEEPEST = 4
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|-?(?:\d+|Infinity|NaN)', re.DOTALL)
 # Python refuses to parse a number with more digits.
 _LONG = re.compile(r"-?\d{4301}")
+_GROUPS = '[["term", "other spelling"]]'
 _TEMPLATE_TERMS = 8
 _FILLERS = frozenset((
     "and", "are", "before", "between", "for", "from", "into", "not", "off", "one", "over", "per",
@@ -85,7 +86,7 @@ def parse(text: str) -> Rule:
     if not isinstance(data, dict):
         raise RuleError(
             f"a rule is a JSON object, this is {_kind(data)}.",
-            remedy='Begin with {"contain_one_of": [["term", "other spelling"]]}.',
+            remedy=f'Begin with {{"contain_one_of": {_GROUPS}}}.',
         )
     for key in data:
         if key not in KEYS:
@@ -341,22 +342,12 @@ def _refuse_key(key: str) -> NoReturn:
 
 def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
     place = "contain_one_of"
-    if not isinstance(value, list):
-        raise RuleError(
-            f"must be a list of groups, this is {_kind(value)}.",
-            place=place,
-            remedy='Write [["term", "other spelling"]].',
-        )
+    _be_list(value, "must be a list of groups", place, f"Write {_GROUPS}.")
+    remedy = f"Put the alternatives into brackets of their own: {_GROUPS}."
     groups = []
     for i, group in enumerate(value):
         here = f"{place}[{i}]"
-        if not isinstance(group, list):
-            raise RuleError(
-                f"a group must be a list of terms, this is {_kind(group)}.",
-                place=here,
-                remedy="Put the alternatives into brackets of their own: "
-                '[["term", "other spelling"]].',
-            )
+        _be_list(group, "a group must be a list of terms", here, remedy)
         if not group:
             raise RuleError(
                 "the group is empty, so no query could meet it.",
@@ -368,13 +359,13 @@ def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _list(value: Any, place: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise RuleError(
-            f"must be a list of terms, this is {_kind(value)}.",
-            place=place,
-            remedy='Write ["term", "another term"].',
-        )
+    _be_list(value, "must be a list of terms", place, 'Write ["term", "another term"].')
     return _terms(value, place)
+
+
+def _be_list(value: Any, said: str, place: str, remedy: str) -> None:
+    if not isinstance(value, list):
+        raise RuleError(f"{said}, this is {_kind(value)}.", place=place, remedy=remedy)
 
 
 def _terms(values: list[Any], place: str) -> tuple[str, ...]:
@@ -385,8 +376,7 @@ def _terms(values: list[Any], place: str) -> tuple[str, ...]:
 
 
 def _single(value: Any) -> str:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and math.isfinite(value):
+    if _is_number(value) and math.isfinite(value):
         return str(value)
     if not isinstance(value, str):
         raise RuleError(
@@ -399,8 +389,9 @@ def _single(value: Any) -> str:
 
 def _term(value: Any, place: str) -> str:
     if not isinstance(value, str):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        remedy = f'Write it in quotes: "{value}".' if number else 'Write a text in quotes: "term".'
+        remedy = 'Write a text in quotes: "term".'
+        if _is_number(value):
+            remedy = f'Write it in quotes: "{value}".'
         raise RuleError(f"a term must be text, this is {_kind(value)}.", place=place, remedy=remedy)
     if has_halves(value):
         raise RuleError(
@@ -420,11 +411,15 @@ def _kind(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true or false"
-    if isinstance(value, int | float):
+    if _is_number(value):
         return f"the number {shorten(str(value))}"
     if isinstance(value, str):
         return f"the text {_shown(value)}"
     return "a list" if isinstance(value, list) else "an object"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown(value: Any) -> str:

@@ -129,13 +129,9 @@ def _step(
     state: State,
 ) -> list[Edit]:
     """The edits of a step that are in this state."""
-    try:
-        step = journal.step(edit_id)
-    except KeyError:
-        step = ()
     mine = [
         edit
-        for edit in step
+        for edit in journal.step(edit_id)
         if edit.collection == store.name and (among is None or edit.chunk_id in among)
     ]
     if not mine:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,15 +122,13 @@ def let_go() -> None:
 def preview(draft: Draft, reading: Reading) -> Preview:
     """The first chunks, cached until the files or the way of splitting them change. Raises
     InputError."""
-    key = (draft.key, reading.size, reading.overlap, reading.headings, dict(reading.columns))
+    key = (draft.key, reading)
     kept = st.session_state.get("draft-preview")
     if kept is not None and kept[0] == key:
         made: Preview = kept[1]
         return made
     refused: list[InputError] = []
-    lenient = Reading(
-        reading.size, reading.overlap, reading.headings, reading.columns, refused.append
-    )
+    lenient = replace(reading, skip=refused.append)
     records = tuple(islice(load(draft.folder, reading=lenient), SHOWN))
     made = Preview(records, tuple(refused))
     st.session_state["draft-preview"] = (key, made)

@@ -167,11 +167,6 @@ def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]
     return kept[1]
 
 
-def forget_order() -> None:
-    """Sort the rows again on the next run."""
-    st.session_state.pop(ORDER, None)
-
-
 def selected(desk: Desk) -> tuple[ListingRow, ...]:
     """The rows that the filter currently admits."""
     return listing(desk).find(wanted())
@@ -200,11 +195,6 @@ def find(
         return all(word in text for word in words)
 
     return [row for row in rows if any(map(has_words, ids_of(row)))]
-
-
-def turn(place: int) -> None:
-    """Show the page of the table that contains this row, counted from 0."""
-    st.session_state[PAGE_AT] = place // PAGE + 1
 
 
 def open_(chunk_id: str) -> None:

@@ -114,10 +114,7 @@ def _forget() -> None:
 
 
 def _step(work: Desk, edit_id: int | None) -> None:
-    try:
-        edits = () if edit_id is None else work.resources.bench.journal.step(edit_id)
-    except KeyError:
-        edits = ()
+    edits = () if edit_id is None else work.resources.bench.journal.step(edit_id)
     among = _among(work)
     seen = [
         edit

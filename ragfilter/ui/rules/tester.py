@@ -131,51 +131,51 @@ def _table(
 
 def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
     with st.container(key="tester-one", horizontal=True, gap="small"):
-        at = _chosen(questions)
+        question = _chosen(questions)
         found = desk.find(
             work, FIND, list(rules), lambda i: (i,),
             "Offers only chunks that contain all of these words in title or id.",
         )  # fmt: skip
         chunk_id = st.selectbox(
             "Chunk",
-            _near(
-                questions[at] if at is not None and at < len(questions) else "",
-                {i: rules[i] for i in found},
-            ),
+            _near(question, {i: rules[i] for i in found}),
             key=CHUNK,
             format_func=lambda i: work.chunks[i].name,
             help="A chunk that has a rule: the one that is open under Chunks first, then those "
             f"whose rule the question meets, {MOST_ROWS} at most.",
         )
-    if at is None or at >= len(questions) or chunk_id not in rules:
+    if not question or chunk_id not in rules:
         return
     try:
-        made = explain(rules[chunk_id], questions[at])
+        made = explain(rules[chunk_id], question)
     except RuleError as error:
         st.error(message(str(error)))
         return
-    html.draw(_explained(made, whole(questions[at])))
+    html.draw(_explained(made, whole(question)))
 
 
-def _chosen(questions: list[str]) -> int | None:
-    """Draw the choice of a question; by its number if there are too many to send in every run."""
+def _chosen(questions: list[str]) -> str:
+    """Draw the choice of a question; by its number if there are too many to send in every run.
+    Empty if none is chosen."""
     if len(questions) > MOST_ROWS:
         if st.session_state.get(NUMBER, 1) > len(questions):
             st.session_state[NUMBER] = 1
-        return -1 + st.number_input(
+        number = st.number_input(
             "Number of the question",
             1,
             len(questions),
             key=NUMBER,
             help="The question to look at closely, counted without empty lines.",
         )
-    return st.selectbox(
+        return questions[number - 1]
+    at = st.selectbox(
         "Question",
         range(len(questions)),
         key=QUESTION,
         format_func=lambda i: questions[i] if i < len(questions) else "",
         help="The question to look at closely.",
     )
+    return questions[at] if at is not None and at < len(questions) else ""
 
 
 def _near(question: str, rules: dict[str, str]) -> list[str]:
