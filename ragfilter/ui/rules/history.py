@@ -23,18 +23,18 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
 PAGE, TITLE_WIDTH = 50, 35
-OPEN, DOUBT, CONFLICT = "history-open", "history-doubt", "history-conflict"
+OPEN, DOUBT = "history-open", "history-doubt"
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """An undo, or a redo (`again`), that would do harm; `changes` are the rules it would store.
-    `rest`: without those changed since."""
+    `rest`: without those changed since. Without `changes`, that is all that is offered."""
 
     edit_id: int
     again: bool
-    rest: bool
-    changes: Mapping[str, str | None]
+    rest: bool = True
+    changes: Mapping[str, str | None] | None = None
 
 
 def draw(work: Desk) -> None:
@@ -110,7 +110,6 @@ def _forget() -> None:
     """Clear the outcome of the last undo or redo, because another action begins."""
     outcome.forget()
     st.session_state.pop(DOUBT, None)
-    st.session_state.pop(CONFLICT, None)
 
 
 def _step(work: Desk, edit_id: int | None) -> None:
@@ -130,7 +129,6 @@ def _step(work: Desk, edit_id: int | None) -> None:
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(seen), 'rule')}."))
     outcome.draw()
     _doubt(work, first.id)
-    _others(work, first.id)
     states = {edit.state for edit in seen if first.kind == "edit"}
     with st.container(key="history-actions", horizontal=True, gap="small"):
         for kind, needed, about in (
@@ -152,14 +150,25 @@ def _step(work: Desk, edit_id: int | None) -> None:
 
 
 def _doubt(work: Desk, edit_id: int) -> None:
-    """Draw the confirmation for the open step, with what it would change."""
+    """Draw the confirmation for the open step, with what it would change; or the button that leaves
+    out the rules that were changed since."""
     found: Doubt | None = st.session_state.get(DOUBT)
     if found is None or found.edit_id != edit_id:
+        return
+    turn = "Redo" if found.again else "Undo"
+    if found.changes is None:
+        st.button(
+            f"{turn} the others",
+            key="history-others",
+            on_click=_go,
+            args=(work, edit_id, found.again, True),
+            help="Leaves the rules that were changed since as they are, and does the rest.",
+        )
         return
     effect.of_changes(work, found.changes)
     progress = st.container()
     st.button(
-        "Redo anyway" if found.again else "Undo anyway",
+        f"{turn} anyway",
         key="history-confirm",
         on_click=_go,
         args=(work, edit_id, found.again, found.rest, True),
@@ -167,20 +176,6 @@ def _doubt(work: Desk, edit_id: int) -> None:
     )
     with progress:
         effect.wait(work)
-
-
-def _others(work: Desk, edit_id: int) -> None:
-    """Draw the button that leaves out the rules that were changed since."""
-    found: tuple[int, bool] | None = st.session_state.get(CONFLICT)
-    if found is None or found[0] != edit_id:
-        return
-    st.button(
-        "Redo the others" if found[1] else "Undo the others",
-        key="history-others",
-        on_click=_go,
-        args=(work, edit_id, found[1], True),
-        help="Leaves the rules that were changed since as they are, and does the rest.",
-    )
 
 
 def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = False) -> None:
@@ -204,7 +199,7 @@ def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = 
         )
     except ConflictError as error:
         if error.action == "rest" and not rest:
-            st.session_state[CONFLICT] = edit_id, again
+            st.session_state[DOUBT] = Doubt(edit_id, again)
         outcome.put(f"Not done: {error}", good=False)
     except RagfilterError as error:
         outcome.put(f"Not done: {error}", good=False)
