@@ -18,7 +18,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -174,25 +174,16 @@ class RuleBook:
         return holds
 
 
+@dataclass(slots=True, eq=False)
 class Scan:
     """One query scanned with a book of rules. A reason is worded on request, once per rule."""
 
-    __slots__ = ("_book", "_checks", "_further", "_hits", "_holds", "query")
-
-    def __init__(
-        self,
-        book: RuleBook,
-        query: str,
-        hits: frozenset[int],
-        holds: Sequence[bool],
-        further: Scan | None,
-    ) -> None:
-        self.query = query
-        self._book = book
-        self._hits = hits
-        self._holds = holds
-        self._further = further
-        self._checks: dict[str, RuleCheck] = {}
+    _book: RuleBook
+    query: str
+    _hits: frozenset[int]
+    _holds: Sequence[bool]
+    _further: Scan | None
+    _checks: dict[str, RuleCheck] = field(default_factory=dict)
 
     def passes(self, rule: str | None) -> bool:
         """Whether a chunk with this rule text stays: the rule holds, is absent or is unreadable."""
