@@ -204,13 +204,9 @@ class RuleStore(Protocol):
     def rule(self, chunk_id: str) -> str | None:
         """The stored rule text; None if the chunk has none.
 
-        Raises StoreError for an unknown id, and while the text is uncertain because a `set_rule`
+        Raises StoreError for an unknown id, and while the text is uncertain because a `set_rules`
         failed.
         """
-        ...
-
-    def set_rule(self, chunk_id: str, rule: str | None) -> None:
-        """Replace (or, with None, remove) the rule; idempotent. Raises StoreError: unknown id."""
         ...
 
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
@@ -218,5 +214,6 @@ class RuleStore(Protocol):
         ...
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
-        """`set_rule` for many at once. If it raises, some may be written and others not."""
+        """Replace (or, with None, remove) rules; idempotent. Raises StoreError, also for an unknown
+        id; some may then be written and others not."""
         ...

@@ -16,7 +16,6 @@ from typing import get_type_hints
 import pdoc
 
 import ragfilter
-from ragfilter import report
 
 LEFT_OUT = ("ragfilter.ui", "ragfilter.cli", "ragfilter.__main__")
 
@@ -26,10 +25,7 @@ def modules() -> list[str]:
     names of `ragfilter` itself are resolved: pdoc does not look at what is made on demand."""
     for name in ragfilter.__all__:
         setattr(ragfilter, name, getattr(ragfilter, name))
-    found = [module.name for module in iter_modules(ragfilter.__path__, "ragfilter.")]
-    # pdoc passes over the modules of a package that its `__all__` does not name.
-    hidden = {module.name for module in iter_modules(report.__path__)} - {*report.__all__}
-    found += [f"ragfilter.report.{name}" for name in sorted(hidden)]
+    found = (module.name for module in iter_modules(ragfilter.__path__, "ragfilter."))
     return ["ragfilter", *(name for name in found if name not in LEFT_OUT)]
 
 

@@ -578,7 +578,7 @@ def test_an_empty_collection_is_told(run: Run, llm: Llm) -> None:
 
 def store_rule(folder: Path, chunk_id: str, rule: str | None) -> None:
     with Workspace.open(folder) as opened:
-        opened.store().collection("small").set_rule(chunk_id, rule)
+        opened.store().collection("small").set_rules({chunk_id: rule})
 
 
 def test_lint_without_findings(run: Run) -> None:

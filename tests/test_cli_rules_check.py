@@ -39,7 +39,7 @@ def test_questions_of_a_file(run: Run, tmp_path: Path) -> None:
 def test_a_rule_that_cannot_be_read_is_no_pass(run: Run, tmp_path: Path) -> None:
     other = Run(shutil.copytree(run.folder, tmp_path / "ws"), run.capsys)
     with Workspace.open(other.folder) as opened:
-        opened.store().collection("small").set_rule("boat", "{")
+        opened.store().collection("small").set_rules({"boat": "{"})
     printed = other("check", "--question", "a troll")
     assert next(line.split() for line in printed.splitlines() if line.startswith("boat")) == [
         "boat", "1", "0", "unreadable",

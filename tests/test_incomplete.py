@@ -318,7 +318,7 @@ def test_whether_chunks_can_be_found_is_asked_once(
         for _ in range(3):
             assert ask(workspace).status == "ok"
         collection = workspace.store().collection("demo")
-        collection.set_rule("c1", None)
+        collection.set_rules({"c1": None})
         assert ask(workspace).status == "ok"
         assert workspace.store().collections()[0].complete
     assert asked == ["demo"]

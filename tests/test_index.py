@@ -423,8 +423,8 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
     rule = {"query_must": {"contain": "old"}}
     index(some(4, **rule), name="demo", workspace=workspace, embedder=FakeEmbedder())
     collection = workspace.store().collection("demo")
-    collection.set_rule("c0", '{"contain":"edited"}')
-    collection.set_rule("c1", None)
+    collection.set_rules({"c0": '{"contain":"edited"}'})
+    collection.set_rules({"c1": None})
     edits = {"c0": '{"contain":"edited"}', "c1": None, "gone": "{}"}
     after = {"c0": '{"contain":"edited"}', "c1": None, "c2": '{"contain":"old"}'}
 

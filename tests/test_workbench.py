@@ -20,6 +20,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
+from ragfilter.rules.journal_rows import Entry
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
@@ -144,10 +145,8 @@ def test_a_dead_chroma_server_is_told_when_it_is_asked(tmp_path: Path) -> None:
 
 def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> None:
     with open_workbench(deployment) as bench:
-        edit = bench.journal.begin(
-            who="me", collection="small", chunk_id="x", before=None, after=RULE
-        )
-        bench.collection("small").set_rule("x", RULE)
+        (edit,) = bench.journal.begin([Entry("x", None, RULE)], who="me", collection="small")
+        bench.collection("small").set_rules({"x": RULE})
     with open_workbench(deployment) as bench:
         assert bench.journal.unfinished() == ()
         (entry,) = bench.journal.history("small")
@@ -157,8 +156,8 @@ def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> N
 
 def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
     with open_workbench(deployment) as bench:
-        bench.journal.begin(who="me", collection="small", chunk_id="x", before=None, after=RULE)
-        bench.journal.begin(who="me", collection="gone", chunk_id="y", before=None, after=RULE)
+        bench.journal.begin([Entry("x", None, RULE)], who="me", collection="small")
+        bench.journal.begin([Entry("y", None, RULE)], who="me", collection="gone")
     with open_workbench(deployment) as bench:
         assert [entry.state for entry in bench.journal.history("small")] == ["rolled_back"]
         assert bench.collection("small").rule("x") is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ragfilter.errors import ChatErrorKind
 from ragfilter.protocols import Message, Usage
@@ -15,6 +15,16 @@ UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "proto
 def tokens(messages: Sequence[Message]) -> int:
     """Estimated tokens of the messages."""
     return sum(estimate(message.content) for message in messages)
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """The sum. A call for which nothing was sent does not make it an estimate."""
+    used = [each for each in usages if each.prompt_tokens or each.completion_tokens]
+    return Usage(
+        sum(each.prompt_tokens for each in used),
+        sum(each.completion_tokens for each in used),
+        estimated=any(each.estimated for each in used),
+    )
 
 
 def estimated(asked: Sequence[Message], text: str, failed: str) -> Usage:

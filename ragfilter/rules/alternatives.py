@@ -125,11 +125,9 @@ def _lists(title: str) -> list[list[Words]]:
 def _names(term: Words, thing: Words, place: int, count: int) -> bool:
     """Whether `term` is the listed thing. The first thing may have words before it that are not
     part of the list ("attack matrix for clerics, …"), the last one words after it."""
-    if not term:
-        return False
     at_start = thing[: len(term)] == term
     at_end = thing[-len(term) :] == term
-    return (at_end and place < count - 1) or (at_start and place > 0)
+    return bool(term) and ((at_end and place < count - 1) or (at_start and place > 0))
 
 
 def _stems(text: str) -> Words:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from ragfilter.errors import RuleError
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import parse
+from ragfilter.rules.rule import demands, parse
 from ragfilter.text.normalise import normalise
 
 _NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
@@ -28,10 +28,8 @@ def another(text: str | None, question: str) -> str:
         rule = parse(text or "{}")
     except RuleError:
         return ""
-    single = () if rule.contain is None else (rule.contain,)
-    required = ((term,) for term in (*single, *rule.contain_all_of))
     asked, sought = normalise(question), prepared(question, rule.match)
-    for terms in (*rule.contain_one_of, *required):
+    for _, terms in demands(rule):
         if any(prepared(term, rule.match) in sought for term in terms):
             continue
         numbered = [found for term in terms if (found := _numbered(normalise(term)))]

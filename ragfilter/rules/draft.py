@@ -96,17 +96,6 @@ class Draft:
     ms: float = field(default=0.0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """One answer of the model: its text, or how the call failed."""
-
-    text: str = ""
-    error: str = ""
-    failed: Failed = ""
-    retry_after: float | None = None
-    usage: Usage = field(default_factory=Usage)
-
-
 def suggest(
     chunk: Chunk,
     chat: ChatModel,
@@ -199,19 +188,19 @@ def _suggest(
     if not chunk.passage.strip():
         return replace(draft, error=NO_TEXT, failed="chunk")
     asked = messages(chunk, template)
-    reply = _ask(chat, asked, deadline)
-    draft = replace(draft, usage=reply.usage)
-    if reply.error:
-        return _failed(draft, reply)
-    reading = read(reply.text, chunk)
+    draft, answer = _ask(draft, chat, asked, deadline)
+    if draft.error:
+        return draft
+    reading = read(answer, chunk)
     repaired = False
     if reading.faults and deadline - perf_counter() >= LEAST_REPAIR_S:
-        again = _ask(chat, (*asked, *_complaint(reply.text, reading.faults)), deadline)
-        draft = replace(draft, usage=_sum(draft.usage, again.usage))
+        asked = (*asked, *_complaint(answer, reading.faults))
+        again, answer = _ask(draft, chat, asked, deadline)
         if again.error and reading.rule is None:
             told = f"{'; '.join(reading.faults)}; asked again: {again.error}"
-            return _failed(draft, replace(again, error=told))
-        second = Reading(None) if again.error else read(again.text, chunk)
+            return replace(again, error=told)
+        draft = replace(draft, usage=again.usage)
+        second = Reading(None) if again.error else read(answer, chunk)
         repaired = _is_better(second, reading)
         reading = second if repaired or reading.rule is None else reading
     if reading.rule is None:
@@ -225,7 +214,10 @@ def _suggest(
     )
 
 
-def _ask(chat: ChatModel, asked: Sequence[Message], deadline: float) -> _Reply:
+def _ask(
+    draft: Draft, chat: ChatModel, asked: Sequence[Message], deadline: float
+) -> tuple[Draft, str]:
+    """The draft with the tokens of one more call, and how it failed if it did; and the answer."""
     pieces: list[str] = []
     size = 0
     usage: Usage | None = None
@@ -251,7 +243,9 @@ def _ask(chat: ChatModel, asked: Sequence[Message], deadline: float) -> _Reply:
     text = "".join(pieces)
     if usage is None:
         usage = using.estimated(asked, text, failed)
-    return _Reply(text, error, failed, retry_after, usage)
+    usage = using.total((draft.usage, usage))
+    made = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
+    return made, text
 
 
 def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
@@ -268,15 +262,3 @@ def _is_better(second: Reading, first: Reading) -> bool:
     if second.rule is None or first.rule is None:
         return second.rule is not None
     return len(second.faults) < len(first.faults)
-
-
-def _failed(draft: Draft, reply: _Reply) -> Draft:
-    return replace(draft, error=reply.error, failed=reply.failed, retry_after=reply.retry_after)
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    return Usage(
-        first.prompt_tokens + second.prompt_tokens,
-        first.completion_tokens + second.completion_tokens,
-        estimated=first.estimated or second.estimated,
-    )

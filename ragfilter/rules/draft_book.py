@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import asdict
 
+from ragfilter.answer.usage import total
 from ragfilter.basics import database
 from ragfilter.basics.extras import extra
 from ragfilter.protocols import Usage
@@ -98,21 +100,9 @@ class DraftBook(database.Book):
     def used(self, collection: str, among: Container[str]) -> Usage:
         """What all drafts for these chunks have used so far, including those that failed, were
         interrupted or have been removed."""
-        sums = sa.select(
-            _calls.c.chunk_id,
-            sa.func.sum(_calls.c.prompt_tokens),
-            sa.func.sum(_calls.c.completion_tokens),
-            sa.func.max(sa.cast(_calls.c.estimated, sa.Integer)),
-        )
-        found = self._read(
-            sums.where(_calls.c.collection == collection).group_by(_calls.c.chunk_id)
-        )
-        mine = [used for chunk_id, *used in found if chunk_id in among]
-        return Usage(
-            sum(prompt for prompt, _, _ in mine),
-            sum(completion for _, completion, _ in mine),
-            estimated=any(estimated for _, _, estimated in mine),
-        )
+        columns = (_calls.c.prompt_tokens, _calls.c.completion_tokens, _calls.c.estimated)
+        calls = sa.select(_calls.c.chunk_id, *columns).where(_calls.c.collection == collection)
+        return total(Usage(*used) for chunk_id, *used in self._read(calls) if chunk_id in among)
 
     def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
         """Remove these chunks' drafts, and remove the chunks from the queue."""
@@ -124,12 +114,4 @@ class DraftBook(database.Book):
 
 
 def _used(collection: str, draft: Draft) -> dict[str, object]:
-    prompt, completion = draft.usage.prompt_tokens, draft.usage.completion_tokens
-    return {
-        "collection": collection,
-        "chunk_id": draft.chunk_id,
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        # A draft for which nothing was sent does not make the total an estimate.
-        "estimated": draft.usage.estimated and prompt + completion > 0,
-    }
+    return {"collection": collection, "chunk_id": draft.chunk_id, **asdict(draft.usage)}

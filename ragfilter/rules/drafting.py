@@ -22,7 +22,6 @@ from ragfilter.text.tokens import estimate
 
 log = logging.getLogger(__name__)
 
-NOTHING = Usage(estimated=True)
 MOST_FAILURES = 3
 """Consecutive failures of the endpoint after which a run ends."""
 MOST_WAITS = 3
@@ -101,12 +100,7 @@ def drafts(
 
 def total(made: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
     """The totals of the drafts `made`, which took `seconds`."""
-    usage = Usage(
-        sum(draft.usage.prompt_tokens for draft in made),
-        sum(draft.usage.completion_tokens for draft in made),
-        # A draft for which nothing was sent does not make the total an estimate.
-        estimated=any(d.usage.estimated and d.usage != NOTHING for d in made),
-    )
+    usage = using.total(draft.usage for draft in made)
     return Totals(
         drafted=sum(draft.rule is not None for draft in made),
         repaired=sum(draft.repaired for draft in made),

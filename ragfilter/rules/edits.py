@@ -11,20 +11,26 @@ writing. This holds between threads, and between processes that share a journal.
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit, Kind, Turn, turned
+from ragfilter.rules.journal_rows import Edit, Entry, Kind, Turn, turned
 from ragfilter.rules.rule import stored_form
 
 log = logging.getLogger(__name__)
 
 # A pending edit this old belongs to no running call, because every store call has a shorter
-# deadline, and a step of many calls renews the time of its edits.
+# deadline, and the times of edits under way are renewed.
 STALE_S = 120.0
+RENEW_S = STALE_S / 4
+NOTHING_SAVED = "Nothing was saved."
+UNDECIDED = "The whole change is finished or rolled back at the next start."
 
 
 def save(
@@ -44,7 +50,9 @@ def save(
     then, unless the store or journal stops responding: the edit then stays pending until `recover`
     or the chunk's next edit.
     """
-    return _change(store, journal, chunk_id, expected or None, stored_form(rule), who=who)
+    entry = Entry(chunk_id, expected or None, stored_form(rule))
+    made = change(store, journal, [entry], who=who, kind="edit", check=_must_be)
+    return made[0] if made else None
 
 
 def recover(
@@ -60,91 +68,111 @@ def recover(
     """
     settled: list[Edit] = []
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
-    batches: set[str] = set()
+    seen: set[str | int] = set()
     for edit in journal.unfinished(store.name, chunk_id):
-        if edit.at > latest and not journal.was_let_go(edit.id):
-            continue
-        if edit.batch is not None:
-            if edit.batch not in batches:
-                batches.add(edit.batch)
-                settled += settle_batch(store, journal, edit.batch)
-            continue
-        try:
-            present = _stored(store, edit.chunk_id)
-        except StoreError as error:
-            log.warning("edit %d of %s stays unfinished: %s", edit.id, edit.chunk_id, error)
-            continue
-        settled.append(_settle(journal, edit, present))
+        step = edit.batch or edit.id
+        if step not in seen and (edit.at <= latest or journal.was_let_go(edit.id)):
+            seen.add(step)
+            settled += settle(store, journal, edit)
     return tuple(settled)
 
 
-def settle_batch(store: RuleStore, journal: Journal, batch: str) -> tuple[Edit, ...]:
-    """Settle edits that were made together. If all of them reached the store, they are finished;
-    otherwise those that did are reverted, and all are rolled back. If the store fails, they stay
-    pending."""
-    edits = journal.batch(batch)
+def settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
+    """Settle an edit and those made together with it. If all of them reached the store, they are
+    finished; otherwise those that did are reverted, and all are rolled back. If the store fails,
+    they stay pending, and nothing is returned."""
+    edits = journal.step(edit.id)
     try:
-        present = store.rules([edit.chunk_id for edit in edits])
-        there = {i: rule or None for i, rule in present.items()}
-        if all(edit.chunk_id in there and there[edit.chunk_id] == edit.after for edit in edits):
-            journal.finish_all(batch)
-        else:
-            arrived = {
-                edit.chunk_id: edit.before
-                for edit in edits
-                if edit.chunk_id in there and there[edit.chunk_id] == edit.after
-            }
-            if arrived:
-                store.set_rules(arrived)
-            journal.roll_back_all(batch)
+        present = {i: rule or None for i, rule in store.rules([e.chunk_id for e in edits]).items()}
+        arrived = [e for e in edits if e.chunk_id in present and present[e.chunk_id] == e.after]
+        if len(arrived) == len(edits):
+            return journal.finish(edit)
+        if arrived:
+            store.set_rules({e.chunk_id: e.before for e in arrived})
+        for e in edits:
+            if present.get(e.chunk_id) not in (e.before, e.after):
+                log.warning("edit %d is rolled back: %s has neither of its rules", e.id, e.chunk_id)
+        return journal.roll_back(edit)
     except StoreError as error:
-        log.warning("a change of %d rules stays unfinished: %s", len(edits), error)
+        log.warning("edit %d stays unfinished: %s", edit.id, error)
         return ()
-    return journal.batch(batch)
 
 
-def _change(
+def change(
     store: RuleStore,
     journal: Journal,
-    chunk_id: str,
-    before: str | None,
-    after: str | None,
+    entries: Sequence[Entry],
     *,
     who: str,
-    kind: Kind = "edit",
-    of: int | None = None,
-) -> Edit | None:
-    _must_be(store, chunk_id, before)
-    if before == after:
-        return None
-    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-    edit = journal.begin(
-        who=who,
-        collection=store.name,
-        chunk_id=chunk_id,
-        before=before,
-        after=after,
-        kind=kind,
-        of=of,
-    )
+    kind: Kind,
+    check: Callable[[RuleStore, Sequence[Entry]], None],
+    batch: str | None = None,
+) -> tuple[Edit, ...]:
+    """Write the `entries` that change something, all or none; several need a `batch`. `check`
+    raises ConflictError unless the store holds what they expect."""
+    begun: tuple[Edit, ...] = ()
+    settled: tuple[Edit, ...] = ()
     try:
-        return _write(store, journal, edit)
-    except StoreError:
-        journal.let_go(edit.id)
-        raise
-
-
-def _write(store: RuleStore, journal: Journal, edit: Edit) -> Edit:
-    try:
-        # Check again, now that nobody else can write.
-        _must_be(store, edit.chunk_id, edit.before)
-        store.set_rule(edit.chunk_id, edit.after)
-    except ConflictError:
-        journal.roll_back(edit.id)
-        raise
+        chunk_id = entries[0].chunk_id if batch is None else None
+        recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
+        check(store, entries)
+        entries = [entry for entry in entries if entry.before != entry.after]
+        if not entries:
+            return ()
+        begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
+        with _renewed(journal, begun[0]):
+            try:
+                # Check again, now that nobody else can write.
+                check(store, entries)
+                store.set_rules({entry.chunk_id: entry.after for entry in entries})
+            except ConflictError:
+                journal.roll_back(begun[0])
+                raise
+            except StoreError as error:
+                settled = settle(store, journal, begun[0])
+                if not settled or settled[0].state != "done":
+                    raise
+                log.warning("the store reported a failure but holds the edit: %s", error)
+                return settled
+            made = journal.finish(begun[0])
     except StoreError as error:
-        return _after_failure(store, journal, edit, error)
-    return journal.finish(edit.id)
+        undecided = begun and not settled
+        for edit in begun if undecided else ():
+            journal.let_go(edit.id)
+        if batch is None:
+            raise
+        outcome = UNDECIDED if undecided else NOTHING_SAVED
+        raise type(error)(
+            f"{error.message} {outcome}", remedy=error.remedy, action=error.action
+        ) from error
+    if made[0].state == "rolled_back":
+        raise ConflictError(
+            "This process was suspended while it wrote, so another one took the change back. Some "
+            "of its rules may be stored.",
+            remedy="Look at the rules as they are now and repeat your change.",
+        )
+    return made
+
+
+@contextmanager
+def _renewed(journal: Journal, edit: Edit) -> Iterator[None]:
+    """Renew the times of an edit and those made together with it until the block ends."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(RENEW_S):
+            try:
+                journal.touch(edit)
+            except StoreError as error:
+                log.warning("the time of a change under way was not renewed: %s", error)
+
+    thread = threading.Thread(target=renew, name="ragfilter-step", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def turn(
@@ -171,42 +199,14 @@ def turn(
     made = turned(kind, edit)
     if expected is not ... and made.before != (expected or None):
         raise _conflict(edit.chunk_id)
-    entry = _change(
-        store, journal, edit.chunk_id, made.before, made.after, who=who, kind=kind, of=edit.id
-    )
-    assert entry is not None, "an edit that changes nothing is never entered"
-    return entry
+    (entered,) = change(store, journal, [made], who=who, kind=kind, check=_must_be)
+    return entered
 
 
-def _after_failure(store: RuleStore, journal: Journal, edit: Edit, error: StoreError) -> Edit:
-    """Settle an edit whose write failed. Raises `error` unless the write arrived anyway."""
-    try:
-        present = _stored(store, edit.chunk_id)
-    except StoreError:
-        # It stays pending until the store responds again.
-        raise error from None
-    settled = _settle(journal, edit, present)
-    if settled.state != "done":
-        raise error
-    log.warning("the store reported a failure but holds the edit: %s", error)
-    return settled
-
-
-def _settle(journal: Journal, edit: Edit, present: str | None) -> Edit:
-    if present == edit.after:
-        return journal.finish(edit.id)
-    if present != edit.before:
-        log.warning(
-            "edit %d is rolled back: the rule of %s is neither what it was before nor after",
-            edit.id,
-            edit.chunk_id,
-        )
-    return journal.roll_back(edit.id)
-
-
-def _must_be(store: RuleStore, chunk_id: str, expected: str | None) -> None:
-    if _stored(store, chunk_id) != expected:
-        raise _conflict(chunk_id)
+def _must_be(store: RuleStore, entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        if (store.rule(entry.chunk_id) or None) != entry.before:
+            raise _conflict(entry.chunk_id)
 
 
 def _conflict(chunk_id: str) -> ConflictError:
@@ -214,7 +214,3 @@ def _conflict(chunk_id: str) -> ConflictError:
         f"The rule of {chunk_id} was changed by somebody else meanwhile.",
         remedy="Nothing was written. Look at the rule as it is now and repeat your change.",
     )
-
-
-def _stored(store: RuleStore, chunk_id: str) -> str | None:
-    return store.rule(chunk_id) or None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.rule import Match, Rule, parse
+from ragfilter.rules.rule import Match, Rule, demands, parse, placed
 from ragfilter.text.characters import whole
 from ragfilter.text.normalise import in_word, normalise
 
@@ -84,25 +84,13 @@ def explain(text: str, question: str) -> Explanation:
 
 
 def _parts(rule: Rule, read: _Text) -> Iterator[Part]:
-    for i, group in enumerate(rule.contain_one_of):
-        place = f"contain_one_of[{i}]"
-        yield _part(place, [(f"{place}[{j}]", term) for j, term in enumerate(group)], read)
-    if rule.contain is not None:
-        yield _part("contain", [("contain", rule.contain)], read)
-    for i, term in enumerate(rule.contain_all_of):
-        place = f"contain_all_of[{i}]"
-        yield _part(place, [(place, term)], read)
-    for i, term in enumerate(rule.contain_none_of):
-        place = f"contain_none_of[{i}]"
-        spans = read.find(term)
-        yield Part(place, (term,), not spans, (Found(place, term, spans),) if spans else ())
-
-
-def _part(place: str, terms: Sequence[tuple[str, str]], read: _Text) -> Part:
-    places = ((where, term, read.find(term)) for where, term in terms)
-    found = tuple(Found(where, term, spans) for where, term, spans in places if spans)
-    near = None if found else read.nearest(terms)
-    return Part(place, tuple(term for _, term in terms), bool(found), found, near)
+    for place, group in demands(rule):
+        terms = placed(place, group)
+        found = tuple(filter(None, (read.found(*each) for each in terms)))
+        yield Part(place, group, bool(found), found, None if found else read.nearest(terms))
+    for place, term in placed("contain_none_of", rule.contain_none_of):
+        present = read.found(place, term)
+        yield Part(place, (term,), present is None, () if present is None else (present,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +110,16 @@ class _Text:
         compared = "".join(char for char, _ in characters)
         return _Text(written, compared, tuple(span for _, span in characters), mode)
 
-    def find(self, term: str) -> tuple[Span, ...]:
-        """Find `term` in the original question."""
+    def found(self, place: str, term: str) -> Found | None:
+        """Where `term` is in the original question; None if it is not."""
         sought = self._prepare(term)
         starts = (m.start() for m in re.finditer(f"(?={re.escape(sought)})", self.compared))
-        return tuple(
+        spans = tuple(
             self._span(start, start + len(sought))
             for start in starts
             if self.mode == "substring" or self._has_edges(start, start + len(sought))
         )
+        return Found(place, term, spans) if spans else None
 
     def nearest(self, terms: Sequence[tuple[str, str]]) -> Near | None:
         """The words most similar to one of `terms`, with as many words as the term or one more or

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 from ragfilter.basics import database
 from ragfilter.basics.extras import extra
@@ -30,7 +29,6 @@ from ragfilter.rules.journal_rows import (
     Edit,
     Entry,
     Kind,
-    State,
     Step,
     Turn,
     edits,
@@ -58,82 +56,53 @@ class Journal(database.Book):
 
     def begin(
         self,
+        entries: Sequence[Entry],
         *,
         who: str,
         collection: str,
-        chunk_id: str,
-        before: str | None,
-        after: str | None,
         kind: Kind = "edit",
-        of: int | None = None,
-    ) -> Edit:
-        """Record a pending edit. Raises ConflictError if the chunk already has one."""
-        row = to_row(Entry(chunk_id, before, after, of), who, collection, kind, None)
-        try:
-            with self._writing() as connection:
-                return to_edit(
-                    connection.execute(edits.insert().values(row).returning(edits)).one()
-                )
-        except IntegrityError:
-            raise _under_way(chunk_id) from None
-
-    def begin_all(
-        self, entries: Sequence[Entry], *, who: str, collection: str, kind: Kind = "edit"
+        batch: str | None = None,
     ) -> tuple[Edit, ...]:
-        """Record pending edits of several chunks as one batch, all or none. Raises ConflictError if
-        one of the chunks already has a pending edit."""
-        batch = uuid4().hex
+        """Record pending edits, all or none; several need a `batch`. Raises ConflictError if one of
+        the chunks already has a pending edit."""
         rows = [to_row(entry, who, collection, kind, batch) for entry in entries]
         try:
             with self._writing() as connection:
-                connection.execute(edits.insert(), rows)
+                made = map(to_edit, connection.execute(edits.insert().returning(edits), rows))
+                return tuple(sorted(made, key=lambda edit: edit.id))
         except IntegrityError:
-            raise _under_way("one of these chunks") from None
-        return self.batch(batch)
+            what = entries[0].chunk_id if batch is None else "one of these chunks"
+            raise ConflictError(
+                f"Another edit of {what} is under way.",
+                remedy="Wait a moment, look at the rule again and repeat your change.",
+            ) from None
 
-    def finish_all(self, batch: str) -> None:
-        """Mark the pending edits of a batch as done, and the edits they undo or redo as undone or
-        done."""
-        mine = (edits.c.batch == batch, PENDING)
+    def finish(self, edit: Edit) -> tuple[Edit, ...]:
+        """Mark this edit and those made together with it as done, and the edits they undo or redo
+        as undone or done. An edit that is not pending stays as it is. Returns them."""
+        inner = edits.alias("inner")
+        about = sa.select(inner.c.of).where(
+            _together(edit, inner), inner.c.state == "pending", inner.c.of.is_not(None)
+        )
+        turned = edits.update().where(edits.c.id.in_(about))
         with self._writing() as connection:
-            rows = connection.execute(sa.select(edits.c.kind).where(*mine).limit(1)).all()
-            if rows:
-                inner = edits.alias("inner")
-                about = sa.select(inner.c.of).where(
-                    inner.c.batch == batch, inner.c.state == "pending", inner.c.of.is_not(None)
-                )
-                state = "undone" if rows[0].kind == "undo" else "done"
-                connection.execute(edits.update().where(edits.c.id.in_(about)).values(state=state))
-            connection.execute(edits.update().where(*mine).values(state="done"))
+            if edit.kind != "edit":
+                connection.execute(turned.values(state="undone" if edit.kind == "undo" else "done"))
+            connection.execute(_pending(edit).values(state="done"))
+        return self.step(edit.id)
 
-    def touch_all(self, batch: str) -> None:
-        """Give the pending edits of a batch the current time, so that nobody takes them for those
-        of a stopped process."""
+    def touch(self, edit: Edit) -> None:
+        """Give this edit and those made together with it the current time while they are pending,
+        so that nobody takes them for those of a stopped process."""
         with self._writing() as connection:
-            mine = edits.update().where(edits.c.batch == batch, PENDING)
-            connection.execute(mine.values(at=datetime.now(UTC)))
+            connection.execute(_pending(edit).values(at=datetime.now(UTC)))
 
-    def roll_back_all(self, batch: str) -> None:
-        """Mark the pending edits of a batch as rolled back."""
+    def roll_back(self, edit: Edit) -> tuple[Edit, ...]:
+        """Mark this edit and those made together with it as rolled back, as far as they are
+        pending. Returns them."""
         with self._writing() as connection:
-            pending = edits.update().where(edits.c.batch == batch, PENDING)
-            connection.execute(pending.values(state="rolled_back"))
-
-    def finish(self, edit_id: int) -> Edit:
-        """Mark a pending edit as done, and the edit it undoes or redoes as undone or done. An edit
-        that is not pending stays as it is. Raises KeyError for an unknown id."""
-        with self._writing() as connection:
-            edit = _close(connection, edit_id, "done")
-            if edit.of is not None and edit.state == "done":
-                state = "undone" if edit.kind == "undo" else "done"
-                connection.execute(edits.update().where(edits.c.id == edit.of).values(state=state))
-            return edit
-
-    def roll_back(self, edit_id: int) -> Edit:
-        """Mark a pending edit as rolled back. An edit that is not pending stays as it is. Raises
-        KeyError for an unknown id."""
-        with self._writing() as connection:
-            return _close(connection, edit_id, "rolled_back")
+            connection.execute(_pending(edit).values(state="rolled_back"))
+        return self.step(edit.id)
 
     def let_go(self, edit_id: int) -> None:
         """Mark a pending edit as abandoned for as long as this journal is open."""
@@ -150,7 +119,7 @@ class Journal(database.Book):
         return self._entries(query)
 
     def history(
-        self, collection: str, chunk_id: str | None = None, *, limit: int = 100
+        self, collection: str, chunk_id: str | None = None, *, limit: int | None = 100
     ) -> tuple[Edit, ...]:
         """The entries of a collection, or of one of its chunks, newest first."""
         query = _scope(collection, chunk_id).order_by(edits.c.id.desc()).limit(limit)
@@ -161,16 +130,12 @@ class Journal(database.Book):
         query = _scope(collection, None).where(edits.c.state.in_(("done", "undone")))
         return {edit.chunk_id: edit.after for edit in self._entries(query.order_by(edits.c.id))}
 
-    def batch(self, batch: str) -> tuple[Edit, ...]:
-        """The edits of a batch, in the order in which they were recorded."""
-        return self._entries(sa.select(edits).where(edits.c.batch == batch).order_by(edits.c.id))
-
     def step(self, edit_id: int) -> tuple[Edit, ...]:
-        """The edit with this id, with those made together with it. Raises KeyError."""
+        """The edit with this id, with those made together with it, in the order in which they were
+        recorded; empty if there is none."""
         found = self._entries(sa.select(edits).where(edits.c.id == edit_id))
-        if not found:
-            raise KeyError(edit_id)
-        return found if found[0].batch is None else self.batch(found[0].batch)
+        mine = [_together(edit, edits) for edit in found]
+        return self._entries(sa.select(edits).where(*mine).order_by(edits.c.id)) if mine else ()
 
     def changed_since(self, edit: Edit) -> frozenset[str]:
         """The chunks of this edit's step that have a later edit in effect."""
@@ -179,7 +144,7 @@ class Journal(database.Book):
             sa.select(later.c.chunk_id)
             .join(mine, (mine.c.chunk_id == later.c.chunk_id) & (mine.c.id < later.c.id))
             .where(
-                mine.c.id == edit.id if edit.batch is None else mine.c.batch == edit.batch,
+                _together(edit, mine),
                 later.c.collection == edit.collection,
                 later.c.kind == "edit",
                 later.c.state == "done",
@@ -336,11 +301,13 @@ class Journal(database.Book):
         return found[0] if found else None
 
 
-def _under_way(what: str) -> ConflictError:
-    return ConflictError(
-        f"Another edit of {what} is under way.",
-        remedy="Wait a moment, look at the rule again and repeat your change.",
-    )
+def _together(edit: Edit, table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Selects an edit and those made together with it."""
+    return table.c.id == edit.id if edit.batch is None else table.c.batch == edit.batch
+
+
+def _pending(edit: Edit) -> sa.Update:
+    return edits.update().where(_together(edit, edits), PENDING)
 
 
 def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
@@ -350,14 +317,3 @@ def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
     if chunk_id is not None:
         query = query.where(edits.c.chunk_id == chunk_id)
     return query
-
-
-def _close(connection: sa.Connection, edit_id: int, state: State) -> Edit:
-    mine = edits.c.id == edit_id
-    closed = edits.update().where(mine, PENDING).values(state=state).returning(edits)
-    row = connection.execute(closed).one_or_none()
-    if row is None:
-        row = connection.execute(sa.select(edits).where(mine)).one_or_none()
-    if row is None:
-        raise KeyError(edit_id)
-    return to_edit(row)

@@ -5,7 +5,7 @@ Source: docs/design.md#journal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -109,13 +109,10 @@ def to_row(
         "at": datetime.now(UTC),
         "who": who,
         "collection": collection,
-        "chunk_id": entry.chunk_id,
-        "before": entry.before,
-        "after": entry.after,
         "kind": kind,
-        "of": entry.of,
         "state": "pending",
         "batch": batch,
+        **asdict(entry),
     }
 
 

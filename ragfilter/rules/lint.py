@@ -26,23 +26,28 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal, cast
+from typing import Literal
 
 from ragfilter.errors import RuleError
 from ragfilter.rules import lint_values
 from ragfilter.rules.alternatives import spread
 from ragfilter.rules.lint_values import Fault
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import Rule, canonical, parse, replaced, shorten, terms, without
+from ragfilter.rules.rule import (
+    Rule,
+    canonical,
+    demands,
+    parse,
+    placed,
+    replaced,
+    shorten,
+    terms,
+    without,
+)
 from ragfilter.rules.values import COMMON
 
 Severity = Literal["error", "warning", "note"]
-Kind = Literal[
-    "unreadable", "impossible", "spread", "loose", "no_edges", "empty", "dead", "duplicate",
-    "covered", "bare", "everywhere", "shared", "spelling", "list",
-]  # fmt: skip
-
-SEVERITY: Mapping[Kind, Severity] = {
+SEVERITY: Mapping[str, Severity] = {
     "unreadable": "error",
     "impossible": "error",
     "spread": "warning",
@@ -75,7 +80,7 @@ class Finding:
     a person can tell what was meant. If it is not `sure`, the rule may be intended as it is."""
 
     chunk_id: str
-    kind: Kind
+    kind: str
     place: str
     problem: str
     proposal: str | None = None
@@ -105,7 +110,7 @@ def lint(
     does not, and which names have a plural. `usual` are the words of nearly every question, as
     `usual_words` finds them. `others` are the rules of other chunks, which are only compared."""
     titles, texts = titles or {}, texts or {}
-    known: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
+    known: dict[tuple[str, str, str], tuple[Fault, ...]] = {}
     found: list[Finding] = []
     wanted = set(rules.values())
     alike = {i: text for i, text in others.items() if text in wanted}
@@ -114,7 +119,7 @@ def lint(
         key = (text, titles.get(chunk_id, ""), texts.get(chunk_id, ""))
         if key not in known:
             known[key] = tuple(_of_text(*key, usual))
-        found += (replace(finding, chunk_id=chunk_id) for finding in known[key])
+        found += (Finding(chunk_id, *fault) for fault in known[key])
         if chunk_id in same:
             found.append(same[chunk_id])
     return tuple(found)
@@ -125,25 +130,20 @@ def find_shared(
 ) -> dict[str, Finding]:
     """The findings of kind ``shared`` by chunk id; they depend on all rules together."""
     faults = lint_values.find_shared(rules, titles, (texts or {}).values())
-    return {chunk_id: _finding(fault, chunk_id) for chunk_id, fault in faults.items()}
+    return {chunk_id: Finding(chunk_id, *fault) for chunk_id, fault in faults.items()}
 
 
-def _finding(fault: Fault, chunk_id: str = "") -> Finding:
-    kind = cast(Kind, fault.kind)
-    return Finding(chunk_id, kind, fault.place, fault.problem, fault.proposal, fault.sure)
-
-
-def _of_text(text: str, title: str, body: str, usual: Collection[str]) -> Iterator[Finding]:
+def _of_text(text: str, title: str, body: str, usual: Collection[str]) -> Iterator[Fault]:
     try:
         rule = parse(text)
     except RuleError as error:
         # The finding already names the place.
         problem = str(error).removeprefix(f"{error.place}: ")
-        yield Finding("", "unreadable", error.place, problem)
+        yield Fault("unreadable", error.place, problem)
         return
     if not any(terms(rule)):
         problem = "The rule asks for nothing, so the chunk always passes; remove it."
-        yield Finding("", "empty", "", problem, "")
+        yield Fault("empty", "", problem, "")
     against = tuple(_against_each_other(rule))
     others = (
         *_spread(rule, title),
@@ -153,16 +153,16 @@ def _of_text(text: str, title: str, body: str, usual: Collection[str]) -> Iterat
         *_met_groups(rule),
         *_loose(rule),
         *_no_edges(rule),
-        *(_finding(fault) for fault in lint_values.of_rule(rule, title, body, usual)),
+        *lint_values.of_rule(rule, title, body, usual),
     )
-    if any(finding.kind == "impossible" for finding in against):
+    if any(fault.kind == "impossible" for fault in against):
         # Only the author knows how to fix this. Fixing another finding would not help, because no
         # query could meet the rule anyway.
-        others = tuple(replace(finding, proposal=None) for finding in others)
+        others = tuple(fault._replace(proposal=None) for fault in others)
     yield from others
 
 
-def _spread(rule: Rule, title: str) -> Iterator[Finding]:
+def _spread(rule: Rule, title: str) -> Iterator[Fault]:
     found = spread(rule, title)
     if found is not None:
         *most, last = (f"“{shorten(name)}”" for name in found.names)
@@ -170,16 +170,16 @@ def _spread(rule: Rule, title: str) -> Iterator[Finding]:
             f"As written, a question must mention {', '.join(most)} and {last}. "
             "If any one of them is enough, put them in one group."
         )
-        yield Finding("", "spread", found.place, problem, canonical(found.merged), found.sure)
+        yield Fault("spread", found.place, problem, canonical(found.merged), found.sure)
 
 
-def _against_each_other(rule: Rule) -> Iterator[Finding]:
+def _against_each_other(rule: Rule) -> Iterator[Fault]:
     for place, term in _required(rule):
         forbidden = _forbidden_in(term, rule)
         if forbidden:
             problem = f"“{shorten(term)}” is required, but “{shorten(forbidden)}” is forbidden."
             problem += " No query can meet the rule. Remove one of the two."
-            yield Finding("", "impossible", place, problem)
+            yield Fault("impossible", place, problem)
     for i, group in enumerate(rule.contain_one_of):
         dead = [(j, _forbidden_in(term, rule)) for j, term in enumerate(group)]
         if all(forbidden for _, forbidden in dead):
@@ -187,17 +187,17 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
                 "Every term of the group contains a forbidden one. No query can meet the rule. "
                 "Remove what is forbidden, or the group."
             )
-            yield Finding("", "impossible", f"contain_one_of[{i}]", problem)
+            yield Fault("impossible", f"contain_one_of[{i}]", problem)
             continue
         for j, forbidden in dead:
             if forbidden:
                 place = f"contain_one_of[{i}][{j}]"
                 problem = f"“{shorten(group[j])}” never helps: “{shorten(forbidden)}” is "
                 problem += "forbidden. Remove it."
-                yield Finding("", "dead", place, problem, without(rule, place))
+                yield Fault("dead", place, problem, without(rule, place))
 
 
-def _lists(rule: Rule) -> Iterator[Finding]:
+def _lists(rule: Rule) -> Iterator[Fault]:
     """Terms that were pasted as a list."""
     for place, term in terms(rule):
         pieces = tuple(dict.fromkeys(p.strip() for p in _BETWEEN.split(term) if p.strip()))
@@ -211,27 +211,26 @@ def _lists(rule: Rule) -> Iterator[Finding]:
         clear = trails or place.startswith(("contain_one_of", "contain_none_of"))
         fits = len(pieces) <= MOST_PIECES
         proposal = replaced(rule, place, pieces) if clear and fits else None
-        yield Finding("", "list", place, problem, proposal, sure=False)
+        yield Fault("list", place, problem, proposal, sure=False)
 
 
-def _redundant(rule: Rule) -> Iterator[Finding]:
+def _redundant(rule: Rule) -> Iterator[Fault]:
     """Terms that occur twice, or that another term makes redundant: among alternatives and
     forbidden terms the longer one, among required terms the shorter one."""
-    parts = [_listed(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
-    parts += [_required(rule), _listed("contain_none_of", rule.contain_none_of)]
-    for part in parts:
+    parts = [placed(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
+    required = _required(rule)
+    for part in (*parts, required, placed("contain_none_of", rule.contain_none_of)):
         compared = [prepared(term, rule.match) for _, term in part]
-        required = part is parts[-2]
         for i, (place, term) in enumerate(part):
             if compared[i] in compared[:i]:
                 problem = f"“{shorten(term)}” appears twice. Remove one."
-                yield Finding("", "duplicate", place, problem, without(rule, place))
+                yield Fault("duplicate", place, problem, without(rule, place))
                 continue
-            decider = _decider(compared[i], compared, required=required)
+            decider = _decider(compared[i], compared, required=part is required)
             if decider is not None:
                 other = shorten(part[decider][1])
                 problem = f"“{shorten(term)}” changes nothing: “{other}” decides. Remove it."
-                yield Finding("", "covered", place, problem, without(rule, place))
+                yield Fault("covered", place, problem, without(rule, place))
 
 
 def _decider(term: str, others: Sequence[str], *, required: bool) -> int | None:
@@ -241,23 +240,23 @@ def _decider(term: str, others: Sequence[str], *, required: bool) -> int | None:
     return None
 
 
-def _met_groups(rule: Rule) -> Iterator[Finding]:
+def _met_groups(rule: Rule) -> Iterator[Fault]:
     """Groups that are met whenever a required term or another group is."""
-    groups = {
-        f"contain_one_of[{i}]": frozenset(prepared(term, rule.match) for term in group)
-        for i, group in enumerate(rule.contain_one_of)
-    }
-    required = {place: frozenset((prepared(term, rule.match),)) for place, term in _required(rule)}
-    for place, group in groups.items():
-        for other, terms_ in (required | groups).items():
-            if other == place or not _meets(terms_, group):
+    every = [
+        (place, frozenset(prepared(term, rule.match) for term in group))
+        for place, group in demands(rule)
+    ]
+    n = len(rule.contain_one_of)
+    for at, (place, group) in enumerate(every[:n]):
+        for by, (other, terms_) in (*enumerate(every[n:], n), *enumerate(every[:n])):
+            if by == at or not _meets(terms_, group):
                 continue
-            mutual = other in groups and _meets(group, terms_)
-            if mutual and list(groups).index(other) > list(groups).index(place):
+            # Of two groups that meet each other, the first stays.
+            if at < by < n and _meets(group, terms_):
                 continue
-            kind: Kind = "duplicate" if group == terms_ else "covered"
+            kind = "duplicate" if group == terms_ else "covered"
             problem = f"The group asks for nothing that {other} does not ask for."
-            yield Finding("", kind, place, problem, without(rule, place))
+            yield Fault(kind, place, problem, without(rule, place))
             break
 
 
@@ -266,7 +265,7 @@ def _meets(one: Iterable[str], group: Iterable[str]) -> bool:
     return all(any(term in longer for term in group) for longer in one)
 
 
-def _loose(rule: Rule) -> Iterator[Finding]:
+def _loose(rule: Rule) -> Iterator[Fault]:
     if rule.match == "substring":
         loose = _where(rule, _is_loose)
         if loose:
@@ -285,7 +284,7 @@ def _loose(rule: Rule) -> Iterator[Finding]:
             # If word mode does not suit either, the two modes would take turns.
             proposal = None if unspaced else canonical(replace(rule, match="word"))
             # Word stems need substrings, so only the author knows.
-            yield Finding("", "loose", loose[0][0], problem, proposal, sure=False)
+            yield Fault("loose", loose[0][0], problem, proposal, sure=False)
 
 
 def _where(rule: Rule, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
@@ -298,7 +297,7 @@ def _is_loose(term: str) -> bool:
     return short_word or term[0].isdigit() or term[-1].isdigit()
 
 
-def _no_edges(rule: Rule) -> Iterator[Finding]:
+def _no_edges(rule: Rule) -> Iterator[Fault]:
     unspaced = _where(rule, _unspaced) if rule.match == "word" else ()
     if unspaced:
         place, term = unspaced[0]
@@ -313,7 +312,7 @@ def _no_edges(rule: Rule) -> Iterator[Finding]:
                 "words or numbers. Choose the mode by hand."
             )
         proposal = None if loose else canonical(replace(rule, match="substring"))
-        yield Finding("", "no_edges", place, problem, proposal, sure=False)
+        yield Fault("no_edges", place, problem, proposal, sure=False)
 
 
 def _unspaced(term: str) -> bool:
@@ -321,12 +320,7 @@ def _unspaced(term: str) -> bool:
 
 
 def _required(rule: Rule) -> list[tuple[str, str]]:
-    single = [] if rule.contain is None else [("contain", rule.contain)]
-    return single + _listed("contain_all_of", rule.contain_all_of)
-
-
-def _listed(place: str, listed: Sequence[str]) -> list[tuple[str, str]]:
-    return [(f"{place}[{i}]", term) for i, term in enumerate(listed)]
+    return [(place, group[0]) for place, group in demands(rule)][len(rule.contain_one_of) :]
 
 
 def _forbidden_in(term: str, rule: Rule) -> str:

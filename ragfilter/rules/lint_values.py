@@ -15,7 +15,7 @@ from ragfilter.rules.contexts import find_held, held_forms
 from ragfilter.rules.match import prepared
 from ragfilter.rules.named import find_named
 from ragfilter.rules.plurals import forms
-from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
+from ragfilter.rules.rule import Rule, canonical, demands, parse, shorten, terms, without
 from ragfilter.rules.values import (
     COMMON,
     NUMBERS,
@@ -160,8 +160,7 @@ def _with_value(
         return None, False
     value, match = own[0], rule.match
     known = {prepared(term, match) for term in _usual(value)}
-    required = (*filter(None, (rule.contain,)), *rule.contain_all_of)
-    every = [*chain(*rule.contain_one_of), *required]
+    every = [*chain(*rule.contain_one_of), *rule.required]
     if any(prepared(term, match) in known for term in every):
         return None, False
     siblings = {prepared(term, match) for other in others for term in _usual(other)}
@@ -173,7 +172,7 @@ def _with_value(
         contain=None if rule.contain in wrong else rule.contain,
         contain_all_of=tuple(term for term in rule.contain_all_of if term not in wrong),
     )
-    gone = {*chain(*rule.contain_one_of)} - {*chain(*left)} | wrong.intersection(required)
+    gone = {*chain(*rule.contain_one_of)} - {*chain(*left)} | wrong.intersection(rule.required)
     # A number that needs no words may count something else, unless a sibling has it.
     lone = stands_alone(str(value.number))
     sure = {term for term in wrong if not lone or prepared(term, match) in siblings}
@@ -308,13 +307,9 @@ def _everywhere(rule: Rule, usual: Collection[str]) -> Iterator[Fault]:
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
     """A value that the rule names only in some of its usual spellings: either one of the chunk, or
     one that the chunk does not count and for which the rule itself has both words and acronym."""
-    stand = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
-    required = [] if rule.contain is None else [("contain", rule.contain)]
-    required += [(f"contain_all_of[{i}]", term) for i, term in enumerate(rule.contain_all_of)]
-    stand |= {place: (term,) for place, term in required}
     own = (*values(title), *values(text))
     counted = {value.words for value in own}
-    named_in_rule = (v for group in stand.values() for term in group for v in values(term))
+    named_in_rule = (v for _, group in demands(rule) for term in group for v in values(term))
     others = (value for value in named_in_rule if value.words not in counted)
     for value in dict.fromkeys((*own, *others)):
         short = acronym(value.words)
@@ -322,7 +317,7 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
             continue
         full, number = " ".join(value.words), value.number
         usual = (f"{full} {number}", f"{full} of {number}", f"{short} {number}")
-        for place, named in stand.items():
+        for place, named in demands(rule):
             known = {prepared(term, rule.match) for term in named}
             missing = [term for term in usual if prepared(term, rule.match) not in known]
             told = value.words in counted or prepared(usual[-1], rule.match) in known

@@ -18,7 +18,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -62,11 +62,6 @@ class _Compiled:
     groups: tuple[tuple[int, ...], ...]
     required: tuple[int, ...]
     forbidden: tuple[int, ...]
-
-    @property
-    def required_terms(self) -> tuple[str, ...]:
-        single = () if self.rule.contain is None else (self.rule.contain,)
-        return single + self.rule.contain_all_of
 
 
 @contextmanager
@@ -119,10 +114,6 @@ class RuleBook:
             self._n_terms = len(numbers["word"]) + len(numbers["substring"])
             self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
             self._index()
-
-    def __len__(self) -> int:
-        """The number of distinct rules that can be read."""
-        return len(self._compiled)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -183,25 +174,16 @@ class RuleBook:
         return holds
 
 
+@dataclass(slots=True, eq=False)
 class Scan:
     """One query scanned with a book of rules. A reason is worded on request, once per rule."""
 
-    __slots__ = ("_book", "_checks", "_further", "_hits", "_holds", "query")
-
-    def __init__(
-        self,
-        book: RuleBook,
-        query: str,
-        hits: frozenset[int],
-        holds: Sequence[bool],
-        further: Scan | None,
-    ) -> None:
-        self.query = query
-        self._book = book
-        self._hits = hits
-        self._holds = holds
-        self._further = further
-        self._checks: dict[str, RuleCheck] = {}
+    _book: RuleBook
+    query: str
+    _hits: frozenset[int]
+    _holds: Sequence[bool]
+    _further: Scan | None
+    _checks: dict[str, RuleCheck] = field(default_factory=dict)
 
     def passes(self, rule: str | None) -> bool:
         """Whether a chunk with this rule text stays: the rule holds, is absent or is unreadable."""
@@ -253,11 +235,10 @@ def rule_book(rules: tuple[str, ...]) -> RuleBook:
 
 
 def _compile(rule: Rule, number: Callable[[str, Match], int]) -> _Compiled:
-    single = () if rule.contain is None else (rule.contain,)
     return _Compiled(
         rule,
         groups=tuple(tuple(number(t, rule.match) for t in g) for g in rule.contain_one_of),
-        required=tuple(number(t, rule.match) for t in single + rule.contain_all_of),
+        required=tuple(number(t, rule.match) for t in rule.required),
         forbidden=tuple(number(t, rule.match) for t in rule.contain_none_of),
     )
 
@@ -270,7 +251,7 @@ def _explain(compiled: _Compiled, hits: frozenset[int], holds: bool) -> RuleChec
 
 def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:
     rule = compiled.rule
-    found = list(compiled.required_terms)
+    found = [*rule.required]
     for terms, numbers in zip(rule.contain_one_of, compiled.groups, strict=True):
         found.append(_among(hits, terms, numbers)[0])
     if found:
@@ -288,7 +269,7 @@ def _why_not(compiled: _Compiled, hits: frozenset[int]) -> str:
         if hits.isdisjoint(numbers)
     ]
     if not hits.issuperset(compiled.required):
-        pairs = zip(compiled.required_terms, compiled.required, strict=True)
+        pairs = zip(rule.required, compiled.required, strict=True)
         why.append(f"missing: {_named([term for term, number in pairs if number not in hits])}")
     if not hits.isdisjoint(compiled.forbidden):
         present = _among(hits, rule.contain_none_of, compiled.forbidden)

@@ -50,15 +50,10 @@ class ListingRow:
         return self.chunk.id
 
     @property
-    def words(self) -> str:
+    def words(self) -> tuple[str, ...]:
         """All words for the state."""
-        return ", ".join(
-            word
-            for word, holds in (
-                (self.state, True), ("draft", self.draft), ("changed", self.changed),
-            )
-            if holds
-        )  # fmt: skip
+        more = (("draft", self.draft), ("changed", self.changed))
+        return (self.state, *(word for word, holds in more if holds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +195,7 @@ def brief(rule: str | None) -> str:
 
 def _brief(rule: Rule) -> list[str]:
     said = [_first(group) for group in rule.contain_one_of]
-    said += [] if rule.contain is None else [shorten(rule.contain)]
-    said += [shorten(term) for term in rule.contain_all_of]
+    said += map(shorten, rule.required)
     if rule.contain_none_of:
         said.append(f"not {_first(rule.contain_none_of)}")
     return said
@@ -218,16 +212,10 @@ def _text(chunk: Chunk) -> str:
 
 
 def _admits(wanted: Filter, row: ListingRow) -> bool:
-    if wanted.types and row.chunk.type not in wanted.types:
-        return False
-    if wanted.sources and row.chunk.source not in wanted.sources:
-        return False
-    if not wanted.states:
-        return True
     return (
-        row.state in wanted.states
-        or (row.draft and "draft" in wanted.states)
-        or (row.changed and "changed" in wanted.states)
+        (not wanted.types or row.chunk.type in wanted.types)
+        and (not wanted.sources or row.chunk.source in wanted.sources)
+        and (not wanted.states or any(word in wanted.states for word in row.words))
     )
 
 

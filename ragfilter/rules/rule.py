@@ -22,7 +22,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, NoReturn
@@ -43,6 +43,7 @@ DEEPEST = 4
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|-?(?:\d+|Infinity|NaN)', re.DOTALL)
 # Python refuses to parse a number with more digits.
 _LONG = re.compile(r"-?\d{4301}")
+_GROUPS = '[["term", "other spelling"]]'
 _TEMPLATE_TERMS = 8
 _FILLERS = frozenset((
     "and", "are", "before", "between", "for", "from", "into", "not", "off", "one", "over", "per",
@@ -60,6 +61,11 @@ class Rule:
     contain_all_of: tuple[str, ...] = ()
     contain_none_of: tuple[str, ...] = ()
     match: Match = "word"
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The terms that must all occur."""
+        return (*(() if self.contain is None else (self.contain,)), *self.contain_all_of)
 
 
 def parse(text: str) -> Rule:
@@ -80,7 +86,7 @@ def parse(text: str) -> Rule:
     if not isinstance(data, dict):
         raise RuleError(
             f"a rule is a JSON object, this is {_kind(data)}.",
-            remedy='Begin with {"contain_one_of": [["term", "other spelling"]]}.',
+            remedy=f'Begin with {{"contain_one_of": {_GROUPS}}}.',
         )
     for key in data:
         if key not in KEYS:
@@ -99,12 +105,7 @@ def parse(text: str) -> Rule:
         contain_none_of=_list(data.get("contain_none_of", []), "contain_none_of"),
         match=mode,
     )
-    count = (
-        sum(map(len, rule.contain_one_of))
-        + (rule.contain is not None)
-        + len(rule.contain_all_of)
-        + len(rule.contain_none_of)
-    )
+    count = sum(map(len, (*rule.contain_one_of, rule.required, rule.contain_none_of)))
     if count > MAX_TERMS:
         raise RuleError(
             f"has {count:,} terms; the limit is {MAX_TERMS:,}.",
@@ -154,24 +155,35 @@ def pretty(rule: Rule) -> str:
     return "{\n" + ",\n".join(lines) + "\n}" if lines else "{}"
 
 
+def demands(rule: Rule) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The place and terms of every part that a query must meet: a group, or a required term as a
+    group of one."""
+    for i, group in enumerate(rule.contain_one_of):
+        yield f"contain_one_of[{i}]", group
+    if rule.contain is not None:
+        yield "contain", (rule.contain,)
+    for i, term in enumerate(rule.contain_all_of):
+        yield f"contain_all_of[{i}]", (term,)
+
+
+def placed(place: str, group: Sequence[str]) -> list[tuple[str, str]]:
+    """Every (place, term) of a part of `demands`, or of ``contain_none_of``."""
+    if place.startswith("contain_one_of") or place == "contain_none_of":
+        return [(f"{place}[{i}]", term) for i, term in enumerate(group)]
+    return [(place, group[0])]
+
+
 def terms(rule: Rule) -> Iterator[tuple[str, str]]:
     """Every (place, term) of the rule, in the order of its parts."""
-    for i, group in enumerate(rule.contain_one_of):
-        for j, term in enumerate(group):
-            yield f"contain_one_of[{i}][{j}]", term
-    if rule.contain is not None:
-        yield "contain", rule.contain
-    for i, term in enumerate(rule.contain_all_of):
-        yield f"contain_all_of[{i}]", term
-    for i, term in enumerate(rule.contain_none_of):
-        yield f"contain_none_of[{i}]", term
+    for place, group in (*demands(rule), ("contain_none_of", rule.contain_none_of)):
+        yield from placed(place, group)
 
 
 def parts(rule: Rule) -> Iterator[str]:
     """The place of every group and term that can be removed on its own."""
-    for i in range(len(rule.contain_one_of)):
-        yield f"contain_one_of[{i}]"
-    alone = {f"contain_one_of[{i}][0]" for i, g in enumerate(rule.contain_one_of) if len(g) == 1}
+    groups = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
+    yield from groups
+    alone = {f"{place}[0]" for place, group in groups.items() if len(group) == 1}
     yield from (place for place, _ in terms(rule) if place not in alone)
 
 
@@ -330,22 +342,12 @@ def _refuse_key(key: str) -> NoReturn:
 
 def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
     place = "contain_one_of"
-    if not isinstance(value, list):
-        raise RuleError(
-            f"must be a list of groups, this is {_kind(value)}.",
-            place=place,
-            remedy='Write [["term", "other spelling"]].',
-        )
+    _be_list(value, "must be a list of groups", place, f"Write {_GROUPS}.")
+    remedy = f"Put the alternatives into brackets of their own: {_GROUPS}."
     groups = []
     for i, group in enumerate(value):
         here = f"{place}[{i}]"
-        if not isinstance(group, list):
-            raise RuleError(
-                f"a group must be a list of terms, this is {_kind(group)}.",
-                place=here,
-                remedy="Put the alternatives into brackets of their own: "
-                '[["term", "other spelling"]].',
-            )
+        _be_list(group, "a group must be a list of terms", here, remedy)
         if not group:
             raise RuleError(
                 "the group is empty, so no query could meet it.",
@@ -357,13 +359,13 @@ def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _list(value: Any, place: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise RuleError(
-            f"must be a list of terms, this is {_kind(value)}.",
-            place=place,
-            remedy='Write ["term", "another term"].',
-        )
+    _be_list(value, "must be a list of terms", place, 'Write ["term", "another term"].')
     return _terms(value, place)
+
+
+def _be_list(value: Any, said: str, place: str, remedy: str) -> None:
+    if not isinstance(value, list):
+        raise RuleError(f"{said}, this is {_kind(value)}.", place=place, remedy=remedy)
 
 
 def _terms(values: list[Any], place: str) -> tuple[str, ...]:
@@ -374,8 +376,7 @@ def _terms(values: list[Any], place: str) -> tuple[str, ...]:
 
 
 def _single(value: Any) -> str:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and math.isfinite(value):
+    if _is_number(value) and math.isfinite(value):
         return str(value)
     if not isinstance(value, str):
         raise RuleError(
@@ -388,8 +389,9 @@ def _single(value: Any) -> str:
 
 def _term(value: Any, place: str) -> str:
     if not isinstance(value, str):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        remedy = f'Write it in quotes: "{value}".' if number else 'Write a text in quotes: "term".'
+        remedy = 'Write a text in quotes: "term".'
+        if _is_number(value):
+            remedy = f'Write it in quotes: "{value}".'
         raise RuleError(f"a term must be text, this is {_kind(value)}.", place=place, remedy=remedy)
     if has_halves(value):
         raise RuleError(
@@ -409,11 +411,15 @@ def _kind(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true or false"
-    if isinstance(value, int | float):
+    if _is_number(value):
         return f"the number {shorten(str(value))}"
     if isinstance(value, str):
         return f"the text {_shown(value)}"
     return "a list" if isinstance(value, list) else "an object"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown(value: Any) -> str:

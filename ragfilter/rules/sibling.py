@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from ragfilter.errors import RuleError
-from ragfilter.rules.rule import Rule, parse, pretty
+from ragfilter.rules.rule import Rule, demands, parse, pretty
 from ragfilter.rules.values import is_number, numbers, ordinals, tokens
 from ragfilter.text.normalise import normalise
 
@@ -105,9 +105,7 @@ def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
         made = [exchanged(term) for term in group if pattern.search(normalise(term))]
         return tuple(dict.fromkeys(made)) or group
 
-    single = () if rule.contain is None else (rule.contain,)
-    asked = [*(t for group in rule.contain_one_of for t in group), *single, *rule.contain_all_of]
-    if not any(pattern.search(normalise(term)) for term in asked):
+    if not any(pattern.search(normalise(term)) for _, group in demands(rule) for term in group):
         return None
     own = [normalise(form) for form in forms.values()]
     return replace(

@@ -11,24 +11,18 @@ leave it alone.
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Mapping, Sequence
+from functools import partial
+from uuid import uuid4
 
-from ragfilter.errors import Action, ConflictError, InputError, StoreError
+from ragfilter.errors import Action, ConflictError, InputError
 from ragfilter.protocols import RuleStore
-from ragfilter.rules.edits import STALE_S, recover, settle_batch
+from ragfilter.rules.edits import change
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Edit, Entry, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
 
-log = logging.getLogger(__name__)
-
 SHOWN = 3
-RENEW_S = STALE_S / 4
-NOTHING_SAVED = "Nothing was saved."
-UNDECIDED = "The whole change is finished or rolled back at the next start."
 
 
 def save_all(
@@ -93,73 +87,12 @@ def plan(
 def _change(
     store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
-    begun: tuple[Edit, ...] = ()
-    outcome = NOTHING_SAVED
-    action: Action = "" if kind == "edit" else "rest"
-    try:
-        recover(store, journal, min_age_s=STALE_S)
-        _must_be(store, entries, action)
-        entries = [entry for entry in entries if entry.before != entry.after]
-        if not entries:
-            return ()
-        begun = journal.begin_all(entries, who=who, collection=store.name, kind=kind)
-        outcome = UNDECIDED
-        batch = begun[0].batch
-        assert batch is not None
-        with _renewed(journal, batch):
-            try:
-                # Check again, now that nobody else can write.
-                _must_be(store, entries, action)
-            except ConflictError:
-                journal.roll_back_all(batch)
-                raise
-            try:
-                store.set_rules({entry.chunk_id: entry.after for entry in entries})
-            except StoreError:
-                settled = settle_batch(store, journal, batch)
-                if settled and settled[0].state == "done":
-                    return settled
-                outcome = NOTHING_SAVED if settled else UNDECIDED
-                raise
-            journal.finish_all(batch)
-    except StoreError as error:
-        for edit in begun:
-            journal.let_go(edit.id)
-        raise type(error)(
-            f"{error.message} {outcome}", remedy=error.remedy, action=error.action
-        ) from error
-    made = journal.batch(batch)
-    if made[0].state == "rolled_back":
-        raise ConflictError(
-            "This process was suspended while it wrote, so another one took the change back. Some "
-            "of its rules may be stored.",
-            remedy="Look at the rules as they are now and repeat your change.",
-        )
-    return made
+    check = partial(_must_be, action="" if kind == "edit" else "rest")
+    batch = uuid4().hex
+    return change(store, journal, entries, who=who, kind=kind, check=check, batch=batch)
 
 
-@contextmanager
-def _renewed(journal: Journal, batch: str) -> Iterator[None]:
-    """Renew the times of the edits of a batch until the block ends."""
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(RENEW_S):
-            try:
-                journal.touch_all(batch)
-            except StoreError as error:
-                log.warning("the time of a change under way was not renewed: %s", error)
-
-    thread = threading.Thread(target=renew, name="ragfilter-step", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _must_be(store: RuleStore, entries: Iterable[Entry], action: Action) -> None:
+def _must_be(store: RuleStore, entries: Sequence[Entry], *, action: Action) -> None:
     wanted = {entry.chunk_id: entry.before for entry in entries}
     present = {i: rule or None for i, rule in store.rules(list(wanted)).items()}
     gone = [i for i in wanted if i not in present]
@@ -196,13 +129,9 @@ def _step(
     state: State,
 ) -> list[Edit]:
     """The edits of a step that are in this state."""
-    try:
-        step = journal.step(edit_id)
-    except KeyError:
-        step = ()
     mine = [
         edit
-        for edit in step
+        for edit in journal.step(edit_id)
         if edit.collection == store.name and (among is None or edit.chunk_id in among)
     ]
     if not mine:
@@ -248,5 +177,5 @@ def _unchanged(
     changed = [entry.chunk_id for entry in entries if entry.chunk_id in later]
     if changed:
         raise _changed_since(changed, "rest")
-    _must_be(store, entries, "rest")
+    _must_be(store, entries, action="rest")
     return entries

@@ -44,7 +44,7 @@ APP = Path(__file__).resolve().parents[2] / "app.py"
 
 PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
     (ChromaStore, ("collections",)),
-    (ChromaCollection, ("nearest", "chunks", "catalogue", "count", "info", "rule", "set_rule")),
+    (ChromaCollection, ("nearest", "chunks", "catalogue", "count", "info", "rule", "set_rules")),
     (Client, ("get_collection", "list_collections")),
     (BundledEmbedder, ("embed",)),
     (LateInteraction, ("score",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ class FakeStore:
     name = "rules"
 
     def __init__(self, **rules: str | None) -> None:
-        self.rules = dict(rules)
+        self.held = dict(rules)
         self.writes = 0
         self.before_write: Callable[[], None] = lambda: None
         self.after_write: Callable[[], None] = lambda: None
@@ -38,13 +38,17 @@ class FakeStore:
 
     def rule(self, chunk_id: str) -> str | None:
         self.before_read()
-        if chunk_id not in self.rules:
+        if chunk_id not in self.held:
             raise StoreError(f"no chunk {chunk_id}")
-        return self.rules[chunk_id]
+        return self.held[chunk_id]
 
-    def set_rule(self, chunk_id: str, rule: str | None) -> None:
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        self.before_read()
+        return {i: self.held[i] for i in ids if i in self.held}
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
         self.before_write()
-        self.rules[chunk_id] = rule
+        self.held |= rules
         self.writes += 1
         self.after_write()
 
@@ -80,7 +84,7 @@ def states(journal: Journal) -> list[str]:
 def test_save_stores_the_canonical_text_and_enters_the_edit(journal: Journal) -> None:
     store = FakeStore(c=None)
     edit = put(store, journal, '{ "match": "word", "contain": "a" }', expected=None)
-    assert store.rules["c"] == A
+    assert store.held["c"] == A
     assert edit is not None
     assert (edit.who, edit.collection, edit.chunk_id) == ("ann", "rules", "c")
     assert (edit.before, edit.after, edit.state) == (None, A, "done")
@@ -90,7 +94,7 @@ def test_save_stores_the_canonical_text_and_enters_the_edit(journal: Journal) ->
 def test_a_blank_rule_removes_it(journal: Journal, nothing: str | None) -> None:
     store = FakeStore(c=A)
     put(store, journal, nothing, expected=A)
-    assert store.rules["c"] is None
+    assert store.held["c"] is None
 
 
 def test_an_invalid_rule_is_refused_before_anything_is_touched(journal: Journal) -> None:
@@ -105,16 +109,16 @@ def test_a_rule_that_changed_meanwhile_is_not_overwritten(journal: Journal) -> N
     store = FakeStore(c=B)
     with pytest.raises(ConflictError, match="by somebody else"):
         put(store, journal, C, expected=A)
-    assert (store.rules["c"], store.writes, states(journal)) == (B, 0, [])
+    assert (store.held["c"], store.writes, states(journal)) == (B, 0, [])
 
 
 def test_a_change_between_look_and_write_is_not_overwritten(journal: Journal) -> None:
     store = FakeStore(c=A)
     reads = iter([A, B])
-    store.before_read = lambda: store.rules.update(c=next(reads))
+    store.before_read = lambda: store.held.update(c=next(reads))
     with pytest.raises(ConflictError):
         put(store, journal, C, expected=A)
-    assert (store.rules["c"], store.writes, states(journal)) == (B, 0, ["edit rolled_back"])
+    assert (store.held["c"], store.writes, states(journal)) == (B, 0, ["edit rolled_back"])
 
 
 def test_saving_what_is_stored_is_no_edit(journal: Journal) -> None:
@@ -130,13 +134,13 @@ def test_undo_and_redo(journal: Journal) -> None:
     put(store, journal, A, expected=odd)
     put(store, journal, B, expected=A)
     turn("undo", store, journal, who="bob")
-    assert store.rules["c"] == A
+    assert store.held["c"] == A
     turn("undo", store, journal, who="bob")
-    assert store.rules["c"] == odd, "restored to the letter, canonical or not"
+    assert store.held["c"] == odd, "restored to the letter, canonical or not"
     assert turn("redo", store, journal, who="bob").after == A
-    assert store.rules["c"] == A
+    assert store.held["c"] == A
     assert turn("redo", store, journal, who="bob").who == "bob"
-    assert store.rules["c"] == B
+    assert store.held["c"] == B
     with pytest.raises(InputError, match="nothing to redo"):
         turn("redo", store, journal, who="bob")
     assert states(journal) == [
@@ -160,7 +164,7 @@ def test_a_save_ends_the_redo_chain(journal: Journal) -> None:
     assert journal.redoable(store.name) is None
     with pytest.raises(InputError, match="nothing to redo"):
         turn("redo", store, journal, who="ann")
-    assert store.rules["c"] == B
+    assert store.held["c"] == B
 
 
 def test_undo_of_one_chunk_leaves_the_others(journal: Journal) -> None:
@@ -168,7 +172,7 @@ def test_undo_of_one_chunk_leaves_the_others(journal: Journal) -> None:
     put(store, journal, A, expected=None, chunk="c")
     put(store, journal, B, expected=None, chunk="d")
     assert turn("undo", store, journal, who="ann", chunk_id="c").chunk_id == "c"
-    assert store.rules == {"c": None, "d": B}
+    assert store.held == {"c": None, "d": B}
     undoable = journal.undoable(store.name)
     assert undoable is not None
     assert undoable.chunk_id == "d"
@@ -180,10 +184,10 @@ def test_undo_of_one_chunk_leaves_the_others(journal: Journal) -> None:
 def test_undo_refuses_where_the_rule_was_changed_since(journal: Journal) -> None:
     store = FakeStore(c=None)
     put(store, journal, A, expected=None)
-    store.rules["c"] = C
+    store.held["c"] = C
     with pytest.raises(ConflictError):
         turn("undo", store, journal, who="ann")
-    assert (store.rules["c"], states(journal)) == (C, ["edit done"])
+    assert (store.held["c"], states(journal)) == (C, ["edit done"])
 
 
 def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journal) -> None:
@@ -192,12 +196,12 @@ def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journa
     put(store, journal, B, expected=A)
     with pytest.raises(ConflictError, match="changed by somebody else"):
         turn("undo", store, journal, who="ann", expected=A)
-    assert store.rules["c"] == B
+    assert store.held["c"] == B
     turn("undo", store, journal, who="bob", expected=B)
     turn("undo", store, journal, who="bob", expected=A)
     with pytest.raises(ConflictError):
         turn("redo", store, journal, who="ann", expected=A)
-    assert store.rules["c"] is None
+    assert store.held["c"] is None
     assert turn("redo", store, journal, who="bob", expected="").after == A
 
 
@@ -206,7 +210,7 @@ def test_a_write_that_fails_is_rolled_back(journal: Journal) -> None:
     store.before_write = fail(StoreUnavailable("no answer"))
     with pytest.raises(StoreUnavailable, match="no answer"):
         put(store, journal, B, expected=A)
-    assert (store.rules["c"], states(journal)) == (A, ["edit rolled_back"])
+    assert (store.held["c"], states(journal)) == (A, ["edit rolled_back"])
     store.before_write = lambda: None
     assert put(store, journal, B, expected=A) is not None
 
@@ -218,7 +222,7 @@ def test_a_write_that_arrived_in_spite_of_an_error_is_done(
     store.after_write = fail(StoreUnavailable("the answer was lost"))
     edit = put(store, journal, B, expected=A)
     assert edit is not None
-    assert (edit.state, store.rules["c"]) == ("done", B)
+    assert (edit.state, store.held["c"]) == ("done", B)
     assert "the answer was lost" in caplog.text
 
 
@@ -252,9 +256,9 @@ def test_recovery_after_a_kill(
     with pytest.raises(Killed):
         put(store, journal, B, expected=A)
     assert states(journal) == ["edit pending"]
-    restarted = FakeStore(**store.rules)
+    restarted = FakeStore(**store.held)
     (edit,) = recover(restarted, journal)
-    assert (edit.state, restarted.rules["c"], restarted.writes) == (state, expected_rule, 0)
+    assert (edit.state, restarted.held["c"], restarted.writes) == (state, expected_rule, 0)
     assert recover(restarted, journal) == ()
     assert put(restarted, journal, C, expected=expected_rule) is not None
 
@@ -269,7 +273,7 @@ def test_recovery_of_a_killed_undo(journal: Journal) -> None:
     assert states(journal) == ["edit undone", "undo done"]
     store.after_write = lambda: None
     turn("redo", store, journal, who="ann")
-    assert store.rules["c"] == A
+    assert store.held["c"] == A
 
 
 def test_recovery_leaves_a_third_text_alone_and_says_so(
@@ -279,10 +283,10 @@ def test_recovery_leaves_a_third_text_alone_and_says_so(
     store.before_write = fail(Killed())
     with pytest.raises(Killed):
         put(store, journal, B, expected=A)
-    store.rules["c"] = C
+    store.held["c"] = C
     with caplog.at_level(logging.WARNING):
         (edit,) = recover(store, journal)
-    assert (edit.state, store.rules["c"]) == ("rolled_back", C)
+    assert (edit.state, store.held["c"]) == ("rolled_back", C)
     assert "neither" in caplog.text
 
 
@@ -318,7 +322,7 @@ def test_of_threads_that_save_the_same_chunk_exactly_one_wins(journal: Journal) 
     for thread in threads:
         thread.join()
     assert (len(won), len(lost), store.writes) == (1, writers - 1, 1)
-    assert store.rules["c"] == won[0]
+    assert store.held["c"] == won[0]
     assert states(journal).count("edit done") == 1
 
 
@@ -334,7 +338,7 @@ def test_a_second_save_while_the_first_one_writes_is_refused(journal: Journal) -
 
     store.before_write = second
     put(store, journal, B, expected=A)
-    assert (store.rules["c"], store.writes, len(refused)) == (B, 1, 1)
+    assert (store.held["c"], store.writes, len(refused)) == (B, 1, 1)
 
 
 RULE_TEXTS = st.sampled_from([A, B, C, None])
@@ -358,7 +362,7 @@ def test_undo_and_redo_equal_two_stacks(
         for action, chunk, rule in steps:
             chunk = "c" if by_chunk else chunk
             scope = chunk if by_chunk else None
-            before = store.rules[chunk]
+            before = store.held[chunk]
             if action == "save" and rule != before:
                 put(store, journal, rule, expected=before, chunk=chunk)
                 done.append((chunk, before, rule))
@@ -366,11 +370,11 @@ def test_undo_and_redo_equal_two_stacks(
             elif action == "undo" and done:
                 undone.append(done.pop())
                 turn("undo", store, journal, who="ann", chunk_id=scope)
-                assert store.rules[undone[-1][0]] == undone[-1][1]
+                assert store.held[undone[-1][0]] == undone[-1][1]
             elif action == "redo" and undone:
                 done.append(undone.pop())
                 turn("redo", store, journal, who="ann", chunk_id=scope)
-                assert store.rules[done[-1][0]] == done[-1][2]
+                assert store.held[done[-1][0]] == done[-1][2]
             assert (journal.undoable(store.name, scope) is not None) is bool(done)
             assert (journal.redoable(store.name, scope) is not None) is bool(undone)
         journal.close()

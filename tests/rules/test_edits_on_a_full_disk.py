@@ -98,8 +98,8 @@ def full_at(owner, name):
     setattr(owner, name, full)
 
 CALLS = {
-    "write": (ChromaCollection, "set_rules" if bulk else "set_rule"),
-    "finish": (Journal, "finish_all" if bulk else "finish"),
+    "write": (ChromaCollection, "set_rules"),
+    "finish": (Journal, "finish"),
 }
 
 def edited(at, way):

@@ -14,7 +14,7 @@ from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit, Kind
+from ragfilter.rules.journal_rows import Edit, Entry, Kind
 
 
 @pytest.fixture
@@ -27,22 +27,21 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 def enter(
     journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | None = None
 ) -> Edit:
-    return journal.begin(
-        who="ann", collection="rules", chunk_id=chunk, before=None, after="{}", kind=kind, of=of
-    )
+    entry = Entry(chunk, None, "{}", of)
+    return journal.begin([entry], who="ann", collection="rules", kind=kind)[0]
 
 
 def done(journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | None = None) -> Edit:
-    return journal.finish(enter(journal, chunk, kind=kind, of=of).id)
+    return journal.finish(enter(journal, chunk, kind=kind, of=of))[0]
 
 
 def test_an_entry_keeps_who_when_what_from_and_to(journal: Journal) -> None:
     before = datetime.now(UTC)
-    edit = journal.begin(who="ann", collection="rules", chunk_id="c", before='{"a', after=None)
+    (edit,) = journal.begin([Entry("c", '{"a', None)], who="ann", collection="rules")
     assert before <= edit.at <= datetime.now(UTC)
     assert edit == Edit(1, edit.at, "ann", "rules", "c", '{"a', None, "edit", None, "pending")
     assert journal.unfinished() == (edit,)
-    assert journal.finish(edit.id).state == "done"
+    assert journal.finish(edit)[0].state == "done"
     assert journal.unfinished() == ()
 
 
@@ -60,17 +59,16 @@ def test_a_chunk_has_one_pending_edit(journal: Journal) -> None:
     with pytest.raises(ConflictError, match="under way"):
         enter(journal, "c")
     enter(journal, "d")
-    journal.roll_back(first.id)
+    journal.roll_back(first)
     assert enter(journal, "c").state == "pending"
 
 
 def test_what_is_settled_stays_settled(journal: Journal) -> None:
     edit = enter(journal)
-    journal.roll_back(edit.id)
-    assert journal.finish(edit.id).state == "rolled_back"
-    assert journal.roll_back(done(journal).id).state == "done"
-    with pytest.raises(KeyError):
-        journal.finish(99)
+    journal.roll_back(edit)
+    assert journal.finish(edit)[0].state == "rolled_back"
+    assert journal.roll_back(done(journal))[0].state == "done"
+    assert journal.step(99) == ()
 
 
 def test_unfinished_by_collection_and_chunk(journal: Journal) -> None:
@@ -127,10 +125,10 @@ def test_a_save_elsewhere_ends_the_collections_chain_but_not_the_chunks(journal:
 
 def test_rolled_back_entries_count_for_nothing(journal: Journal) -> None:
     done(journal)
-    journal.roll_back(enter(journal, kind="undo", of=1).id)
+    journal.roll_back(enter(journal, kind="undo", of=1))
     assert (undoable(journal), redoable(journal)) == (1, None)
     done(journal, kind="undo", of=1)
-    journal.roll_back(enter(journal).id)
+    journal.roll_back(enter(journal))
     assert redoable(journal) == 1
 
 

@@ -42,7 +42,7 @@ def test_drafts_are_marked_in_their_rows_and_nowhere_else() -> None:
     drafted = plain.with_drafts(["good", "gone"])
     assert [row.id for row in drafted.rows] == [row.id for row in plain.rows]
     assert {row.id for row in drafted.rows if row.draft} == {"good"}
-    assert drafted.by_id["good"].words == "valid, draft"
+    assert drafted.by_id["good"].words == ("valid", "draft")
     assert not any(row.draft for row in plain.rows)
     assert plain.with_drafts(["gone"]) is plain
 

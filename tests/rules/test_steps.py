@@ -12,6 +12,7 @@ from waiting import PATIENT_S
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.rules import edits, steps
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.journal_rows import Entry
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 
@@ -31,9 +32,6 @@ class Store:
 
     def rule(self, chunk_id: str) -> str | None:
         return self.stored[chunk_id]
-
-    def set_rule(self, chunk_id: str, rule: str | None) -> None:
-        self.set_rules({chunk_id: rule})
 
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         return {i: self.stored[i] for i in ids if i in self.stored}
@@ -228,7 +226,7 @@ def test_a_step_that_was_killed_is_whole_or_not_at_all(
 def test_a_step_renews_its_time_while_it_writes(
     store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "RENEW_S", 0.01)
+    monkeypatch.setattr(edits, "RENEW_S", 0.01)
 
     def wait() -> None:
         began, until = journal.unfinished()[0].at, monotonic() + PATIENT_S
@@ -272,10 +270,10 @@ def test_a_step_that_stays_open_says_that_the_next_start_settles_it(
 
     with pytest.MonkeyPatch.context() as patch:
         if whole:
-            patch.setattr(journal, "finish_all", fail)
+            patch.setattr(journal, "finish", fail)
         else:
             patch.setattr(store, "after_each", fail)
-            patch.setattr(journal, "roll_back_all", fail)
+            patch.setattr(journal, "roll_back", fail)
         with pytest.raises(StoreError, match="finished or rolled back at the next start"):
             save(store, journal)
     assert journal.unfinished()
@@ -300,9 +298,9 @@ def test_the_mark_tells_when_rules_edited_since_the_export_may_have_changed(
     store: Store, journal: Journal
 ) -> None:
     seen = [journal.export_mark("rules")]
-    pending = journal.begin(who="bob", collection="rules", chunk_id="z", before=None, after=B)
+    (pending,) = journal.begin([Entry("z", None, B)], who="bob", collection="rules")
     seen.append(journal.export_mark("rules"))
-    journal.finish(pending.id)
+    journal.finish(pending)
     seen.append(journal.export_mark("rules"))
     journal.mark_exported("rules", pending.id)
     seen.append(journal.export_mark("rules"))
@@ -319,9 +317,9 @@ def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(
     assert read is not None
     assert journal.last_edit("rules") == read.id
     # Recorded, but possibly not stored yet.
-    pending = journal.begin(who="bob", collection="rules", chunk_id="z", before=None, after=B)
+    (pending,) = journal.begin([Entry("z", None, B)], who="bob", collection="rules")
     edits.save(store, journal, chunk_id="y", rule=B, expected=A, who="ada")
     assert journal.last_edit("rules") == read.id
-    journal.finish(pending.id)
+    journal.finish(pending)
     journal.mark_exported("rules", read.id)
     assert journal.edited_since_export("rules") == {"z": None, "y": A}

@@ -68,7 +68,7 @@ def test_a_collection_opened_again_has_its_present_catalogue(tmp_path: Path) -> 
     again = ChromaStore.folder(tmp_path / "chroma")
     there = again.collection("rules")
     assert dict(there.catalogue()) == before
-    there.set_rule("a", '{"contain":"y"}')
+    there.set_rules({"a": '{"contain":"y"}'})
     again.close()
     last = ChromaStore.folder(tmp_path / "chroma")
     assert last.collection("rules").catalogue()["a"].rule == '{"contain":"y"}'
@@ -84,7 +84,7 @@ def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
     collection.write([StoredRow(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
     collection.mark_content("x")
     collection.catalogue()
-    collection.set_rule("a", '{"contain":"y"}')
+    collection.set_rules({"a": '{"contain":"y"}'})
     edited = dict(collection.catalogue())
     store.close()
 
@@ -104,7 +104,7 @@ def test_closing_brings_no_file_of_a_deleted_collection_back(tmp_path: Path) -> 
     collection.write([StoredRow(Chunk("a", loaded=False), np.eye(3, dtype=np.float32)[0])])
     collection.mark_content("x")
     collection.catalogue()
-    collection.set_rule("a", '{"contain":"y"}')
+    collection.set_rules({"a": '{"contain":"y"}'})
     store.delete("rules")
     store.close()
     assert not (tmp_path / "catalogues" / "rules.parquet").exists()

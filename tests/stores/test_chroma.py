@@ -260,7 +260,7 @@ def test_a_stored_embedding_function_is_never_built(
     assert collection.nearest(unit(0, 1), 1)[0][0] == "a"
     assert collection.space in ("l2", "cosine")
     store.writable = lambda name: name == "foreign"
-    collection.set_rule("a", "{}")
+    collection.set_rules({"a": "{}"})
     assert collection.rule("a") == "{}"
     assert [info.name for info in store.collections()] == ["foreign"]
     assert built == []
@@ -289,11 +289,11 @@ def test_more_chunks_than_one_batch_of_chroma_takes(store: ChromaStore) -> None:
 
 def test_a_rule_is_written_replaced_and_removed(store: ChromaStore) -> None:
     collection = filled(store, [FULL, Chunk("b")])
-    collection.set_rule("b", '{"contain":"y"}')
-    collection.set_rule("b", '{"contain":"y"}')
+    collection.set_rules({"b": '{"contain":"y"}'})
+    collection.set_rules({"b": '{"contain":"y"}'})
     assert collection.rule("b") == '{"contain":"y"}'
-    collection.set_rule(FULL.id, None)
-    collection.set_rule(FULL.id, None)
+    collection.set_rules({FULL.id: None})
+    collection.set_rules({FULL.id: None})
     assert collection.rule(FULL.id) is None
     assert collection.chunks([FULL.id])[FULL.id].page == FULL.page
 
@@ -303,7 +303,7 @@ def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(
 ) -> None:
     first = filled(store, [Chunk("b")]).version
     assert not store.outdated(first)
-    store.collection("demo").set_rule("b", '{"contain":"y"}')
+    store.collection("demo").set_rules({"b": '{"contain":"y"}'})
     assert store.outdated(first)
     second = store.collection("demo").version
     assert not store.outdated(second)
@@ -316,7 +316,7 @@ def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(
 def test_a_rule_of_an_unknown_chunk_is_refused(store: ChromaStore) -> None:
     collection = filled(store, [Chunk("b")])
     with pytest.raises(StoreError, match="nobody"):
-        collection.set_rule("nobody", "{}")
+        collection.set_rules({"nobody": "{}"})
     with pytest.raises(StoreError, match="nobody"):
         collection.rule("nobody")
     assert collection.count() == 1
@@ -329,10 +329,10 @@ def test_each_write_changes_the_version_and_the_catalogue_follows(store: ChromaS
     assert again.version == versions[0]
     assert collection.catalogue() is again.catalogue()
 
-    collection.set_rule("c0001", "{}")
+    collection.set_rules({"c0001": "{}"})
     versions.append(collection.version)
     assert again.catalogue()["c0001"].rule == "{}"
-    collection.set_rule("c0001", None)
+    collection.set_rules({"c0001": None})
     versions.append(collection.version)
     assert again.catalogue()["c0001"].rule is None
     collection.write([StoredRow(Chunk("new"), unit(1, 1))])
@@ -355,7 +355,7 @@ def test_the_version_survives_a_restart_and_not_a_reset(tmp_path: Path) -> None:
 def test_the_renewed_catalogue_equals_one_read_afresh(store: ChromaStore) -> None:
     collection = filled(store, [FULL, *numbered(4)])
     collection.catalogue()
-    collection.set_rule(FULL.id, '{"contain":"z"}')
+    collection.set_rules({FULL.id: '{"contain":"z"}'})
     renewed = dict(collection.catalogue())
     store.catalogues.clear()
     assert renewed == dict(collection.catalogue())
@@ -369,7 +369,7 @@ def test_eight_threads_read_and_edit_without_losing_an_edit(store: ChromaStore) 
         barrier.wait()
         mine = store.collection("demo")
         for i in range(worker, 80, 8):
-            mine.set_rule(f"c{i:04d}", f'{{"contain":"{i}"}}')
+            mine.set_rules({f"c{i:04d}": f'{{"contain":"{i}"}}'})
             assert len(mine.nearest(unit(1, 0), 5)) == 5
             assert mine.catalogue()[f"c{i:04d}"].rule == f'{{"contain":"{i}"}}'
 

@@ -97,7 +97,7 @@ def test_a_real_server_does_all_that_the_folder_does(
         other = connect(url).collection("demo")
         collection.catalogue()
         before = collection.version
-        other.set_rule("a", "{}")
+        other.set_rules({"a": "{}"})
         assert collection.version != before
         assert collection.catalogue()["a"].rule == "{}"
         assert [(i.name, i.count, i.embedder) for i in store.collections()] == [("demo", 2, "fake")]

@@ -26,13 +26,13 @@ def test_sessions_that_start_at_once_begin_one_run(monkeypatch: pytest.MonkeyPat
             both.wait(MEET_S)
         return ()
 
-    def begin(*_: object) -> Job[Any]:
+    def begin(*_: object, **__: object) -> Job[Any]:
         begun.append(Job())
         return begun[-1]
 
     monkeypatch.setattr(drafting_run, "_begin", begin)
     bench = SimpleNamespace(
-        drafts=SimpleNamespace(waiting=waiting, keep=begin),
+        drafts=SimpleNamespace(waiting=waiting),
         collection=lambda name: SimpleNamespace(entries=dict),
         templates=tuple,
     )

@@ -70,10 +70,7 @@ def history(
 
 def _step(journal: Journal, collection: str, edit_id: int) -> tuple[Edit, ...]:
     """An edit of the collection, with those made together with it. Raises InputError."""
-    try:
-        made = journal.step(edit_id)
-    except KeyError:
-        made = ()
+    made = journal.step(edit_id)
     if not made or made[0].collection != collection:
         raise InputError(
             f"{collection} has no edit {edit_id}.", remedy="`ragfilter rules history` lists them."

@@ -117,7 +117,12 @@ def _text(rows: Sequence[ListingRow], made: Matrix | None) -> str:
         return ""
     head: tuple[str, ...] = ("state", "id", "title", "rule")
     body: list[tuple[str, ...]] = [
-        (row.words, row.id, short_title(row.chunk.title, TITLE_WIDTH), brief(row.chunk.rule))
+        (
+            ", ".join(row.words),
+            row.id,
+            short_title(row.chunk.title, TITLE_WIDTH),
+            brief(row.chunk.rule),
+        )
         for row in rows
     ]
     if made is not None:

@@ -216,9 +216,6 @@ class ChromaCollection:
         self._store.settle()
         return {i: entry.rule for i, entry in self._read_entries(ids)}
 
-    def set_rule(self, chunk_id: str, rule: str | None) -> None:
-        self.set_rules({chunk_id: rule})
-
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         if not is_ours(self.raw()) and not self._store.writable(self._name):
             raise StoreError(

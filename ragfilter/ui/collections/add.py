@@ -215,7 +215,7 @@ def _model(target: str, visit: Visit) -> str:
 
 def _discard_button() -> None:
     st.button(
-        "Discard", key="discard-uploads", on_click=_discard,
+        "Discard", key="discard-uploads", on_click=drafts.discard,
         help="Discards these files. Nothing has been indexed.",
     )  # fmt: skip
 
@@ -253,8 +253,3 @@ def _order(
     Queue(resources.bench.workspace.path).put(order)
     drafts.let_go()
     st.session_state["upload-name"] = ""
-
-
-def _discard() -> None:
-    drafts.discard()
-    drafts.let_go()

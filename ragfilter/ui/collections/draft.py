@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,10 +73,10 @@ def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
     if before is not None and before.key == key and before.folder.is_dir():
         return before
+    _throw_away()
     if not uploads:
-        _throw_away()
         return None
-    discard()
+    st.session_state.pop(TURNED_DOWN, None)
     Queue(resources.bench.workspace.path).sweep()
     folder = resources.bench.workspace.path / UPLOADS / key
     shutil.rmtree(folder, ignore_errors=True)
@@ -90,8 +90,7 @@ def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
 
 def turn_down(draft: Draft) -> None:
     """Reject a draft without anything to index: empty the upload box, and keep the reasons."""
-    _throw_away()
-    let_go()
+    discard()
     st.session_state[TURNED_DOWN] = draft.refused
 
 
@@ -102,9 +101,10 @@ def turned_down() -> tuple[InputError, ...]:
 
 
 def discard() -> None:
-    """Delete the uploads and the messages about them."""
+    """Delete the uploads and the messages about them, and empty the upload box."""
     st.session_state.pop(TURNED_DOWN, None)
     _throw_away()
+    let_go()
 
 
 def _throw_away() -> None:
@@ -122,15 +122,13 @@ def let_go() -> None:
 def preview(draft: Draft, reading: Reading) -> Preview:
     """The first chunks, cached until the files or the way of splitting them change. Raises
     InputError."""
-    key = (draft.key, reading.size, reading.overlap, reading.headings, dict(reading.columns))
+    key = (draft.key, reading)
     kept = st.session_state.get("draft-preview")
     if kept is not None and kept[0] == key:
         made: Preview = kept[1]
         return made
     refused: list[InputError] = []
-    lenient = Reading(
-        reading.size, reading.overlap, reading.headings, reading.columns, refused.append
-    )
+    lenient = replace(reading, skip=refused.append)
     records = tuple(islice(load(draft.folder, reading=lenient), SHOWN))
     made = Preview(records, tuple(refused))
     st.session_state["draft-preview"] = (key, made)

@@ -17,7 +17,6 @@ from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
@@ -74,8 +73,7 @@ def draw(work: Desk) -> None:
 
 def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPlan:
     """What fixing these kinds of finding would change, cached, since it lints each rule again."""
-    ids = tuple(chunk.id for chunk in chunks)
-    key = (work.collection, work.version, work.user, work.checks, ids, tuple(kinds))
+    key = (*work.key, work.checks, tuple(chunk.id for chunk in chunks), tuple(kinds))
 
     def mend() -> BulkPlan:
         with st.spinner("Fixing the rules …"):
@@ -120,10 +118,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
             {
                 "severity": [finding.severity for finding in shown],
                 "kind": [finding.kind for finding in shown],
-                "chunk": [
-                    short_title(work.chunks[finding.chunk_id].name, desk.TITLE_WIDTH)
-                    for finding in shown
-                ],
+                "chunk": [work.title(finding.chunk_id) for finding in shown],
                 "finding": [finding.problem for finding in shown],
                 "place": [finding.place for finding in shown],
                 "fix": [_mend(finding) for finding in shown],
@@ -203,42 +198,40 @@ def _preview(work: Desk, what: str, plan: BulkPlan) -> None:
         first, why = next(iter(plan.refused.items()))
         refused = counted(len(plan.refused), "rule")
         st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
-    plan = _leave_out(work, plan)
-    if not plan.after:
+    rules = _ticked(work, plan.after)
+    if not rules:
         say.empty(
             "Nothing would change.",
             "The rules already have this change, it applies to no chunk that the filter shows, or "
             "no chunk is ticked.",
         )
         return
-    offer(work, plan.after, plan.before, what, key="bulk")
+    offer(work, rules, what, key="bulk")
 
 
-def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> None:
-    """Draw the effect of storing the rules `after`, the button that stores them, and every
-    change."""
-    sure = effect.confirm(work, after, f"{key}-sure")
+def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
+    """Draw the effect of storing `rules`, the button that stores them, and every change."""
+    sure = effect.confirm(work, rules, f"{key}-sure")
     progress = st.container()
     st.button(
-        f"Save {counted(len(after), 'rule')}",
+        f"Save {counted(len(rules), 'rule')}",
         key=f"{key}-save",
         type="primary",
         on_click=save,
-        args=(work, after, before, what),
+        args=(work, rules, what),
         disabled=not sure,
         help="Saves all of them as one step, which can be undone under History.",
     )
-    diff.draw_all(
-        [(work.chunks[i].name, before[i], rule) for i, rule in after.items()], f"{key}-changes"
-    )
+    changed = ((work.chunks[i], rule) for i, rule in rules.items())
+    diff.draw_all([(chunk.name, chunk.rule, rule) for chunk, rule in changed], f"{key}-changes")
     # Last, since it waits, but shown where the effect will be.
     with progress:
         effect.wait(work)
 
 
-def _leave_out(work: Desk, plan: BulkPlan) -> BulkPlan:
-    """The plan without the chunks whose rows are not ticked."""
-    ids = list(plan.after)
+def _ticked(work: Desk, rules: Rules) -> Rules:
+    """Draw a box for each chunk. Returns the rules of those that are ticked."""
+    ids = list(rules)
     # Another change, filter or collection begins with every row ticked.
     change = (work.collection, desk.wanted(), st.session_state.get(KIND))
     of, left_out = st.session_state.get(LEFT_OUT, (change, frozenset()))
@@ -249,9 +242,9 @@ def _leave_out(work: Desk, plan: BulkPlan) -> BulkPlan:
             grid.draw(
                 pd.DataFrame(
                     {
-                        "chunk": [short_title(work.chunks[i].name, desk.TITLE_WIDTH) for i in ids],
+                        "chunk": [work.title(i) for i in ids],
                         "id": ids,
-                        "rule": [brief(plan.before[i]) for i in ids],
+                        "rule": [brief(work.chunks[i].rule) for i in ids],
                     }
                 ),
                 ids,
@@ -265,23 +258,22 @@ def _leave_out(work: Desk, plan: BulkPlan) -> BulkPlan:
             say.aside("The chunks without a tick keep their rules.")
     if len(chosen) < len(ids):
         say.aside(f"{len(chosen):,} of {counted(len(ids), 'chunk')} are ticked.")
-    after, before = ({i: rules[i] for i in chosen} for rules in (plan.after, plan.before))
-    return replace(plan, after=after, before=before)
+    return {i: rules[i] for i in chosen}
 
 
 def _tick(change: object, ids: Sequence[str], ticked: Sequence[str]) -> None:
     st.session_state[LEFT_OUT] = change, frozenset(ids).difference(ticked)
 
 
-def save(work: Desk, rules: Rules, expected: Rules, what: str) -> None:
-    """Store `rules` as one step."""
+def save(work: Desk, rules: Rules, what: str) -> None:
+    """Store `rules` as one step, unless a rule is no longer the one on the desk."""
     bench = work.resources.bench
     try:
         made = steps.save_all(
             bench.collection(work.collection),
             bench.journal,
             rules=rules,
-            expected=expected,
+            expected={i: work.chunks[i].rule for i in rules},
             who=author(),
         )
     except RagfilterError as error:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.basics.files import read_text
@@ -88,13 +87,11 @@ def _table(known: Sequence[Template], chunks: Sequence[Chunk]) -> None:
         if fitting is not None:
             found[fitting].append(chunk)
     st.dataframe(
-        pd.DataFrame(
-            {
-                "category": list(found),
-                "chunks": [len(each) for each in found.values()],
-                "such as": [each[0].name if each else None for each in found.values()],
-            }
-        ),
+        {
+            "category": list(found),
+            "chunks": [len(each) for each in found.values()],
+            "such as": [each[0].name if each else None for each in found.values()],
+        },
         key="category-table",
         hide_index=True,
         placeholder="–",

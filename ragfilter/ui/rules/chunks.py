@@ -30,6 +30,10 @@ WIDTHS = {
     "overlap": 66, "precision": 72, "Δrecall without": 104, "fires": 80,
 }  # fmt: skip
 """Of the columns of the matrix, in pixels."""
+STATE = (
+    f"{signs.MEANT} The linter sees rule and title here; the editor and Bulk show it the text too. "
+    f"{signs.EDITED}"
+)
 TITLE_WIDTH = 28
 """Characters of a title in capitals that fit into the column."""
 
@@ -58,10 +62,6 @@ def _measure(work: Desk) -> bool:
     return not st.session_state[MEASURE]
 
 
-def _want_figures() -> None:
-    st.session_state[MEASURE] = True
-
-
 def _filters(rows: Listing) -> None:
     with st.container(
         key="rules-filter", horizontal=True, vertical_alignment="bottom", gap="small"
@@ -76,10 +76,10 @@ def _filters(rows: Listing) -> None:
             "rule.",
             width="stretch",
         )
-        for label, key, options in (
-            ("Type", TYPES, rows.types),
-            ("Source", SOURCES, rows.sources),
-            ("State", desk.STATES, WORDS),
+        for label, key, options, about in (
+            ("Type", TYPES, rows.types, "Chunks of these types."),
+            ("Source", SOURCES, rows.sources, "Chunks from these files."),
+            ("State", desk.STATES, WORDS, STATE),
         ):
             # Every run sends all options to the browser.
             many = len(options) > MOST_LISTED
@@ -92,17 +92,9 @@ def _filters(rows: Listing) -> None:
                 disabled=many,
                 help=f"{len(options):,} are too many to list. Type a part of the name under Filter."
                 if many
-                else HELP[label],
+                else about,
                 width=126,
             )
-
-
-HELP = {
-    "Type": "Chunks of these types.",
-    "Source": "Chunks from these files.",
-    "State": f"{signs.MEANT} The linter sees rule and title here; the editor and Bulk show it the "
-    f"text too. {signs.EDITED}",
-}
 
 
 def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
@@ -113,7 +105,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
             "Measure",
             key="rules-measure",
             type="tertiary",
-            on_click=_want_figures,
+            on_click=lambda: st.session_state.update({MEASURE: True}),
             help="Shows the effect of each rule on the labelled questions, as under Matrix, with "
             "harmful rules first.",
         )
@@ -121,7 +113,8 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
             "Sort again",
             key="rules-sort",
             type="tertiary",
-            on_click=desk.forget_order,
+            on_click=st.session_state.pop,
+            args=(desk.ORDER, None),
             help="The order stays fixed while you edit. Click to re-sort by urgency.",
         )
     if not shown:
@@ -136,7 +129,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
             name="rules",
             height=min(HEIGHT, ROW * (len(found) + 1) + 6),
             row_height=ROW,
-            columns=_columns(TWO_STATES if any("," in row.words for row in found) else ONE_STATE),
+            columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in found) else ONE_STATE),
             chosen=st.session_state.get(OPEN),
             pick=desk.open_,
         )
@@ -144,7 +137,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
 
 def _frame(rows: Sequence[ListingRow], made: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
-        "state": [[signs.signed(word) for word in row.words.split(", ")] for row in rows],
+        "state": [[signs.signed(word) for word in row.words] for row in rows],
         "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],
     }
     if made is not None:
@@ -175,7 +168,7 @@ def _columns(state: int) -> dict[str, Any]:
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(
-            width=state, options=list(chips), color=list(chips.values()), help=HELP["State"]
+            width=state, options=list(chips), color=list(chips.values()), help=STATE
         ),
         "title": text(width=207, help="Long titles are shortened before their end."),
         "rule": text(width=146, help="The first term of each part, and how many others it has."),

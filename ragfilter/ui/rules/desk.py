@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.overview import Checks, Filter, Listing, ListingRow, make_listing
 from ragfilter.settings.schema import Settings
+from ragfilter.text.titles import short_title
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
@@ -42,6 +43,11 @@ class Desk:
     resources: Resources
     chunks: Catalogue
 
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """What the visible chunks depend on, for caches."""
+        return self.collection, self.version, self.user
+
     @cached_property
     def labels(self) -> Labels | None:
         """The labels of the visible chunks from the workspace and the demo; None if there are none.
@@ -49,13 +55,12 @@ class Desk:
         bench = self.resources.bench
         # Read once, and not again for every key that is pressed.
         asked = bench.labels.questions_version(self.collection)
-        key = (self.collection, self.version, self.user, asked)
 
         def read() -> Labels | None:
             catalogue = bench.collection(self.collection).entries()
             return stored.everything(bench.labels, self.collection, catalogue, self.user)
 
-        return self.resources.labels.of(key, read)
+        return self.resources.labels.of((*self.key, asked), read)
 
     @cached_property
     def checks(self) -> Checks:
@@ -67,14 +72,16 @@ class Desk:
         if not chunk_id or chunk_id not in self.chunks:
             return None
         key = (self.collection, self.version, chunk_id)
-        found = self.resources.chunks.get(key)
-        if found is None:
-            read = self.resources.bench.collection(self.collection).chunks([chunk_id])
-            chunk = read.get(chunk_id)
-            if chunk is None or not self.user.sees(chunk):
-                return None
-            found = self.resources.chunks.put(key, chunk)
-        return found
+        return self.resources.chunks.of(key, lambda: self.read((chunk_id,))[chunk_id])
+
+    def name(self, chunk_id: str) -> str:
+        """The title of a chunk, or its id if it has none or is gone."""
+        chunk = self.chunks.get(chunk_id)
+        return chunk_id if chunk is None else chunk.name
+
+    def title(self, chunk_id: str, width: int = TITLE_WIDTH) -> str:
+        """The name of a chunk, shortened for a table."""
+        return short_title(self.name(chunk_id), width)
 
     def read(self, ids: Iterable[str]) -> dict[str, Chunk]:
         """Visible chunks by id: whole, but without texts if there are too many to read in every
@@ -104,7 +111,7 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
 def check(desk: Desk) -> None:
     """Run the linter on rules it has not seen yet, with a progress bar if there are many."""
     checks = desk.checks
-    key = (desk.collection, desk.version, desk.user, checks)
+    key = (*desk.key, checks)
     if desk.resources.checked.get(key):
         return
     missing = checks.missing(desk.chunks.values())
@@ -126,8 +133,7 @@ def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
     chunk costs labelled questions, if known."""
     journal = desk.resources.bench.journal
     mark = journal.export_mark(desk.collection)
-    known = desk.collection, desk.version, desk.user, desk.checks
-    key = (*known, mark, frozenset(harm.items()))
+    key = (*desk.key, desk.checks, mark, frozenset(harm.items()))
     shelf, drafts = desk.resources.listings, frozenset(state.drafts())
 
     def plain() -> Listing:
@@ -161,11 +167,6 @@ def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]
     return kept[1]
 
 
-def forget_order() -> None:
-    """Sort the rows again on the next run."""
-    st.session_state.pop(ORDER, None)
-
-
 def selected(desk: Desk) -> tuple[ListingRow, ...]:
     """The rows that the filter currently admits."""
     return listing(desk).find(wanted())
@@ -194,11 +195,6 @@ def find(
         return all(word in text for word in words)
 
     return [row for row in rows if any(map(has_words, ids_of(row)))]
-
-
-def turn(place: int) -> None:
-    """Show the page of the table that contains this row, counted from 0."""
-    st.session_state[PAGE_AT] = place // PAGE + 1
 
 
 def open_(chunk_id: str) -> None:

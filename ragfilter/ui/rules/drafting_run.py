@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 
 import streamlit as st
 
@@ -82,14 +81,7 @@ def try_template(
     """Drafts for these chunks by a template that may not be saved yet; None without an LLM."""
     user = sender()
     seen = [chunk for chunk in chunks if user.sees(chunk)]
-    count_tokens = partial(_count, resources, collection)
-    return _begin(seen, len(seen), (template,), resources, count_tokens, count_tokens)
-
-
-def _count(resources: Resources, collection: str, draft: Draft) -> None:
-    """Count the tokens of a draft that is not stored. A full disk must not lose the draft."""
-    with suppress(StoreError):
-        resources.bench.drafts.count(collection, draft)
+    return _begin(collection, seen, len(seen), (template,), resources, keep=False)
 
 
 def _start(collection: str, user: User, resources: Resources, among: Container[str] | None) -> None:
@@ -102,24 +94,24 @@ def _start(collection: str, user: User, resources: Resources, among: Container[s
         queued = (i for i in book.waiting(collection) if among is None or i in among)
         waiting = [i for i in queued if i in known and user.sees(known[i])]
         chunks = _seen(collection, waiting, user, resources)
-        templates, keep = resources.bench.templates(), partial(book.keep, collection)
-        count_tokens = partial(_count, resources, collection)
-        begun = _begin(chunks, len(waiting), templates, resources, keep, count_tokens)
+        templates = resources.bench.templates()
+        begun = _begin(collection, chunks, len(waiting), templates, resources, keep=True)
         if begun is not None:
             resources.drafting.put(collection, (user, begun))
 
 
 def _begin(
+    collection: str,
     chunks: Iterable[Chunk],
     count: int,
     templates: Sequence[Template],
     resources: Resources,
-    keep: Callable[[Draft], None],
-    count_tokens: Callable[[Draft], None],
+    *,
+    keep: bool,
 ) -> Drafting | None:
-    """Start drafting in the background and pass each draft to `keep`, or to
-    `count_tokens` if it was interrupted; None without an LLM."""
+    """Start drafting in the background; None without an LLM. With `keep`, each draft is stored."""
     chat, timeout_s = resources.bench.chat, resources.deployment.answer_timeout_s
+    book = resources.bench.drafts
     if chat is None:
         return None
 
@@ -130,10 +122,15 @@ def _begin(
             chunks, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates,
             wait=job.stop.wait,
         ):  # fmt: skip
-            if job.stop.is_set() and draft.rule is None:
-                count_tokens(draft)
+            interrupted = job.stop.is_set() and draft.rule is None
+            if keep and not interrupted:
+                book.keep(collection, draft)
+            else:
+                # A full disk must not lose the draft.
+                with suppress(StoreError):
+                    book.count(collection, draft)
+            if interrupted:
                 break
-            keep(draft)
             made.append(draft)
             if not job.tell(len(made), count, tokens(total(made, 0).usage, resources.prices)):
                 break

@@ -161,17 +161,16 @@ def _told(running: Drafting | None) -> None:
 
 def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
     """Draw the drafts and what accepting them would do."""
-    figures = total(made, sum(draft.ms for draft in made) / 1000)
+    figures = total(made, 0)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
         f"{figures.doubtful} with remarks; {figures.without} without a draft."
     )
     _without(made)
     drafted = [draft for draft in made if draft.rule is not None]
-    known = labelled.gathered(work) if drafted else None
-    evidence = Evidence() if known is None else _evidence(work, drafted)
-    offered = _offers(work, drafted, evidence)
-    if offered:
+    if drafted:
+        evidence = _evidence(work, drafted)
+        offered = _offers(work, drafted, evidence)
         left, right = st.columns((1.2, 1), gap="medium")
         with left:
             more = {"template": [draft.category for draft in drafted]}
@@ -208,7 +207,6 @@ def _without(made: Sequence[Draft]) -> None:
 def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Offer]:
     """The drafts with their remarks, what the linter finds in them beside the stored rules, and
     which labelled questions they would fail."""
-    chunks = {draft.chunk_id: work.chunks[draft.chunk_id] for draft in drafted}
     doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
     for finding in _findings(work, drafted):
         said = f"{finding.place}: {finding.problem}" if finding.place else finding.problem
@@ -217,8 +215,8 @@ def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Of
     for chunk_id, queries in evidence.losses.items():
         doubts[chunk_id] += [f"would drop what “{query}” needs" for query in queries]
     return [
-        Offer(chunks[draft.chunk_id], draft.text, draft.category, tuple(doubts[draft.chunk_id]))
-        for draft in drafted
+        Offer(work.chunks[d.chunk_id], d.text, d.category, tuple(doubts[d.chunk_id]))
+        for d in drafted
     ]
 
 
@@ -228,16 +226,15 @@ def _mark(drafted: Sequence[Draft]) -> int:
 
 def _findings(work: Desk, drafted: Sequence[Draft]) -> tuple[Finding, ...]:
     """What the linter finds in the drafts beside the stored rules, cached per set of drafts."""
-    key = (work.collection, work.version, work.user, work.checks, _mark(drafted))
-    found = work.resources.linted.get(key)
-    if found is None:
+
+    def find() -> tuple[Finding, ...]:
         rules = {draft.chunk_id: draft.text for draft in drafted}
         others = {i: c.rule for i, c in work.chunks.items() if c.rule and i not in rules}
         titles = {i: work.chunks[i].title for i in (*rules, *others)}
         texts = {i: chunk.text for i, chunk in work.read(rules).items()}
-        found = lint(rules, titles, texts, work.checks.usual, others)
-        work.resources.linted.put(key, found)
-    return found
+        return lint(rules, titles, texts, work.checks.usual, others)
+
+    return work.resources.linted.of((*work.key, work.checks, _mark(drafted)), find)
 
 
 def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
@@ -245,17 +242,10 @@ def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
     known = labelled.gathered(work)
     if known is None:
         return Evidence()
-    key = (
-        work.collection,
-        work.version,
-        work.user,
-        work.settings,
-        labelled.mark(work),
-        _mark(drafted),
-    )
-    found = work.resources.evidence.get(key)
-    if found is None:
+
+    def weighed() -> Evidence:
         with st.spinner("Trying the drafts on the labelled questions …"):
-            ruled = [replace(work.chunks[d.chunk_id], rule=d.text) for d in drafted]
-            found = work.resources.evidence.put(key, weigh(ruled, known))
-    return found
+            return weigh([replace(work.chunks[d.chunk_id], rule=d.text) for d in drafted], known)
+
+    key = (*work.key, work.settings, labelled.mark(work), _mark(drafted))
+    return work.resources.evidence.of(key, weighed)

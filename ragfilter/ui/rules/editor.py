@@ -71,7 +71,7 @@ def draw(it: Editing, *, both: bool = False) -> None:
     else:
         _json(chunk.id, text, chunk.rule, error.place if error else "", disabled=busy)
     text = so_far
-    trouble = saving.trouble(chunk.id)
+    trouble = saving.last(chunk.id, Trouble)
     # This container stays in view, since errors and the outcome of saving are shown there.
     with st.container(key="rule-foot", gap="small"):
         if trouble is not None:
@@ -82,7 +82,7 @@ def draw(it: Editing, *, both: bool = False) -> None:
             _bad(f"{where}{html.text(message)} {html.text(error.remedy)}")
         sound = trouble is None and error is None
         _doubt(it)
-        _buttons(it, busy=busy, said=saving.said(chunk.id) if sound else "")
+        _buttons(it, busy=busy, said=saving.last(chunk.id, str) if sound else None)
     kept.draw(chunk, text)
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
@@ -139,7 +139,7 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
     _paint(key="rule-painting", data={"place": wrong})
 
 
-def _buttons(it: Editing, *, busy: bool, said: str) -> None:
+def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:
     """Draw the action buttons and `said`, the outcome of the last action."""
     chunk, journal = it.chunk, it.resources.bench.journal
     changed = chunk.id in state.drafts()
@@ -263,14 +263,14 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
             "Use the stored rule",
             key="rule-take",
             on_click=saving.take,
-            args=(trouble.chunk_id,),
+            args=(it.chunk.id,),
             help="Discard what was typed here.",
         )
         st.button(
             "Overwrite with mine",
             key="rule-overwrite",
             on_click=saving.act,
-            args=("save", trouble.chunk_id, trouble.stored, it.collection, it.guard),
+            args=("save", it.chunk.id, trouble.stored, it.collection, it.guard),
             help="Replace the stored rule with the text in the editor.",
         )
 

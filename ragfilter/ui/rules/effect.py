@@ -109,7 +109,18 @@ def guard_changes(work: Desk, changes: Changes) -> str:
     """The same as `guard` for rules by chunk id."""
     # Saving the first rule right away waits for the questions instead of asking for confirmation.
     labelled.await_labels(work, PATIENCE_S)
-    return spoilt(work, changes)
+    known = labelled.gathered(work)
+    if known is None:
+        return UNKNOWN if labelled.missing(work) else ""
+    effect = known.effect(changes)
+    if not effect.loses_relevant:
+        return _spoilt_beyond(work, changes)
+    losing = [row for row in effect.rows if row.lost_relevant]
+    lost = sum(len(row.lost_relevant) for row in losing)
+    return (
+        f"{counted(len(losing), 'labelled question')} would lose "
+        f"{counted(lost, 'relevant chunk')}, such as “{losing[0].query}”."
+    )
 
 
 def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
@@ -154,23 +165,6 @@ def _spoilt_beyond(work: Desk, changes: Changes) -> str:
     return (
         f"{counted(len(losing), 'labelled question')} beyond the first {labelled.MOST_LABELLED} "
         f"would lose a relevant chunk, such as “{losing[0]}”."
-    )
-
-
-def spoilt(work: Desk, changes: Changes) -> str:
-    """Which labelled questions would lose a chunk they need, in words, or that this is not known
-    yet; empty if none."""
-    known = labelled.gathered(work)
-    if known is None:
-        return UNKNOWN if labelled.missing(work) else ""
-    effect = known.effect(changes)
-    if not effect.loses_relevant:
-        return _spoilt_beyond(work, changes)
-    losing = [row for row in effect.rows if row.lost_relevant]
-    lost = sum(len(row.lost_relevant) for row in losing)
-    return (
-        f"{counted(len(losing), 'labelled question')} would lose "
-        f"{counted(lost, 'relevant chunk')}, such as “{losing[0].query}”."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import InputError
@@ -14,10 +13,9 @@ from ragfilter.evaluate.expectations import (
     read_expectations,
 )
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules.desk import TITLE_WIDTH, Desk
+from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import uploads
 
 FILE = "tester-expected"
@@ -63,27 +61,20 @@ def draw(work: Desk) -> None:
 def _table(work: Desk, broken: tuple[Broken, ...]) -> None:
     shown = broken[:MOST_ROWS]
     st.dataframe(
-        pd.DataFrame(
-            {
-                "line": [each.line for each in shown],
-                "question": [each.question for each in shown],
-                "chunk": [_name(work, each.chunk_id) for each in shown],
-                "expected": [f"must {each.must}" for each in shown],
-                "happened": [_happened(each) for each in shown],
-                "why": [each.reason for each in shown],
-            }
-        ),
+        {
+            "line": [each.line for each in shown],
+            "question": [each.question for each in shown],
+            "chunk": [work.title(each.chunk_id) for each in shown],
+            "expected": [f"must {each.must}" for each in shown],
+            "happened": [_happened(each) for each in shown],
+            "why": [each.reason for each in shown],
+        },
         key="tester-broken",
         hide_index=True,
         height="content" if len(shown) < 10 else 400,
     )
     if len(broken) > MOST_ROWS:
         say.aside(f"The first {MOST_ROWS} of {len(broken):,}.")
-
-
-def _name(work: Desk, chunk_id: str) -> str:
-    chunk = work.chunks.get(chunk_id)
-    return chunk_id if chunk is None else short_title(chunk.name, TITLE_WIDTH)
 
 
 def _happened(each: Broken) -> str:

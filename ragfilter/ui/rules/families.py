@@ -62,18 +62,15 @@ def _job(work: Desk) -> Job[Suggested]:
     # Without the version, so that accepting one family does not start a new search for the others.
     content = collection.content or work.version
     key = (work.collection, content, work.user, work.settings, mark, known is None)
-    job = resources.suggested.get(key)
-    if job is None:
-        ids, user = list(work.chunks), work.user
-        asked = list(resources.bench.labels.queries(work.collection, ASKED).values())
+    ids, user = list(work.chunks), work.user
 
-        def look(_: Job[Suggested]) -> Suggested:
-            chunks = [c for c in collection.chunks(ids).values() if user.sees(c)]
-            likeness = likeness_of(resources.bench.embedder)
-            return suggest(chunks, asked, known, likeness, collection.vectors)
+    def look(_: Job[Suggested]) -> Suggested:
+        asked = resources.bench.labels.queries(work.collection, ASKED).values()
+        chunks = [c for c in collection.chunks(ids).values() if user.sees(c)]
+        likeness = likeness_of(resources.bench.embedder)
+        return suggest(chunks, asked, known, likeness, collection.vectors)
 
-        job = resources.suggested.put(key, background.start(look))
-    return job
+    return resources.suggested.of(key, lambda: background.start(look))
 
 
 def _family(work: Desk, made: Suggested) -> None:
@@ -104,7 +101,7 @@ def _family(work: Desk, made: Suggested) -> None:
     losses = made.evidence.losses
     offered = [
         Offer(
-            p.chunk,
+            work.chunks[p.chunk.id],
             p.rule,
             p.value,
             (

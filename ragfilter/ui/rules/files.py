@@ -111,9 +111,8 @@ def _planned(work: Desk, plan: ImportPlan) -> None:
         shown = left_out[pages.choose("files-left-out", len(left_out), PAGE)]
         st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:
-        after = {change.chunk_id: change.after for change in plan.changes}
-        before = {change.chunk_id: change.before for change in plan.changes}
-        bulk.offer(work, after, before, "import", key="files")
+        rules = {change.chunk_id: change.after for change in plan.changes}
+        bulk.offer(work, rules, "import", key="files")
 
 
 def _where(each: FileChange | Refusal) -> str:

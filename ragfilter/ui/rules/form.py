@@ -38,8 +38,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
                 f"Group {number}" if group else "Another group" if len(fields) > 1 else "A group"
             )
             _chips(f"rule-group-{i}", group, f"{named}: any of", write, disabled)
-        single = () if rule.contain is None else (rule.contain,)
-        _chips(ALL, (*single, *rule.contain_all_of), "All of", write, disabled)
+        _chips(ALL, rule.required, "All of", write, disabled)
         _chips(NONE, rule.contain_none_of, "None of", write, disabled)
         st.segmented_control(
             "Match",

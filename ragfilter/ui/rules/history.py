@@ -13,7 +13,6 @@ from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step, Turn
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
@@ -24,18 +23,18 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
 PAGE, TITLE_WIDTH = 50, 35
-OPEN, DOUBT, CONFLICT = "history-open", "history-doubt", "history-conflict"
+OPEN, DOUBT = "history-open", "history-doubt"
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """An undo, or a redo (`again`), that would do harm; `changes` are the rules it would store.
-    `rest`: without those changed since."""
+    `rest`: without those changed since. Without `changes`, that is all that is offered."""
 
     edit_id: int
     again: bool
-    rest: bool
-    changes: Mapping[str, str | None]
+    rest: bool = True
+    changes: Mapping[str, str | None] | None = None
 
 
 def draw(work: Desk) -> None:
@@ -71,7 +70,12 @@ def _table(work: Desk, found: Sequence[Step]) -> None:
                 "when": [step.edit.at for step in found],
                 "who": [step.edit.who for step in found],
                 "what": [_what(step) for step in found],
-                "chunk": [_chunk(work, step) for step in found],
+                "chunk": [
+                    counted(step.size, "rule")
+                    if step.size > 1
+                    else work.title(step.edit.chunk_id, TITLE_WIDTH)
+                    for step in found
+                ],
             }
         ),
         (str(step.edit.id) for step in found),
@@ -102,29 +106,14 @@ def _what(step: Step) -> str:
     return f"{edit.kind} of {edit.of}"
 
 
-def _chunk(work: Desk, step: Step) -> str:
-    if step.size > 1:
-        return counted(step.size, "rule")
-    return short_title(_title(work, step.edit.chunk_id), TITLE_WIDTH)
-
-
-def _title(work: Desk, chunk_id: str) -> str:
-    chunk = work.chunks.get(chunk_id)
-    return chunk_id if chunk is None else chunk.name
-
-
 def _forget() -> None:
     """Clear the outcome of the last undo or redo, because another action begins."""
     outcome.forget()
     st.session_state.pop(DOUBT, None)
-    st.session_state.pop(CONFLICT, None)
 
 
 def _step(work: Desk, edit_id: int | None) -> None:
-    try:
-        edits = () if edit_id is None else work.resources.bench.journal.step(edit_id)
-    except KeyError:
-        edits = ()
+    edits = () if edit_id is None else work.resources.bench.journal.step(edit_id)
     among = _among(work)
     seen = [
         edit
@@ -140,41 +129,46 @@ def _step(work: Desk, edit_id: int | None) -> None:
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(seen), 'rule')}."))
     outcome.draw()
     _doubt(work, first.id)
-    _others(work, first.id)
-    own = first.kind == "edit"
+    states = {edit.state for edit in seen if first.kind == "edit"}
     with st.container(key="history-actions", horizontal=True, gap="small"):
-        st.button(
-            "Undo this change",
-            key="history-undo",
-            icon=":material/undo:",
-            on_click=_go,
-            args=(work, first.id, False),
-            disabled=not own or not any(edit.state == "done" for edit in seen),
-            help="Takes back the whole change. If any of its rules was changed since, those "
-            "rules are named and nothing is taken back.",
-        )
-        st.button(
-            "Redo this change",
-            key="history-redo",
-            icon=":material/redo:",
-            on_click=_go,
-            args=(work, first.id, True),
-            disabled=not own or not any(edit.state == "undone" for edit in seen),
-            help="Brings back all of it that was undone.",
-        )
-    changes = [(_title(work, edit.chunk_id), edit.before, edit.after) for edit in seen]
+        for kind, needed, about in (
+            ("undo", "done", "Takes back the whole change. If any of its rules was changed since, "
+             "those rules are named and nothing is taken back."),
+            ("redo", "undone", "Brings back all of it that was undone."),
+        ):  # fmt: skip
+            st.button(
+                f"{kind.capitalize()} this change",
+                key=f"history-{kind}",
+                icon=f":material/{kind}:",
+                on_click=_go,
+                args=(work, first.id, kind == "redo"),
+                disabled=needed not in states,
+                help=about,
+            )
+    changes = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in seen]
     diff.draw_all(changes, "history-changes")
 
 
 def _doubt(work: Desk, edit_id: int) -> None:
-    """Draw the confirmation for the open step, with what it would change."""
+    """Draw the confirmation for the open step, with what it would change; or the button that leaves
+    out the rules that were changed since."""
     found: Doubt | None = st.session_state.get(DOUBT)
     if found is None or found.edit_id != edit_id:
+        return
+    turn = "Redo" if found.again else "Undo"
+    if found.changes is None:
+        st.button(
+            f"{turn} the others",
+            key="history-others",
+            on_click=_go,
+            args=(work, edit_id, found.again, True),
+            help="Leaves the rules that were changed since as they are, and does the rest.",
+        )
         return
     effect.of_changes(work, found.changes)
     progress = st.container()
     st.button(
-        "Redo anyway" if found.again else "Undo anyway",
+        f"{turn} anyway",
         key="history-confirm",
         on_click=_go,
         args=(work, edit_id, found.again, found.rest, True),
@@ -182,20 +176,6 @@ def _doubt(work: Desk, edit_id: int) -> None:
     )
     with progress:
         effect.wait(work)
-
-
-def _others(work: Desk, edit_id: int) -> None:
-    """Draw the button that leaves out the rules that were changed since."""
-    found: tuple[int, bool] | None = st.session_state.get(CONFLICT)
-    if found is None or found[0] != edit_id:
-        return
-    st.button(
-        "Redo the others" if found[1] else "Undo the others",
-        key="history-others",
-        on_click=_go,
-        args=(work, edit_id, found[1], True),
-        help="Leaves the rules that were changed since as they are, and does the rest.",
-    )
 
 
 def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = False) -> None:
@@ -219,7 +199,7 @@ def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = 
         )
     except ConflictError as error:
         if error.action == "rest" and not rest:
-            st.session_state[CONFLICT] = edit_id, again
+            st.session_state[DOUBT] = Doubt(edit_id, again)
         outcome.put(f"Not done: {error}", good=False)
     except RagfilterError as error:
         outcome.put(f"Not done: {error}", good=False)

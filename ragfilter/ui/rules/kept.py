@@ -106,6 +106,5 @@ def read(kept: Any) -> Drafts:
 
 
 def _is_draft(row: Any) -> bool:
-    if not isinstance(row, list) or len(row) != 4:
-        return False
-    return all(isinstance(part, str) for part in row[:3]) and isinstance(row[3], str | None)
+    kinds = (str, str, str, str | None)
+    return isinstance(row, list) and len(row) == 4 and all(map(isinstance, row, kinds))

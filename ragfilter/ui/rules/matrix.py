@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
@@ -18,7 +17,6 @@ from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, labelled, pages
@@ -159,14 +157,12 @@ def draw(work: Desk) -> None:
             "Chunks without a rule that crowd results: often retrieved, and not labelled relevant"
         )
         st.dataframe(
-            pd.DataFrame(
-                {
-                    "chunk": [_chunks(work, (row.chunk_id,)) for row in made.crowding],
-                    "retrieved": [row.retrieved for row in made.crowding],
-                    "irrelevant": [row.irrelevant for row in made.crowding],
-                    "kept wrongly": [row.kept for row in made.crowding],
-                }
-            ),
+            {
+                "chunk": [_chunks(work, (row.chunk_id,)) for row in made.crowding],
+                "retrieved": [row.retrieved for row in made.crowding],
+                "irrelevant": [row.irrelevant for row in made.crowding],
+                "kept wrongly": [row.kept for row in made.crowding],
+            },
             key="matrix-crowding",
             hide_index=True,
             height=240,
@@ -222,24 +218,21 @@ def _shown(work: Desk, rules: Sequence[RuleRow]) -> Sequence[RuleRow]:
 
 
 def _chunks(work: Desk, ids: Sequence[str]) -> str:
-    chunk = work.chunks.get(ids[0])
     more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-    name = ids[0] if chunk is None else chunk.name
-    return f"{short_title(name, TITLE_WIDTH - len(more))}{more}"
+    return f"{work.title(ids[0], TITLE_WIDTH - len(more))}{more}"
 
 
 def _table(
     key: str, first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]
 ) -> None:
-    table: dict[str, Sequence[Any]] = {
-        first: names,
-        **figures(rows, (*HARM, "Δrecall without")),
-        "rule": rules,
-        **figures(rows),
-    }
     text = st.column_config.TextColumn
     st.dataframe(
-        pd.DataFrame(table),
+        {
+            first: names,
+            **figures(rows, (*HARM, "Δrecall without")),
+            "rule": rules,
+            **figures(rows),
+        },
         key=key,
         hide_index=True,
         height=400,
@@ -284,12 +277,10 @@ def _parts(work: Desk, rules: Sequence[RuleRow], asked: Labelled) -> None:
     if conflicts:
         say.aside("Questions whose relevant chunk the rule blocks")
         st.dataframe(
-            pd.DataFrame(
-                {
-                    "question": [asked.pools[query_id].query for query_id, _ in conflicts],
-                    "chunk": [_chunks(work, (chunk_id,)) for _, chunk_id in conflicts],
-                }
-            ),
+            {
+                "question": [asked.pools[query_id].query for query_id, _ in conflicts],
+                "chunk": [_chunks(work, (chunk_id,)) for _, chunk_id in conflicts],
+            },
             key="matrix-conflicts",
             hide_index=True,
             height="content",

@@ -6,25 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import say
 from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, outcome, saving
 from ragfilter.ui.rules.desk import Desk
 
 ONE, DOUBTS, REPLACE = "suggest-one", "suggest-doubts", "suggest-replace"
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
+ACCEPT = "accept proposals"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A rule proposed for a chunk, with its name in the list and its doubts."""
+    """A rule proposed for a chunk with its stored rule, its name in the list and its doubts."""
 
     chunk: Chunk
     rule: str
@@ -38,20 +37,18 @@ def table(
     """Draw the offers, each with its row of the matrix; `more` are extra columns."""
     rows = [evidence.rows.get(each.rule) for each in offers]
     st.dataframe(
-        pd.DataFrame(
-            {
-                **more,
-                "chunk": [short_title(each.chunk.name, desk.TITLE_WIDTH) for each in offers],
-                "now": [_now(work, each) for each in offers],
-                **matrix.figures(rows),
-                # Unknown if there are no labels.
-                "would drop": [
-                    None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
-                    for each in offers
-                ],
-                "doubts": ["; ".join(each.doubts) for each in offers],
-            }
-        ),
+        {
+            **more,
+            "chunk": [work.title(each.chunk.id) for each in offers],
+            "now": [_now(each) for each in offers],
+            **matrix.figures(rows),
+            # Unknown if there are no labels.
+            "would drop": [
+                None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
+                for each in offers
+            ],
+            "doubts": ["; ".join(each.doubts) for each in offers],
+        },
         key="suggest-table",
         hide_index=True,
         placeholder="–",
@@ -70,8 +67,7 @@ def accept(
     """Draw what accepting the offers would do, and the buttons. `whose` describes the rules: ``of
     this family``. `beside` draws more buttons beside the first."""
     outcome.draw()
-    stored = {each.chunk.id: work.chunks[each.chunk.id].rule for each in offers}
-    others = sum(stored[each.chunk.id] not in (None, each.rule) for each in offers)
+    others = sum(each.chunk.rule not in (None, each.rule) for each in offers)
     # A rule that was edited after it was proposed is one of them.
     replaces = others > 0 and st.checkbox(
         f"Replace {counted(others, 'other rule')}",
@@ -83,7 +79,7 @@ def accept(
     new = [
         each
         for each in offers
-        if not stored[each.chunk.id] or (replaces and stored[each.chunk.id] != each.rule)
+        if not each.chunk.rule or (replaces and each.chunk.rule != each.rule)
     ]
     sure = [each for each in new if not each.doubts]
     with_doubts = len(sure) < len(new) and st.checkbox(
@@ -91,19 +87,17 @@ def accept(
         key=DOUBTS,
         help="The table lists the objections.",
     )
-    taken = new if with_doubts else sure
-    sure_of_it = False
-    if taken:
-        sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
-    else:
+    taken = {each.chunk.id: each.rule for each in (new if with_doubts else sure)}
+    sure_of_it = bool(taken) and effect.confirm(work, taken, SURE)
+    if not taken:
         say.aside(_why_none(new, others))
     with st.container(key="suggest-all", horizontal=True, gap="small"):
         st.button(
             f"Accept {counted(len(taken), 'rule')} {whose}" if taken else "Accept",
             key="suggest-accept",
             type="primary",
-            on_click=_accept,
-            args=(work, taken),
+            on_click=bulk.save,
+            args=(work, taken, ACCEPT),
             disabled=not sure_of_it,
             help="Saves them as one step, which can be undone under History.",
         )
@@ -120,11 +114,10 @@ def _why_none(new: Sequence[Offer], others: int) -> str:
     return "All of these rules are accepted."
 
 
-def _now(work: Desk, each: Offer) -> str:
-    stored = work.chunks[each.chunk.id].rule
-    if stored == each.rule:
+def _now(each: Offer) -> str:
+    if each.chunk.rule == each.rule:
         return "accepted"
-    return "another rule" if stored else "no rule"
+    return "another rule" if each.chunk.rule else "no rule"
 
 
 def _one(work: Desk, offers: Sequence[Offer]) -> None:
@@ -139,15 +132,14 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
     if chosen not in by_id:
         return
     each = by_id[chosen]
-    stored = work.chunks[each.chunk.id].rule
-    changed = stored != each.rule
-    sure = changed and effect.confirm(work, {each.chunk.id: each.rule}, ONE_SURE, again=True)
+    stored, rules = each.chunk.rule, {chosen: each.rule}
+    sure = stored != each.rule and effect.confirm(work, rules, ONE_SURE, again=True)
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
         st.button(
             "Accept this one",
             key="suggest-one-accept",
-            on_click=_accept,
-            args=(work, [each]),
+            on_click=bulk.save,
+            args=(work, rules, ACCEPT),
             disabled=not sure,
             help="Saves this rule alone.",
         )
@@ -155,7 +147,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
             "Edit first",
             key="suggest-edit",
             on_click=_edit,
-            args=(each, stored),
+            args=(each,),
             help="Puts it into the editor under Chunks. Nothing is saved.",
         )
     for doubt in each.doubts:
@@ -163,15 +155,6 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
     diff.draw(each.chunk.name, stored, each.rule)
 
 
-def _accept(work: Desk, offers: Sequence[Offer]) -> None:
-    bulk.save(
-        work,
-        {each.chunk.id: each.rule for each in offers},
-        {each.chunk.id: work.chunks[each.chunk.id].rule for each in offers},
-        "accept proposals",
-    )
-
-
-def _edit(each: Offer, stored: str | None) -> None:
-    saving.put(each.chunk.id, pretty(parse(each.rule)), stored)
+def _edit(each: Offer) -> None:
+    saving.put(each.chunk.id, pretty(parse(each.rule)), each.chunk.rule)
     desk.edit(each.chunk.id)

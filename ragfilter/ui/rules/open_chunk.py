@@ -58,8 +58,9 @@ def _steps(place: int | None, ids: Sequence[str]) -> None:
 
 
 def _go(place: int, chunk_id: str) -> None:
+    """Open a chunk, and show the page of the table with its row, counted from 0."""
     desk.open_(chunk_id)
-    desk.turn(place)
+    st.session_state[desk.PAGE_AT] = place // desk.PAGE + 1
 
 
 def _head(chunk: Chunk) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import streamlit as st
 
@@ -26,12 +26,13 @@ from ragfilter.ui.session import questions, state, widget
 from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
 
+T = TypeVar("T")
 Act = Turn | Literal["save"]
 Guard = Callable[[str, str], str]
 """Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
-TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
-EDITOR = "rule-editor"
-TYPING, UNFINISHED, DRAWN = "rule-typing", "rule-unfinished", "rule-drawn"
+EDITOR, TYPING, DRAWN, LAST = "rule-editor", "rule-typing", "rule-drawn", "rule-last"
+"""LAST holds a chunk's id with what the last action on its rule came to: a Trouble, a Doubt, text
+that is Unfinished, or what to say of it. Each action replaces it."""
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 
@@ -40,7 +41,6 @@ class Trouble:
     """An edit that failed. `stored` is the current rule, if that matters; `by` says who saved it
     and when, if known."""
 
-    chunk_id: str
     message: str
     conflict: bool = False
     stored: str | None = None
@@ -51,7 +51,6 @@ class Trouble:
 class Unfinished:
     """Text that is still being typed, and the stored rule it started from."""
 
-    chunk_id: str
     text: str
     base: str | None
 
@@ -62,29 +61,21 @@ class Doubt:
     at that time."""
 
     act: Act
-    chunk_id: str
     expected: str | None
     draft: str | None
     spoilt: str
 
 
-def trouble(chunk_id: str) -> Trouble | None:
-    """The error of the last edit of this chunk, None if it succeeded."""
-    found: Trouble | None = st.session_state.get(TROUBLE)
-    return found if found is not None and found.chunk_id == chunk_id else None
-
-
-def said(chunk_id: str) -> str:
-    """The message about the last edit of this chunk, empty unless it succeeded."""
-    found: tuple[str, str] = st.session_state.get(SAID, ("", ""))
-    return found[1] if found[0] == chunk_id else ""
+def last(chunk_id: str, kind: type[T]) -> T | None:
+    """What the last action on this chunk's rule came to, if it is of this kind."""
+    of, found = st.session_state.get(LAST, ("", None))
+    return found if of == chunk_id and isinstance(found, kind) else None
 
 
 def doubt(chunk_id: str) -> Doubt | None:
     """The confirmation that is pending, as long as the editor still holds the same text."""
-    found: Doubt | None = st.session_state.get(DOUBT)
-    here = (chunk_id, state.drafts().get(chunk_id))
-    return found if found is not None and (found.chunk_id, found.draft) == here else None
+    found = last(chunk_id, Doubt)
+    return found if found and found.draft == state.drafts().get(chunk_id) else None
 
 
 def act(
@@ -110,7 +101,7 @@ def act(
                 state.drafts()[chunk_id] = text
                 state.bases()[chunk_id] = expected
             draft = state.drafts().get(chunk_id)
-            st.session_state[DOUBT] = Doubt(act, chunk_id, expected, draft, spoilt)
+            st.session_state[LAST] = chunk_id, Doubt(act, expected, draft, spoilt)
             _warn(f"Not {DONE[act]} yet. {spoilt}")
             return
         said = f"{DONE[act].capitalize()}."
@@ -123,14 +114,13 @@ def act(
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             said += _rebase(chunk_id, expected, after)
-        st.session_state[SAID] = (chunk_id, said)
+        st.session_state[LAST] = chunk_id, said
     except RagfilterError as error:
         told = f"Not {DONE[act]}: {error}"
-        st.session_state[TROUBLE] = (
-            _conflict(told, chunk_id, collection, resources)
-            if isinstance(error, ConflictError)
-            else Trouble(chunk_id, told)
-        )
+        failed = Trouble(told)
+        if isinstance(error, ConflictError):
+            failed = _conflict(told, chunk_id, collection, resources)
+        st.session_state[LAST] = chunk_id, failed
         _warn(told)
     else:
         try:
@@ -164,9 +154,8 @@ def _warn(message: str) -> None:
 
 
 def forget() -> None:
-    """Clear the messages about the last edit, because another action begins."""
-    for name in (TROUBLE, SAID, DOUBT, UNFINISHED):
-        st.session_state.pop(name, None)
+    """Clear what came of the last action, because another one begins."""
+    st.session_state.pop(LAST, None)
 
 
 def base(chunk: Chunk) -> str | None:
@@ -178,7 +167,7 @@ def base(chunk: Chunk) -> str | None:
 def _began(chunk_id: str, rule: str | None) -> str | None:
     if chunk_id in state.drafts():
         return state.bases().setdefault(chunk_id, rule)
-    found = _unfinished(chunk_id)
+    found = last(chunk_id, Unfinished)
     return rule if found is None else found.base
 
 
@@ -200,20 +189,15 @@ def type_on(chunk_id: str, rule: str | None) -> None:
         text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
         if text != st.session_state[DRAWN]:
-            st.session_state[UNFINISHED] = Unfinished(chunk_id, text, base)
+            st.session_state[LAST] = chunk_id, Unfinished(text, base)
 
 
 def unfinished(chunk_id: str, text: str) -> str:
     """The text being typed into a chunk's editor, or `text`, with which the editor was drawn, if
     nothing is being typed."""
     st.session_state[DRAWN] = text
-    found = _unfinished(chunk_id)
+    found = last(chunk_id, Unfinished)
     return text if found is None else found.text
-
-
-def _unfinished(chunk_id: str) -> Unfinished | None:
-    found: Unfinished | None = st.session_state.get(UNFINISHED)
-    return found if found is not None and found.chunk_id == chunk_id else None
 
 
 def put(chunk_id: str, text: str, rule: str | None) -> None:
@@ -281,7 +265,7 @@ def _conflict(told: str, chunk_id: str, collection: str, resources: Resources) -
         stored = resources.bench.collection(collection).rule(chunk_id)
         last = resources.bench.journal.history(collection, chunk_id, limit=1)
     except RagfilterError as second:
-        return Trouble(chunk_id, f"{told} {second}")
+        return Trouble(f"{told} {second}")
     # A rule stored in another way, for example by `index`, is not in the journal.
     by = next((f"{e.who}, {e.at:%Y-%m-%d %H:%M} UTC" for e in last if e.after == stored), "")
-    return Trouble(chunk_id, told, conflict=True, stored=stored, by=by)
+    return Trouble(told, conflict=True, stored=stored, by=by)

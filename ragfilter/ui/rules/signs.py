@@ -46,7 +46,7 @@ def states(view: View) -> dict[str, tuple[str, ...]]:
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     made = make_listing(chunks, _checks(view), exported=_exported(view))
     made = made.with_drafts(frozenset(state.drafts()))
-    return {row.id: tuple(row.words.split(", ")) for row in made.rows}
+    return {row.id: row.words for row in made.rows}
 
 
 def edited(view: View) -> dict[str, list[str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RuleError
@@ -14,7 +15,6 @@ from ragfilter.rules.explain import Explanation, Part, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
-from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, expected
@@ -64,7 +64,7 @@ def _questions(work: Desk) -> None:
         say.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
-    key = (work.collection, work.version, work.user, tuple(questions))
+    key = (*work.key, tuple(questions))
     passes = work.resources.passes.of(key, lambda: book.count_passes(questions))
     if book.errors:
         left_out = counted(len(book.errors), "rule")
@@ -110,16 +110,13 @@ def _table(
     chosen = of_kind[str(kind)]
     shown = chosen[:MOST_ROWS]
     st.dataframe(
-        pd.DataFrame(
-            {
-                "chunk": [
-                    short_title(work.chunks[i].name, WIDE) + (f" and {n - 1} more" if n > 1 else "")
-                    for i, n, _ in shown
-                ],
-                "passes": [n for *_, n in shown],
-                "blocks": [asked - n for *_, n in shown],
-            }
-        ),
+        {
+            "chunk": [
+                work.title(i, WIDE) + (f" and {n - 1} more" if n > 1 else "") for i, n, _ in shown
+            ],
+            "passes": [n for *_, n in shown],
+            "blocks": [asked - n for *_, n in shown],
+        },
         key="tester-table",
         hide_index=True,
         height=260,
@@ -134,51 +131,51 @@ def _table(
 
 def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
     with st.container(key="tester-one", horizontal=True, gap="small"):
-        at = _chosen(questions)
+        question = _chosen(questions)
         found = desk.find(
             work, FIND, list(rules), lambda i: (i,),
             "Offers only chunks that contain all of these words in title or id.",
         )  # fmt: skip
         chunk_id = st.selectbox(
             "Chunk",
-            _near(
-                questions[at] if at is not None and at < len(questions) else "",
-                {i: rules[i] for i in found},
-            ),
+            _near(question, {i: rules[i] for i in found}),
             key=CHUNK,
             format_func=lambda i: work.chunks[i].name,
             help="A chunk that has a rule: the one that is open under Chunks first, then those "
             f"whose rule the question meets, {MOST_ROWS} at most.",
         )
-    if at is None or at >= len(questions) or chunk_id not in rules:
+    if not question or chunk_id not in rules:
         return
     try:
-        made = explain(rules[chunk_id], questions[at])
+        made = explain(rules[chunk_id], question)
     except RuleError as error:
         st.error(message(str(error)))
         return
-    html.draw(_explained(made, whole(questions[at])))
+    html.draw(_explained(made, whole(question)))
 
 
-def _chosen(questions: list[str]) -> int | None:
-    """Draw the choice of a question; by its number if there are too many to send in every run."""
+def _chosen(questions: list[str]) -> str:
+    """Draw the choice of a question; by its number if there are too many to send in every run.
+    Empty if none is chosen."""
     if len(questions) > MOST_ROWS:
         if st.session_state.get(NUMBER, 1) > len(questions):
             st.session_state[NUMBER] = 1
-        return -1 + st.number_input(
+        number = st.number_input(
             "Number of the question",
             1,
             len(questions),
             key=NUMBER,
             help="The question to look at closely, counted without empty lines.",
         )
-    return st.selectbox(
+        return questions[number - 1]
+    at = st.selectbox(
         "Question",
         range(len(questions)),
         key=QUESTION,
         format_func=lambda i: questions[i] if i < len(questions) else "",
         help="The question to look at closely.",
     )
+    return questions[at] if at is not None and at < len(questions) else ""
 
 
 def _near(question: str, rules: dict[str, str]) -> list[str]:
@@ -211,14 +208,10 @@ def _marked(made: Explanation, question: str) -> str:
             for span in found.spans:
                 for i in range(*span):
                     looks[i] = "rf-out" if forbidden else "rf-in"
-    pieces, at = [], 0
-    while at < len(question):
-        end = at
-        while end < len(question) and looks[end] == looks[at]:
-            end += 1
-        piece = html.text(question[at:end])
-        pieces.append(f'<mark class="{looks[at]}">{piece}</mark>' if looks[at] else piece)
-        at = end
+    pieces = []
+    for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
+        piece = html.text("".join(char for _, char in run))
+        pieces.append(f'<mark class="{look}">{piece}</mark>' if look else piece)
     return "".join(pieces)
 
 

@@ -69,7 +69,7 @@ def test_every_kind_of_bulk_change_is_saved_unless_a_rule_changed_meanwhile(page
     choose(page, "Replace a term", "owl bear")
     page.at.text_input(key="bulk-new").set_value("owl-bear")
     settled(page.run())
-    store.set_rule(ids[0], '{"contain":"theirs"}')
+    store.set_rules({ids[0]: '{"contain":"theirs"}'})
     page.press("bulk-save")
     assert "Not saved: " in told(page)
     assert "owl-bear" not in "".join(map(str, rules()))
@@ -138,7 +138,7 @@ def test_files_and_families_are_taken_with_their_doubts(
     assert int(after.split()[1]) == int(label.split()[1]) + count
 
     page.choose("rules-part", "Tester")
-    bench().collection("demo").set_rule(MATRIX, '{"contain_none_of":["undead"]}')
+    bench().collection("demo").set_rules({MATRIX: '{"contain_none_of":["undead"]}'})
     monkeypatch.setattr(tester, "MOST", 2)
     page.at.text_area(key="tester-text").set_value("cleric\nundead cleric\nmonk")
     assert "Only the first 2 are read." in told(page.run())

@@ -90,7 +90,7 @@ def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
     store = resources.open_resources().bench.collection("demo")
     spread = '{"contain_one_of":[["owl"],["bear"],["claw"]]}'
     before = stored("monster-owlbear")
-    store.set_rule("monster-owlbear", spread)
+    store.set_rules({"monster-owlbear": spread})
     page.at.text_input(key="rules-text").set_value("monster-owlbear")
     settled(choose_part(page, "Bulk").choose("bulk-kind", "Fix findings"))
     (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
@@ -109,15 +109,15 @@ def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
     page.press("bulk-save")
     assert stored("monster-owlbear") == '{"contain_one_of":[["owl","bear","claw"]]}'
     assert "No findings." in told(page)
-    store.set_rule("monster-owlbear", before)
+    store.set_rules({"monster-owlbear": before})
 
 
 def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
     store = resources.open_resources().bench.collection("demo")
     # Only the text says that 10 is an armor class.
-    store.set_rule("the-monk", '{"contain":"ac 10"}')
+    store.set_rules({"the-monk": '{"contain":"ac 10"}'})
     page.at.text_input(key="rules-text").set_value("the-monk")
     settled(choose_part(page, "Bulk").choose("bulk-kind", "Fix findings"))
     (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
     assert list(frame["kind"]) == ["spelling"]
-    store.set_rule("the-monk", None)
+    store.set_rules({"the-monk": None})

@@ -82,7 +82,7 @@ def test_a_finding_is_mended_in_one_click(page: Any) -> None:
 def test_words_of_nearly_every_question_are_questioned_everywhere(page: Any) -> None:
     bench = resources.open_resources().bench
     store = bench.collection("demo")
-    store.set_rule("the-monk", '{"contain_one_of":[["please","monk"]]}')
+    store.set_rules({"the-monk": '{"contain_one_of":[["please","monk"]]}'})
     questions = {str(number): f"Please, number {number}!" for number in range(4000)}
     bench.labels.put_set("demo", "polite", questions)
     page.at.text_input(key="rules-text").set_value("the-monk")
@@ -90,7 +90,7 @@ def test_words_of_nearly_every_question_are_questioned_everywhere(page: Any) -> 
     assert [list(state) for state in rules_frame(page)["state"]] == [["! warning"]]
     assert "“please” is in nearly every question" in told(page)
     bench.labels.remove_set("demo", "polite")
-    store.set_rule("the-monk", None)
+    store.set_rules({"the-monk": None})
 
 
 def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:

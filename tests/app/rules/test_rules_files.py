@@ -13,6 +13,7 @@ import streamlit as st
 from rules_page import MATRIX, choose_part, open_rules, settled, stored, told
 
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.journal_rows import Entry
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -53,10 +54,8 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path
 
 
 def enter(journal: Journal, chunk_id: str) -> None:
-    edit = journal.begin(
-        who="ada", collection="demo", chunk_id=chunk_id, before="{}", after=stored(chunk_id)
-    )
-    journal.finish(edit.id)
+    entry = Entry(chunk_id, "{}", stored(chunk_id))
+    journal.finish(*journal.begin([entry], who="ada", collection="demo"))
 
 
 def test_only_the_export_of_one_who_sees_everything_counts(

@@ -45,7 +45,7 @@ def test_what_was_measured_says_nothing_of_a_rule_that_changed_since(page: Any) 
     assert table(narrow(page, "")).iloc[0]["conflicts"] > 0
     mended = (first["id"], table(page).iloc[0]["id"])
     for chunk_id in mended:
-        store.set_rule(chunk_id, template(chunk_id))
+        store.set_rules({chunk_id: template(chunk_id)})
     page.run().press("rules-sort")
     assert not {*mended} & {*table(page)["id"][:2]}
     for chunk_id in mended:
@@ -58,7 +58,7 @@ def test_what_was_measured_says_nothing_of_a_rule_that_changed_since(page: Any) 
     page.at.selectbox(key="matrix-rule").set_value(MATRIX)
     page.run()
     # Nobody can say what the parts of an unreadable rule do.
-    store.set_rule(MATRIX, '{"contains":1}')
+    store.set_rules({MATRIX: '{"contains":1}'})
     settled(page.run())
     assert page.errors == []
     assert len(page.at.selectbox(key="matrix-rule").options) == 20
