@@ -79,7 +79,7 @@ def draw(
 def wait(place: DeltaGenerator, chunk: Chunk, collection: str, resources: Resources) -> None:
     """Show that a draft is being made until it is done, then redraw the page. The rest of the page
     is already drawn; using it ends only the waiting, not the draft."""
-    job = drafting.job(chunk.id, collection, resources)
+    job = drafting.job(chunk.id, collection)
     model = resources.bench.chat.name if resources.bench.chat else "the LLM"
     limit = resources.deployment.answer_timeout_s
     while job is not None and not job.done:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
 import streamlit as st
 
@@ -26,11 +25,10 @@ from ragfilter.rules.draft import Draft, suggest
 from ragfilter.rules.rule import pretty, stored_form_or_text
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
-from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.resources import open_resources
 
 HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
 GONE = "This chunk is no longer in the collection. Ask the question again."
-LOST = "The draft was lost. Request it again."
 STOPPED = "Stopped. Nothing was changed."
 REMEDIES = {
     "rule": "Draft again, start from the template, or use a larger model.",
@@ -75,24 +73,21 @@ def forget(chunk_id: str) -> None:
     _all().pop(chunk_id, None)
 
 
-def job(chunk_id: str, collection: str, resources: Resources) -> Job[Draft] | None:
+def job(chunk_id: str, collection: str) -> Job[Draft] | None:
     """The running request for this chunk, None if there is none."""
-    name = _jobs().get(_place(collection, chunk_id))
-    return None if name is None else resources.jobs.get(name)
+    return _jobs().get((collection, chunk_id))
 
 
-def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
+def collect(chunk: Chunk, collection: str) -> bool:
     """Put a finished draft of this chunk into the editor. Returns True while one is still being
     made."""
-    place = _place(collection, chunk.id)
-    if place not in _jobs():
+    found = job(chunk.id, collection)
+    if found is None:
         return False
-    found = job(chunk.id, collection, resources)
-    if found is not None and not found.done:
+    if not found.done:
         return True
-    del _jobs()[place]
-    made = Draft(chunk.id, error=LOST) if found is None else found.value()
-    _all()[chunk.id] = _taken(made, chunk, of(chunk.id))
+    del _jobs()[collection, chunk.id]
+    _all()[chunk.id] = _taken(found.value(), chunk, of(chunk.id))
     return False
 
 
@@ -126,17 +121,14 @@ def begin(chunk_id: str, collection: str, rule: str | None) -> None:
             resources.bench.drafts.count(collection, draft)
         return draft
 
-    name = uuid4().hex
-    resources.jobs.put(name, background.start(work))
-    _jobs()[_place(collection, chunk_id)] = name
+    _jobs()[collection, chunk_id] = background.start(work)
 
 
 def stop(chunk_id: str, collection: str) -> None:
     """Abandon the running request."""
-    found = job(chunk_id, collection, open_resources())
+    found = _jobs().pop((collection, chunk_id), None)
     if found is not None:
         found.stop.set()
-    _jobs().pop(_place(collection, chunk_id), None)
     _all()[chunk_id] = replace(of(chunk_id), error=STOPPED)
 
 
@@ -173,16 +165,12 @@ def _without(ring: tuple[Aside, ...], text: str) -> tuple[Aside, ...]:
     return tuple(aside for aside in ring if aside.text != text)
 
 
-def _place(collection: str, chunk_id: str) -> str:
-    return f"{collection}\n{chunk_id}"
-
-
 def _all() -> dict[str, Drafted]:
     found: dict[str, Drafted] = st.session_state.setdefault("drafted", {})
     return found
 
 
-def _jobs() -> dict[str, str]:
+def _jobs() -> dict[tuple[str, str], Job[Draft]]:
     """The running requests by collection and chunk."""
-    found: dict[str, str] = st.session_state.setdefault("draft-jobs", {})
+    found: dict[tuple[str, str], Job[Draft]] = st.session_state.setdefault("draft-jobs", {})
     return found
