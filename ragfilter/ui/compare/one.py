@@ -11,7 +11,6 @@ import streamlit as st
 from ragfilter.answer import context
 from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
-from ragfilter.errors import RagfilterError
 from ragfilter.model import Result
 from ragfilter.report import seen, tokens
 from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
@@ -33,15 +32,12 @@ KEEPERS: dict[str, Keeper] = {"Only A": "a", "Both": "both", "Only B": "b"}
 KEPT_BY = {keeper: label for label, keeper in KEEPERS.items()}
 
 
+@problems.shown()
 def draw(view: View, sides: tuple[Side, Side]) -> None:
     """Draw the comparison for one question."""
     query, resources = view.asked.query, view.resources
-    try:
-        with st.spinner("Searching …"):
-            results = tuple(seen(result_of(view, side)) for side in sides)
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
+    with st.spinner("Searching …"):
+        results = tuple(seen(result_of(view, side)) for side in sides)
     a, b = results
     made = contrast(a, b)
     html.heading(query, level=1)

@@ -6,7 +6,6 @@ from collections import Counter
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
@@ -18,6 +17,7 @@ from ragfilter.ui.session.resources import Resources, open_resources
 Names = tuple[str, str]
 
 
+@problems.shown()
 def draw(
     query: str, pair: tuple[Answered, Answered], names: Names, resources: Resources, *, own: str
 ) -> None:
@@ -28,11 +28,7 @@ def draw(
         # Both contexts are the same, so there is nothing to choose between.
         return
     collection = st.session_state.collection
-    try:
-        every = resources.bench.preferences.votes(collection)
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
+    every = resources.bench.preferences.votes(collection)
     here = on_pair((each for each in every if each.query == query.strip()), left, right)
     me = author()
     mine = next((v.seen_from(left) for v in here if v.who == me), None)
@@ -77,7 +73,5 @@ def _tally(tally: Counter[Choice], names: Names) -> str:
 
 
 @state.tell_errors()
-def _vote(
-    collection: str, query: str, left: Answered, right: Answered, choice: Choice
-) -> None:  # fmt: skip
+def _vote(collection: str, query: str, left: Answered, right: Answered, choice: Choice) -> None:
     open_resources().bench.preferences.vote(collection, query, left, right, choice, who=author())
