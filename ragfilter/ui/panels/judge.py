@@ -111,24 +111,21 @@ def _verdicts(result: Result) -> None:
     column = st.column_config
     config: dict[str, Any] = {
         "verdict": column.MultiselectColumn(
-            "verdict", width=94, options=list(colours), color=list(colours.values()),
+            width=94, options=list(colours), color=list(colours.values()),
             help="What the LLM said about the chunk, or why it said nothing.",
         ),
-        "chunk": column.TextColumn(
-            "chunk", width=172 if came else 302, help="Click to open the chunk."
-        ),
+        "chunk": column.TextColumn(width=172 if came else 302, help="Click to open the chunk."),
         "came from": column.TextColumn(
-            "came from", width=130, help="Number of references from the expanded chunk, "
-            "and the chunk whose reference led here.",
+            width=130, help="Number of references from the expanded chunk, and the chunk whose "
+            "reference led here.",
         ),
     }  # fmt: skip
-    height = ROW * min(len(rows), MOST_ROWS) + 38
     with st.container(key="verdicts"):
         grid.draw(
             pd.DataFrame(table),
             [row.id for row in rows],
             name="verdicts",
-            height=height,
+            height=ROW * min(len(rows), MOST_ROWS) + 38,
             row_height=ROW,
             columns=config,
         )
@@ -160,10 +157,8 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
 
 
 def _remarks(result: Result) -> None:
-    said = "; ".join(remarks(result))
-    if not said:
-        return
-    html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(said)}.</p>')
+    if said := "; ".join(remarks(result)):
+        html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(said)}.</p>')
 
 
 def _prompt(result: Result) -> None:
