@@ -141,12 +141,12 @@ def _whole(chunk: Chunk, view: View) -> Chunk:
     if chunk.loaded:
         return chunk
     asked, resources = view.asked, view.resources
-    key = (asked.collection, asked.version, chunk.id)
-    found = resources.chunks.get(key)
-    if found is None:
-        read = resources.bench.collection(asked.collection).chunks([chunk.id])
-        found = resources.chunks.put(key, read.get(chunk.id, chunk))
-    return found
+
+    def read() -> Chunk:
+        found = resources.bench.collection(asked.collection).chunks([chunk.id])
+        return found.get(chunk.id, chunk)
+
+    return resources.chunks.of((asked.collection, asked.version, chunk.id), read)
 
 
 def _head(result: Result, hit: Hit) -> None:

@@ -14,7 +14,7 @@ from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import drafting
-from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Aside, Drafted
+from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Drafted
 from ragfilter.ui.session import models
 from ragfilter.ui.session.resources import Resources
 
@@ -72,7 +72,7 @@ def draw(
         elif said := _said(found, shown, chunk, user, resources):
             html.draw(said)
         if found.ring:
-            _swap_button(found.ring[0], chunk.id, shown, busy=busy)
+            _swap_button(found, chunk.id, shown, busy=busy)
     return place
 
 
@@ -115,9 +115,9 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resou
     )
 
 
-def _swap_button(aside: Aside, chunk_id: str, shown: str, *, busy: bool) -> None:
+def _swap_button(found: Drafted, chunk_id: str, shown: str, *, busy: bool) -> None:
     st.button(
-        "Back to the draft" if aside.draft else "Back to my text",
+        "Back to the draft" if found.ring[0] in found.texts else "Back to my text",
         key="rule-swap",
         icon=":material/swap_vert:",
         on_click=drafting.swap,
@@ -131,8 +131,7 @@ def _state(found: Drafted, shown: str) -> str:
     last = found.texts[-1]
     if shown == last or found.same:
         return "Drafted"
-    aside = any(text.text == last for text in found.ring)
-    return "Drafted, put aside," if aside else "Drafted, then edited,"
+    return "Drafted, put aside," if last in found.ring else "Drafted, then edited,"
 
 
 def _is_hidden(chunk: Chunk, user: User) -> bool:

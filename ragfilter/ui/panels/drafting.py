@@ -39,14 +39,6 @@ REMEDIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """Unsaved text that was in the editor; `draft` is set if an LLM wrote it."""
-
-    text: str
-    draft: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Drafted:
     """The outcome of the last request: a draft, or the `error` that prevented one.
 
@@ -59,7 +51,7 @@ class Drafted:
     draft: Draft | None = None
     texts: tuple[str, ...] = ()
     same: bool = False
-    ring: tuple[Aside, ...] = ()
+    ring: tuple[str, ...] = ()
 
 
 def of(chunk_id: str) -> Drafted:
@@ -136,9 +128,8 @@ def swap(chunk_id: str, shown: str) -> None:
     """Bring the first text that was set aside into the editor, and set the current one aside."""
     found = of(chunk_id)
     first, *others = found.ring
-    state.drafts()[chunk_id] = first.text
-    ring = (*others, Aside(shown, shown in found.texts))
-    _all()[chunk_id] = replace(found, ring=_without(ring, first.text))
+    state.drafts()[chunk_id] = first
+    _all()[chunk_id] = replace(found, ring=_without((*others, shown), first))
 
 
 def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
@@ -155,14 +146,12 @@ def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
         drafts.pop(chunk.id, None)
     else:
         drafts[chunk.id] = text
-    ring = before.ring
-    if stood is not None:
-        ring = (Aside(stood, stood in before.texts), *ring)
+    ring = before.ring if stood is None else (stood, *before.ring)
     return Drafted(draft=made, texts=(*before.texts, text), same=same, ring=_without(ring, text))
 
 
-def _without(ring: tuple[Aside, ...], text: str) -> tuple[Aside, ...]:
-    return tuple(aside for aside in ring if aside.text != text)
+def _without(ring: tuple[str, ...], text: str) -> tuple[str, ...]:
+    return tuple(aside for aside in ring if aside != text)
 
 
 def _all() -> dict[str, Drafted]:

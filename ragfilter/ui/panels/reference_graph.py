@@ -66,13 +66,12 @@ def draw(view: View, chunk: Chunk) -> None:
 def _known(chunk: Chunk, view: View) -> Known:
     """The chunks around this one; the store is asked only once."""
     asked, result, resources = view.asked, view.shown, view.resources
-    key = (asked.collection, asked.version, chunk.id)
-    found = resources.neighbours.get(key)
-    if found is None:
-        collection = resources.bench.collection(asked.collection)
-        found = references.learn(chunk.id, collection, result.settings, result.user, result.query)
-        resources.neighbours.put(key, found)
-    return found
+
+    def learn() -> Known:
+        store = resources.bench.collection(asked.collection)
+        return references.learn(chunk.id, store, result.settings, result.user, result.query)
+
+    return resources.neighbours.of((asked.collection, asked.version, chunk.id), learn)
 
 
 def _sums(made: Tree, result: Result) -> str:
@@ -143,10 +142,10 @@ def _depth(step: int) -> str:
 
 def _shut(made: Tree, result: Result) -> list[str]:
     """The references that an expansion does not follow, in words."""
-    named = ((made.hidden, "hidden from the user"), (made.unknown, "unknown to this collection"),
-             (made.ruled, "excluded by a rule"),
-             (made.beyond, f"beyond {result.settings.judge.max_expansion} chunks"))  # fmt: skip
-    return [f"{n} {word}" for n, word in named if n]
+    words = {"hidden": "hidden from the user", "unknown": "unknown to this collection",
+             "ruled": "excluded by a rule",
+             "beyond": f"beyond {result.settings.judge.max_expansion} chunks"}  # fmt: skip
+    return [f"{made.shut[why]} {word}" for why, word in words.items() if why in made.shut]
 
 
 def _aside(made: Tree, result: Result) -> str:
