@@ -96,7 +96,7 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
                 format_func=lambda each: labels.get(each, ""),
                 width=330,
                 help="Earlier runs on this collection that count nothing hidden from this user.",
-                **widget.of("run-box", chosen_id, _choose_run, labels=labels),
+                **widget.of("run-box", chosen_id, state.keep, RUN, labels=labels),
             )
         st.toggle(
             "Questions and labels",
@@ -168,10 +168,6 @@ def _more(asked: Chosen) -> None:
 def _chosen_id(saved: Mapping[int, Run]) -> int:
     chosen_run = st.session_state.get(RUN, 0)
     return int(chosen_run) if chosen_run in saved else next(iter(saved))
-
-
-def _choose_run(run_id: int) -> None:
-    st.session_state[RUN] = run_id
 
 
 @state.tell_errors()

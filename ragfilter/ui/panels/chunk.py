@@ -88,7 +88,7 @@ def _part(view: View, chunk_id: str) -> str:
             default=shown,
             required=True,
             label_visibility="collapsed",
-            **widget.of("chunk-part", shown, _choose_part),
+            **widget.of("chunk-part", shown, state.keep, "part"),
         )
         hint.beside(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
@@ -116,10 +116,6 @@ def _steps(ids: Sequence[str], chunk_id: str) -> None:
                 help=f"Opens the {'next row' if to > here else 'previous row'} of the table "
                 f"(Alt+{arrow}).",
             )
-
-
-def _choose_part(part: str) -> None:
-    st.session_state.part = part
 
 
 def find(result: Result, chunk_id: str | None) -> Hit | None:

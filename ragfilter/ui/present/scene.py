@@ -61,7 +61,8 @@ def plot(
     first, last = sorted((after, after if before is None else before))
     moved = {i for step in story.steps[first:last] for i in step.ids}
     k = min(result.settings.retrieval.k, len(hits))
-    left = _left(hits, story) if after >= len(lanes) else []
+    fell = {i for step in story.steps for i in step.ids}
+    left = [hit for hit in hits if hit.id not in fell] if after >= len(lanes) else []
     alone = _alone(left, low, pixel)
     scene = (story, lanes, after, ink, dark, word, alone)
     whole = {
@@ -135,12 +136,6 @@ def _points(
         "marker": {"opacity": 1, "symbol": symbols, "size": sizes, "color": colours,
                    "line": {"width": 2, "color": colours}},
     }  # fmt: skip
-
-
-def _left(hits: list[Hit], story: Story) -> list[Hit]:
-    """The passages that no step drops."""
-    fell = {i for step in story.steps for i in step.ids}
-    return [hit for hit in hits if hit.id not in fell]
 
 
 def _alone(left: list[Hit], low: float, pixel: float) -> dict[str, tuple[float, str]]:

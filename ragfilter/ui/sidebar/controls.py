@@ -38,18 +38,13 @@ OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWI
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
-def brand() -> None:
-    """Draw the product's name."""
-    html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
-
-
 def choose(visit: Visit) -> None:
-    """Draw the choice of collection and profile."""
+    """Draw the product's name, and the choice of collection and profile."""
     labels = {name: collections.label(each) for name, each in visit.collections.items()}
     names = list(labels)
     with st.sidebar:
         with st.container(key="choices", gap="small"):
-            brand()
+            html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
             chosen = st.session_state.collection
             shown = chosen if chosen in names else None
             st.selectbox(
@@ -70,7 +65,8 @@ def choose(visit: Visit) -> None:
                 help="A named set of layers and values to start from.",
                 **widget.of("profile-box", st.session_state.profile, state.choose_profile),
             )
-        html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
+        about = profiles.PROFILES[st.session_state.profile].help
+        html.draw(f'<p class="rf-hint">{html.text(about)}</p>')
         _steps()
 
 
@@ -246,7 +242,3 @@ def _choose_collection(name: str) -> None:
     st.session_state.collection = name
     st.session_state.chunk = None
     state.renew()
-
-
-def _about(profile: str) -> str:
-    return profiles.PROFILES[profile].help
