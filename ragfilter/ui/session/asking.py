@@ -32,7 +32,7 @@ class Wish:
     job: Job[Pool] | None = None
 
 
-def press(kind: PendingKind, *, again: bool) -> None:
+def press(kind: PendingKind, again: bool) -> None:
     """Request what a need lacks. For the judge, also open its panel."""
     st.session_state.wish = Wish(kind, again)
     if kind == "judge":

@@ -129,23 +129,20 @@ def draw_author() -> None:
 
 def _layers(visit: Visit, view: View | None) -> None:
     settings, own, resources = visit.settings, state.own(), visit.resources
-    summary = None if view is None else view.summary
-    judged = ""
+    lines, cut, judged = {}, "", ""
     if view is not None:
         from ragfilter.ui.panels import judge_words
 
+        lines = {layer.name: layer for layer in view.summary.layers}
+        cut = _side_by_side(view.summary)
         judged = judge_words.card(view.result, resources.prices)
-    lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
+    asides = {"cutoff": cut, "judge": judged or JUDGE_COSTS}
     with st.container(key="layers", gap=None):
         st.markdown(quiet("Layers, in order of execution"), help=costs.ORDER)
         for layer in LAYERS:
-            if not layer.switched:
-                continue
-            name = layer.name
-            aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
-            if name == "judge":
-                aside = judged or JUDGE_COSTS
-            _card(layer, settings, own, lines.get(name), resources, aside)
+            if layer.switched:
+                aside = asides.get(layer.name, "")
+                _card(layer, settings, own, lines.get(layer.name), resources, aside)
     with _box(", ".join(OTHERS).capitalize(), key="others") as box:
         others = {name: [i for i in fields() if i.section == name] for name in OTHERS}
         for section, infos in others.items() if box.open else ():
