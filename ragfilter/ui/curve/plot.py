@@ -22,7 +22,7 @@ from ragfilter.model import CutoffDetail, Result
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.curve import marks
-from ragfilter.ui.curve.marks import Shapes, fallback
+from ragfilter.ui.curve.marks import fallback
 from ragfilter.ui.curve.points import Points
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import Ink
@@ -43,8 +43,7 @@ def plot(
     `window` is the first and last x shown; `chosen` is the id of the open chunk."""
     low, high = window
     ink = Ink.of(dark)
-    shapes: Shapes = []
-    notes: Shapes = []
+    added = marks.Marks(ink)
     top = 0.0
     size = marker_size(high - low)
     # The axes are fixed, so hits outside could never be seen, and drawing 200 hits takes the
@@ -59,15 +58,14 @@ def plot(
     if detail is not None:
         width = max(0.46, 0.009 * (high - low))
         data.append(marks.steps(detail, window, ink, width=width))
-        marks.cut_marks(shapes, notes, acting(result).cutoff, detail, window, span, ink)
+        added.add_cut(acting(result).cutoff, detail, window, span)
         top = marks.steps_top(detail)
     elif points.entered:
-        k = result.settings.retrieval.k
-        marks.k_mark(shapes, notes, len(points.entered), k, ink, cuts=True)
+        added.add_k(len(points.entered), result.settings.retrieval.k, cuts=True)
     layout = _layout(points, window, span, ink, steps_top=top)
-    whole = {"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}}
+    layout |= {"shapes": added.shapes, "annotations": added.notes}
     # Validation would take longer than everything else; the tests do it.
-    return go.Figure(whole, _validate=False)
+    return go.Figure({"data": data, "layout": layout}, _validate=False)
 
 
 def _line(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
