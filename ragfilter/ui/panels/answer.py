@@ -17,7 +17,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import html, prose, say
 from ragfilter.ui.panels import apart, preference
 from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side
@@ -218,14 +218,11 @@ def words(
             quotes = answers.added(query, side, other, resources)
             adds = apart.draw_added(quotes, side, answer)
             if len(answer.text) > SHOWN_CHARS:
-                html.draw(
-                    f'<p class="rf-aside">The first {SHOWN_CHARS:,} of {len(answer.text):,} '
-                    "characters.</p>"
-                )
+                say.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
         if answer.error:
             _failure(answer)
         if quoted is not None:
-            html.draw(f'<p class="rf-aside">{INSTEAD}</p>')
+            say.aside(INSTEAD)
             _doubt(quoted)
             apart.draw(quoted, side, other, name="instead")
     cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
@@ -239,7 +236,7 @@ def _doubt(answer: Answer) -> None:
 
 def _failure(answer: Answer) -> None:
     if answer.error == UNFINISHED:
-        html.draw('<p class="rf-aside">Stopped before the end.</p>')
+        say.aside("Stopped before the end.")
         return
     html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
 
@@ -262,7 +259,7 @@ def _cites(side: Side, answer: Answer) -> None:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])
         more = len(answer.unknown_citations) - MOST_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
-        html.draw(f'<p class="rf-aside">Cites {numbers}, which do not exist.</p>')
+        say.aside(f"Cites {numbers}, which do not exist.")
 
 
 def _cost(answer: Answer) -> None:

@@ -26,7 +26,7 @@ TICK_S = 0.2
 def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
     chat = resources.bench.chat
-    hidden = _is_hidden(chunk, user)
+    hidden = not user.sees(chunk)
     timeout = resources.deployment.answer_timeout_s
     if chat is None:
         said = f"{NO_LLM} {NO_LLM_MORE}"
@@ -101,7 +101,7 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resou
         )
     draft = found.draft
     if draft is None:
-        why = HIDDEN if _is_hidden(chunk, user) else ""
+        why = "" if user.sees(chunk) else HIDDEN
         why = NO_LLM if resources.bench.chat is None else why
         return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
@@ -132,10 +132,6 @@ def _state(found: Drafted, shown: str) -> str:
     if shown == last or found.same:
         return "Drafted"
     return "Drafted, put aside," if last in found.ring else "Drafted, then edited,"
-
-
-def _is_hidden(chunk: Chunk, user: User) -> bool:
-    return not user.sees(chunk)
 
 
 def _tokens(draft: Draft | None, resources: Resources) -> str:

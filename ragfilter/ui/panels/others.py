@@ -9,7 +9,7 @@ from ragfilter.answer import prompts
 from ragfilter.model import Result, Rounds
 from ragfilter.report import trace_text
 from ragfilter.text import numbers
-from ragfilter.ui.look import choice, html
+from ragfilter.ui.look import choice, html, say
 from ragfilter.ui.session import answers
 
 
@@ -23,10 +23,8 @@ def prompt(result: Result) -> None:
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]
-    html.draw(
-        f'<p class="rf-aside">{numbers.chunks(len(side.context.chunks))}, about '
-        f"{numbers.tokens(side.context.tokens)} of chunk text; version {prompts.VERSION}</p>"
-    )
+    sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
+    say.aside(f"{sent}, about {tokens} of chunk text; version {prompts.VERSION}")
     for message in prompts.messages(result.query, side.context):
         html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)

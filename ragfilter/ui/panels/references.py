@@ -114,8 +114,10 @@ def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = Fal
 
     def put(parent: str) -> None:
         for each in below.get(parent, ()):
-            nodes.append(_node(each, fates))
-            put(each.chunk.id)
+            chunk = each.chunk
+            fate, by = fates.get(chunk.id, ("new", ""))
+            nodes.append(Node(chunk.id, chunk.name, each.step, _tokens(chunk), fate, by))
+            put(chunk.id)
 
     put(chunk_id)
     kept = {node.id for node in nodes if node.fate in ("kept", "brought")}
@@ -160,12 +162,6 @@ def _why_shut(chunk: Chunk | None, result: Result, *, full: bool) -> str:
     return "ruled" if result.settings.query_must.enabled and not full else "beyond"
 
 
-def _node(reached: Reached, fates: Mapping[str, tuple[str, str]]) -> Node:
-    fate, by = fates.get(reached.chunk.id, ("new", ""))
-    chunk = reached.chunk
-    return Node(chunk.id, chunk.name, reached.step, _tokens(chunk), fate, by)
-
-
 def _tokens(chunk: Chunk) -> int | None:
     return estimate(chunk.passage) if chunk.loaded else None
 
@@ -179,11 +175,11 @@ def _fates(result: Result) -> dict[str, tuple[str, str]]:
     brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
     fates: dict[str, tuple[str, str]] = {}
     for hit in (*result.pool.hits, *result.hits):
-        decision = outcomes.get(hit.id)
         if hit.id in waits:
             fates[hit.id] = ("waits", "")
         elif hit.id in kept:
             fates[hit.id] = ("brought" if hit.id in brought else "kept", "")
         else:
+            decision = outcomes.get(hit.id)
             fates[hit.id] = ("dropped", decision.layer if decision else "")
     return fates

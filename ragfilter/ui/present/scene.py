@@ -83,7 +83,9 @@ def plot(
             },
             "yaxis": {"visible": False, "fixedrange": True,
                       "range": [bottom, top]},
-            "shapes": [_plain_search(k + 0.6, (low - 16 * pixel, top), ink)],
+            # What a plain search would send.
+            "shapes": [{"type": "rect", "x0": 0.4, "x1": k + 0.6, "y0": low - 16 * pixel, "y1": top,
+                        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below"}],
             "annotations": _words(k, story, lanes, after, pixel, ink, dark),
         },
     }  # fmt: skip
@@ -147,14 +149,6 @@ def _alone(left: list[Hit], low: float, pixel: float) -> dict[str, tuple[float, 
         said = f"{hit.rank} · {title}" if len(left) <= TITLED else str(hit.rank)
         made[hit.id] = y, f"{GAP}{said}{GAP}"
     return made
-
-
-def _plain_search(end: float, span: tuple[float, float], ink: Ink) -> dict[str, Any]:
-    """The band of what a plain search would send."""
-    return {
-        "type": "rect", "x0": 0.4, "x1": end, "y0": span[0], "y1": span[1],
-        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
-    }  # fmt: skip
 
 
 def _words(
