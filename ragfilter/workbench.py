@@ -30,7 +30,7 @@ from ragfilter.protocols import Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.cache import FILE, DiskCache
+from ragfilter.stores.cache import FOLDER, DiskCache
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbe
             closing.callback(chat.close)
         texts = None
         if chat is not None and deployment.cache_mb:
-            texts = DiskCache(workspace.path / FILE, deployment.cache_mb)
+            texts = DiskCache(workspace.path / FOLDER, deployment.cache_mb)
             closing.callback(texts.close)
         endpoint = chat.endpoint if chat is not None else ""
         bench = Workbench(

@@ -5,17 +5,22 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import re
 import resource
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import Handler, Serve, says, well
-from waiting import PATIENT_MS
+from waiting import PATIENT_MS, PROCESS_S
 
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.kept import Answers
@@ -25,7 +30,7 @@ from ragfilter.judge.cache import Judgements
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.cache import FILE, OVERHEAD, DiskCache, Size
+from ragfilter.stores.cache import FOLDER, DiskCache
 from ragfilter.workbench import open_workspace
 
 SAID = Judgement(
@@ -36,11 +41,11 @@ SAID = Judgement(
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Callable[..., DiskCache]]:
-    """Reopens the same file, as another process would."""
+    """Reopens the same folder, as another process would."""
     opened: list[DiskCache] = []
 
     def open_it(limit_mb: float = 1.0) -> DiskCache:
-        opened.append(DiskCache(tmp_path / FILE, limit_mb))
+        opened.append(DiskCache(tmp_path / FOLDER, limit_mb))
         return opened[-1]
 
     yield open_it
@@ -48,74 +53,161 @@ def kept(tmp_path: Path) -> Iterator[Callable[..., DiskCache]]:
         cache.close()
 
 
+def database(kept: Callable[..., DiskCache]) -> sqlite3.Connection:
+    """The database of the cache, as someone else would open it."""
+    return sqlite3.connect(kept()._path / "cache.db", isolation_level=None)
+
+
 def test_a_text_outlives_the_process(kept: Callable[..., DiskCache]) -> None:
+    assert kept().size() == (0, 0)
     assert kept().get("a") is None
     kept().put("a", "über alles")
+    kept().put("long", "\r\nüber alles" * 10_000)
     assert kept().get("a") == "über alles"
-    # "ü" takes two bytes: 11, and what an entry takes besides.
-    assert kept().size() == Size(1, 11 + OVERHEAD)
+    assert kept().get("long") == "\r\nüber alles" * 10_000
+    entries, size = kept().size()
+    assert (entries, 130_000 < size < 200_000) == (2, True)
     kept().clear()
-    assert kept().size() == Size(0, 0)
+    assert kept().size()[0] == 0
     assert kept().get("a") is None
 
 
-def test_the_text_unused_for_longest_goes_first(
-    kept: Callable[..., DiskCache], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Three texts of 800 bytes, each with 200 bytes of overhead, fit into 3 kB.
-    cache = kept(0.003)
-    for hour, name in enumerate("abc"):
-        monkeypatch.setattr("ragfilter.stores.cache.time.time", lambda at=hour: 2 * 3600.0 * at)
-        cache.put(name, "x" * 800)
-    monkeypatch.setattr("ragfilter.stores.cache.time.time", lambda: 9 * 3600.0)
-    assert cache.get("a")
-    cache.put("d", "x" * 800)
-    assert [cache.get(name) is not None for name in "abcd"] == [True, False, True, True]
-    cache.put("much", "x" * 3000)
+def test_the_texts_unused_for_longest_go_first(kept: Callable[..., DiskCache]) -> None:
+    cache = kept(0.5)
+    for n in range(60):
+        cache.put(str(n), "x" * 8_000)
+        assert cache.get("0")
+    stays = [n for n in range(60) if cache.get(str(n))]
+    entries, size = cache.size()
+    assert size <= 500_000
+    assert entries == len(stays) > 30
+    assert stays[0] == 0
+    assert stays[1:] == list(range(61 - entries, 60))
+    cache.put("much", "x" * 500_000)
     assert cache.get("much") is None
-    assert cache.size() == Size(3, 3000)
+    assert cache.size()[0] == entries
+    # A lower limit holds from the next text on.
+    smaller = kept(0.2)
+    smaller.put("new", "x")
+    assert smaller.size()[1] <= 200_000
+    assert smaller.get("new") == "x"
 
 
-@pytest.mark.parametrize("state", ["damaged", "view", "folder", "full"])
-def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
+def test_threads_and_processes_share_it(kept: Callable[..., DiskCache]) -> None:
+    put = (
+        "import sys; from pathlib import Path; from ragfilter.stores.cache import DiskCache\n"
+        "cache = DiskCache(Path(sys.argv[1]), 1.0)\n"
+        "for n in range(100): cache.put(f'theirs {n}', str(n))"
+    )
+    cache = kept()
+    other = subprocess.Popen([sys.executable, "-c", put, str(cache._path)])
+
+    def work(thread: int) -> bool:
+        for n in range(100):
+            cache.put(f"{thread} {n}", str(n))
+        return all(cache.get(f"{thread} {n}") == str(n) for n in range(100))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(work, range(4)))
+    assert other.wait(PROCESS_S) == 0
+    assert cache.size()[0] == 500
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["damaged", "cut off", "file", "full", pytest.param("locked", marks=pytest.mark.slow)],
+)
+def test_a_folder_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
     kept: Callable[..., DiskCache], tmp_path: Path, state: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / FILE
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if state == "damaged":
-        path.write_bytes(b"no database" * 1000)
-    elif state == "view":
-        # A view, which not even root can write to.
-        with sqlite3.connect(path) as database:
-            database.execute(
-                "CREATE VIEW kept AS SELECT 'a' AS key, 'b' AS text, 1 AS size, 0 used"
-            )
-        database.close()
-    elif state == "folder":
-        path.mkdir()
+    path = tmp_path / FOLDER
+    cache = kept()
+    if state == "file":
+        path.touch()
     else:
-        kept().put("before", "text")
-    with caplog.at_level(logging.WARNING):
-        cache = kept()
-        try:
-            if state == "full":
-                size = path.stat().st_size
-                resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-            for _ in range(3):
+        cache.put("before", "text")
+    before, other = resource.getrlimit(resource.RLIMIT_FSIZE), None
+    try:
+        if state in ("damaged", "cut off"):
+            cache.close()
+            whole = (path / "cache.db").read_bytes()
+            broken = b"no database" * 1000 if state == "damaged" else whole[:8192]
+            (path / "cache.db").write_bytes(broken)
+        elif state == "locked":
+            other = database(kept)
+            other.execute("BEGIN IMMEDIATE")
+        elif state == "full":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+        with caplog.at_level(logging.WARNING):
+            for _ in range(2):
                 cache.put("new", "x" * 50_000)
                 assert cache.get("new") is None
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        if other is not None:
+            other.close()
     assert len([r for r in caplog.records if "answers are not cached" in r.message]) == 1
-    if state == "full":
+    if state in ("locked", "full"):
         # The old content is still there, and once there is room, more is added.
         assert cache.get("before") == "text"
-        cache.put("new", "x")
-        assert cache.get("new") == "x"
-    if state == "damaged":
+    elif state != "file":
         cache.clear()
+    if state != "file":
         cache.put("new", "x")
         assert cache.get("new") == "x"
+
+
+class Harmful:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_nothing_that_someone_else_wrote_is_executed(
+    kept: Callable[..., DiskCache], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = tmp_path / "made"
+    harmful = pickle.dumps(Harmful(made))
+    pickle.loads(harmful)
+    made.unlink()
+    (tmp_path / "secret").write_text("hidden")
+    rows: dict[str, tuple[int, str | None, object]] = {
+        "pickled": (4, None, harmful),
+        "pickled in a file": (4, "harmful.val", None),
+        "file outside": (3, "../secret", None),
+        "list": (4, None, pickle.dumps(["hidden"])),
+        "bytes": (1, None, b"hidden"),
+        "null": (1, None, None),
+    }
+    for key in rows:
+        kept().put(key, "text")
+    with closing(database(kept)) as other:
+        (tmp_path / FOLDER / "harmful.val").write_bytes(harmful)
+        for key, row in rows.items():
+            other.execute(
+                "UPDATE Cache SET mode = ?, filename = ?, value = ? WHERE key = ?", (*row, key)
+            )
+    cache = kept()
+    for key in rows:
+        assert cache.get(key) is None
+        cache.put(key, "text")
+        assert cache.get(key) == "text"
+    assert not made.exists()
+    assert (tmp_path / "secret").read_text() == "hidden"
+    assert len([r for r in caplog.records if r.levelno >= logging.WARNING]) == 1
+
+
+def test_a_text_that_cannot_be_written_is_in_nobodys_way(kept: Callable[..., DiskCache]) -> None:
+    cache = kept()
+    cache.put("a", "\ud800")
+    cache.put("\ud800", "a")
+    assert (cache.get("a"), cache.get("\ud800")) == (None, None)
+    cache.put("a", "b")
+    assert cache.get("a") == "b"
 
 
 # -- the judge -------------------------------------------------------------------------------------
@@ -144,7 +236,7 @@ def test_what_failed_or_cannot_be_written_is_not_kept(
     kept: Callable[..., DiskCache], changed: dict[str, Any]
 ) -> None:
     Judgements(texts=kept()).put(replace(SAID, **changed))
-    assert kept().size() == Size(0, 0)
+    assert kept().size()[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -166,9 +258,8 @@ def test_a_judgement_that_someone_else_wrote_decides_nothing(
 ) -> None:
     cache = kept()
     Judgements(texts=cache).put(SAID)
-    with sqlite3.connect(cache._path) as database:
-        database.execute("UPDATE kept SET text = ?", (text,))
-    database.close()
+    with closing(database(kept)) as other:
+        other.execute("UPDATE Cache SET value = ?", (text,))
     assert Judgements(texts=cache).get("m", "k") is None
 
 
@@ -216,7 +307,7 @@ def test_only_whole_answers_of_a_model_are_kept(
     kept: Callable[..., DiskCache], changed: dict[str, Any]
 ) -> None:
     answered(kept, **changed)
-    assert kept().size() == Size(0, 0)
+    assert kept().size()[0] == 0
 
 
 # -- the command line ------------------------------------------------------------------------------
@@ -246,10 +337,11 @@ def test_the_same_command_asks_once(
     assert first == again
     size = printed("cache")
     assert (size["entries"], size["limit_mb"]) == (1, 100.0)
-    assert size["bytes"] > OVERHEAD
-    file = (folder / FILE).read_bytes()
-    assert b"sk-hidden" not in file
-    assert b"beholder" not in file
+    assert size["bytes"] > 0
+    written = b"".join(file.read_bytes() for file in (folder / FOLDER).iterdir())
+    assert b"answer-1:" in written
+    assert b"sk-hidden" not in written
+    assert b"beholder" not in written
     # Off: nothing is read, nothing written.
     monkeypatch.setenv("RAGFILTER_CACHE_MB", "0")
     assert printed(*ask)["answer"]["cached"] is False
@@ -294,13 +386,15 @@ def test_an_edited_judge_prompt_gets_no_old_verdicts(
         )
 
 
-def test_a_damaged_file_is_told_with_the_remedy_and_cleared(
+def test_a_damaged_folder_is_told_with_the_remedy_and_cleared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--data-dir", str(tmp_path)]
     assert main(["cache", *where]) == 0
     assert "0 answers" in capsys.readouterr().out
-    (tmp_path / FILE).write_bytes(b"no database" * 1000)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "cache.db").write_bytes(b"no database" * 1000)
     assert main(["cache", *where]) == 2
     assert "ragfilter cache --clear" in capsys.readouterr().err
     assert main(["cache", "--clear", *where]) == 0

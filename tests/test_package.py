@@ -109,7 +109,8 @@ def test_the_wheel_says_its_version(wheel: Path) -> None:
 
 
 def test_the_core_is_light(wheel: Path) -> None:
-    assert {r.name for r in wanted(wheel)[""]} == {"numpy", "pydantic", "ahocorasick-rs"}
+    light = {"numpy", "pydantic", "ahocorasick-rs", "cachetools"}
+    assert {r.name for r in wanted(wheel)[""]} == light
 
 
 def test_the_extra_all_brings_every_other(wheel: Path) -> None:

@@ -10,7 +10,6 @@ answers outlive the process there, except for their raw words, which only operat
 from __future__ import annotations
 
 import json
-import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
@@ -39,7 +38,6 @@ class Judgements:
         self._endpoint = endpoint
         self._kept: Shelf[Judgement] = Shelf(size)
         self._ms: dict[str, deque[float]] = {}
-        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -60,14 +58,14 @@ class Judgements:
         if judgement.error:
             return
         self._kept.put((judgement.model, judgement.prompt_key), judgement)
-        with self._lock:
+        with self._kept.lock:
             times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
             times.append(judgement.ms)
         self._write(judgement)
 
     def usual_ms(self, model: str) -> float | None:
         """The median of the model's recent calls in milliseconds, None if it made none."""
-        with self._lock:
+        with self._kept.lock:
             times = self._ms.get(model)
             return median(times) if times else None
 

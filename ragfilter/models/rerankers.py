@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
 from ragfilter.basics.deadline import within
 from ragfilter.basics.extras import extra
@@ -52,8 +53,7 @@ class LateInteraction:
     ) -> None:
         """`embedder` lends its loaded model."""
         self._embedder = embedder or BundledEmbedder()
-        self._cache: OrderedDict[bytes, TokenVectors] = OrderedDict()
-        self._room = cache_bytes
+        self._cache: LRUCache[bytes, TokenVectors] = LRUCache(cache_bytes, lambda t: t.nbytes)
         self._guard = threading.Lock()
 
     @property
@@ -93,11 +93,9 @@ class LateInteraction:
         found.update(zip(missing, fresh, strict=True))
         with self._guard:
             for key in keys:
-                self._cache[key] = found[key]
-                self._cache.move_to_end(key)
-            size = sum(tokens.nbytes for tokens in self._cache.values())
-            while size > self._room:
-                size -= self._cache.popitem(last=False)[1].nbytes
+                # Not if they are larger than the whole cache.
+                with suppress(ValueError):
+                    self._cache[key] = found[key]
         return [found[key] for key in keys]
 
     def _encode(self, texts: list[str]) -> list[Vectors]:

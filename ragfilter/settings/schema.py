@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from ragfilter.layers.clearance import Clearance
     from ragfilter.layers.context import ContextSettings
     from ragfilter.layers.cutoff import Cutoff
+    from ragfilter.layers.diversity import Diversity
     from ragfilter.layers.entities import Entities
     from ragfilter.layers.judge import Judge
     from ragfilter.layers.quality import Quality
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
         words: Words = Words()
         quality: Quality = Quality()
         cutoff: Cutoff = Cutoff()
+        diversity: Diversity = Diversity()
         judge: Judge = Judge()
         context: ContextSettings = ContextSettings()
         confidence: Confidence = Confidence()

@@ -137,12 +137,12 @@ def _whole(chunk: Chunk, view: View) -> Chunk:
     if chunk.loaded:
         return chunk
     asked, resources = view.asked, view.resources
+    key = (asked.collection, asked.version, chunk.id)
 
     def read() -> Chunk:
-        found = resources.bench.collection(asked.collection).chunks([chunk.id])
-        return found.get(chunk.id, chunk)
+        return resources.bench.collection(asked.collection).chunks([chunk.id]).get(chunk.id, chunk)
 
-    return resources.chunks.of((asked.collection, asked.version, chunk.id), read)
+    return resources.chunks.of(key, read)
 
 
 def _head(result: Result, hit: Hit) -> None:

@@ -65,12 +65,13 @@ def draw(view: View, chunk: Chunk) -> None:
 def _known(chunk: Chunk, view: View) -> Known:
     """The chunks around this one; the store is asked only once."""
     asked, result, resources = view.asked, view.shown, view.resources
+    key = (asked.collection, asked.version, chunk.id)
 
     def learn() -> Known:
-        store = resources.bench.collection(asked.collection)
-        return references.learn(chunk.id, store, result.settings, result.user, result.query)
+        collection = resources.bench.collection(asked.collection)
+        return references.learn(chunk.id, collection, result.settings, result.user, result.query)
 
-    return resources.neighbours.of((asked.collection, asked.version, chunk.id), learn)
+    return resources.neighbours.of(key, learn)
 
 
 def _sums(made: Tree, result: Result) -> str:

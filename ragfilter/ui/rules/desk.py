@@ -51,11 +51,11 @@ class Desk:
         asked = bench.labels.questions_version(self.collection)
         key = (self.collection, self.version, self.user, asked)
 
-        def read() -> tuple[Labels | None]:
+        def read() -> Labels | None:
             catalogue = bench.collection(self.collection).entries()
-            return (stored.everything(bench.labels, self.collection, catalogue, self.user),)
+            return stored.everything(bench.labels, self.collection, catalogue, self.user)
 
-        return self.resources.labels.of(key, read)[0]
+        return self.resources.labels.of(key, read)
 
     @cached_property
     def checks(self) -> Checks:

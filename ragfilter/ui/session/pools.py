@@ -48,7 +48,10 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
 
 def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
     """Cache a pool, joined with what models have added to it for other sessions."""
-    return resources.pools.put(asked, pool, join_pools)
+    pools = resources.pools
+    with pools.lock:
+        before = pools.get(asked)
+        return pools.put(asked, pool if before is None else join_pools(pool, before))
 
 
 def follow(

@@ -61,8 +61,7 @@ class Resources:
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
     """Jobs of the Tune page: gathering, maps and suggestions."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
-    labels: Shelf[tuple[Labels | None]] = field(default_factory=lambda: Shelf(4))
-    """In a tuple, since there may be none."""
+    labels: Shelf[Labels | None] = field(default_factory=lambda: Shelf(4))
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
 
     visible: Shelf[Catalogue] = field(default_factory=lambda: Shelf(8))
@@ -99,12 +98,13 @@ class Resources:
         # What everybody may know does not depend on the chunks.
         seen = None if user.unrestricted else version
         key = (collection, labels.questions_version(collection), user, seen)
-        usual = self.usual.get(key)
-        if usual is None:
+
+        def read() -> frozenset[str]:
             every = {} if user.unrestricted else self.bench.collection(collection).entries()
-            found = every_question(labels, collection, every, user)
-            usual = self.usual.put(key, usual_words(found))
-        return self.checks.get(usual) or self.checks.put(usual, Checks(usual))
+            return usual_words(every_question(labels, collection, every, user))
+
+        usual = self.usual.of(key, read)
+        return self.checks.of(usual, lambda: Checks(usual))
 
     def backends(self, collection: str) -> Backends:
         """The workbench's backends, with a reranker that caches its scores."""
