@@ -66,8 +66,7 @@ def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() 
     ]
     assert [(s.depth, s.chunks, s.new) for s in made.sums] == [(1, 2, 1), (3, 7, 6), (5, 9, 8)]
     # root is named again; gone is in no collection; g is beyond the fifth step.
-    assert (made.again, made.unknown, made.names) == (1, 1, ("gone (unknown)",))
-    assert (made.hidden, made.ruled, made.beyond) == (0, 0, 0)
+    assert (made.again, made.shut, made.names) == (1, {"unknown": 1}, ("gone (unknown)",))
     # "A\nabout a" has nine bytes, and so has B.
     assert made.sums[0].tokens == 6
 
@@ -75,7 +74,7 @@ def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() 
 def test_as_a_user_nothing_hidden_is_named_nor_walked_through() -> None:
     made = tree("root", known(), result(ALL_ON))
     assert [i for i, _, _ in lines(made)] == ["a", "c", "d", "e", "f", "b"]
-    assert (made.hidden, made.unknown, made.ruled) == (1, 1, 1)
+    assert made.shut == {"hidden": 1, "unknown": 1, "ruled": 1}
     assert made.names == ("Ruled (its rule fails)",)
     assert "ecret" not in repr(made)
     assert "gone" not in repr(made)
@@ -98,7 +97,7 @@ def test_the_limit_counts_what_is_left_beyond(most: int, expected: list[str]) ->
     settings = PLAIN.with_values({"judge.max_expansion": most})
     made = tree("root", known(), result(settings))
     assert [i for i, _, _ in lines(made)] == expected
-    assert made.beyond > 0
+    assert made.shut["beyond"] > 0
 
 
 def test_while_the_judge_waits_nothing_counts_as_kept() -> None:

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import pytest
 
 from ragfilter.engine.replay import replay
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, Result
 from ragfilter.report import rows
@@ -33,8 +34,13 @@ def result(distances: tuple[float, ...], **settings: Any) -> Result:
     return replay(pool, Settings().with_values(base | settings))
 
 
-def drawn(made: Result, **options: Any) -> dict[str, Any]:
-    plot: dict[str, Any] = curve.plot(made, rows(made), **options).to_dict()
+def drawn(
+    made: Result, window: tuple[float, float] | None = None, *, by_distance: bool = False
+) -> dict[str, Any]:
+    detail = None if by_distance else cut_of(made)
+    placed = curve_points.place(made, rows(made), detail)
+    window = window or curve_points.around_cut(made, placed, detail)
+    plot: dict[str, Any] = curve.plot(made, placed, detail, window).to_dict()
     # Raises if plotly does not know a property or value.
     go.Figure(plot)
     return plot
@@ -160,7 +166,7 @@ def test_the_view_around_the_cut_shows_what_was_almost_kept(
 ) -> None:
     made = result(distances, **{"cutoff.max_results": k})
     shown = rows(made)
-    detail = curve_points.drawn(made, by_distance=False)
+    detail = cut_of(made)
     around = curve_points.around_cut(made, curve_points.place(made, shown, detail), detail)
     assert around == pytest.approx(window)
 
@@ -273,7 +279,7 @@ def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them() -> None:
     pool = Pool("a question", "demo", "l2", (hits[0], barred, *hits[2:]), queries=1)
     on = ("words.enabled", "query_must.enabled")
     made = replay(pool, Settings().with_values(dict.fromkeys(on, True)))
-    detail = curve_points.drawn(made, by_distance=False)
+    detail = cut_of(made)
     placed = curve_points.place(made, rows(made), detail)
     # What a rule drops was never compared, so it is placed by its own distance.
     assert [row.id for row in placed.rows[:3]] == ["c3", "c1", "c2"]

@@ -24,9 +24,9 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 
 def overlaid(made: Result) -> dict[str, Any]:
     detail = cut_of(made)
-    shown = rows(made)
-    points = curve_points.place(made, shown, detail)
-    return drag.overlay(made, points, detail, curve.plot(made, shown), "c2")
+    points = curve_points.place(made, rows(made), detail)
+    window = curve_points.around_cut(made, points, detail)
+    return drag.overlay(made, points, detail, curve.plot(made, points, detail, window), "c2")
 
 
 @pytest.mark.parametrize(("window", "size"), [((14.3, 24.7), 11.0), ((14.3, 60.7), 8.5)])
@@ -34,9 +34,9 @@ def test_the_markers_are_as_large_as_in_the_chart_also_where_nothing_kept_is_see
     window: tuple[float, float], size: float
 ) -> None:
     made = result(FAR)
-    shown, detail = rows(made), cut_of(made)
-    points = curve_points.place(made, shown, detail)
-    plot = curve.plot(made, shown, window=window)
+    detail = cut_of(made)
+    points = curve_points.place(made, rows(made), detail)
+    plot = curve.plot(made, points, detail, window)
     assert drag.overlay(made, points, detail, plot, None)["size"] == size
 
 

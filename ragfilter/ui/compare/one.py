@@ -11,7 +11,6 @@ import streamlit as st
 from ragfilter.answer import context
 from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
-from ragfilter.errors import RagfilterError
 from ragfilter.model import Result
 from ragfilter.report import seen, tokens
 from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
@@ -33,18 +32,14 @@ KEEPERS: dict[str, Keeper] = {"Only A": "a", "Both": "both", "Only B": "b"}
 KEPT_BY = {keeper: label for label, keeper in KEEPERS.items()}
 
 
+@problems.shown()
 def draw(view: View, sides: tuple[Side, Side]) -> None:
     """Draw the comparison for one question."""
-    query, resources = view.asked.query, view.resources
-    try:
-        with st.spinner("Searching …"):
-            results = tuple(seen(result_of(view, side)) for side in sides)
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
+    with st.spinner("Searching …"):
+        results = tuple(seen(result_of(view, side)) for side in sides)
     a, b = results
     made = contrast(a, b)
-    html.heading(query, level=1)
+    html.heading(view.asked.query, level=1)
     _strip(made, results)
     for side, result in zip(sides, results, strict=True):
         _waiting(side, result)
@@ -67,14 +62,13 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
         key="compare-report",
     )
     with st.container(key="compare-answers", border=True):
-        answer.quote(query, pair, resources)
-        found = answer.both(query, pair, resources, _title, _show)
+        found = answer.both(view, pair, answer.title, _show)
         if found is not None:
             voted = tuple(
                 answer.answered(each, said, side.profile, side.settings)
                 for each, said, side in zip(pair, found, sides, strict=True)
             )
-            preference.draw(query, (voted[0], voted[1]), ("A", "B"), resources, own="compare")
+            preference.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
 
 def result_of(view: View, side: Side) -> Result:
@@ -192,14 +186,6 @@ def _chunk(each: Pairing, results: Sequence[Result]) -> None:
             f'<p class="rf-facts"><span>{html.text(each.id)}</span></p></section>'
         )
         st.text(hit.chunk.text or "This chunk has no text.")
-
-
-def _title(side: answers.Side) -> None:
-    packed = side.context
-    html.draw(
-        f'<p class="rf-side"><b>{html.text(side.name)}</b><span>'
-        f"{numbers.chunks(len(packed.chunks))}, {numbers.tokens(packed.tokens)}</span></p>"
-    )
 
 
 def _show(

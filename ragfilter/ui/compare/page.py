@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.errors import SettingsError
 from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
@@ -24,15 +24,9 @@ MOST_MB = 1
 REFUSED = "side-refused"
 
 
+@problems.shown(retry=True)
 def draw(here: Visit) -> None:
     """Draw the two sides and their comparison."""
-    try:
-        _draw(here)
-    except RagfilterError as error:
-        problems.show(error)
-
-
-def _draw(here: Visit) -> None:
     name = choosing.query_set()
     if name or not here.ready:
         # Otherwise the question is the heading.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragfilter.layers.cutoff import Cutoff
@@ -62,49 +63,94 @@ def steps(
     }
 
 
-def cut_marks(
-    shapes: Shapes,
-    notes: Shapes,
-    settings: Cutoff,
-    detail: CutoffDetail,
-    window: tuple[float, float],
-    span: tuple[float, float],
-    ink: Ink,
-) -> None:
-    """Add bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold.
-    `window` and `span` are the visible ranges of x and y.
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Bands, lines and labels, as they are added. Labels are next to the plot, above it, or in the
+    lane between curve and steps, never on it."""
 
-    Labels are next to the plot, above it, or in the lane between curve and steps, never on it.
-    """
-    cut = detail.cut
-    for gap in cut.gaps:
-        if gap.size < 0:
-            continue
-        if gap.after_rank == cut.cliff_after_rank:
-            shapes.append(_band(gap.after_rank, gap.after_rank + 1, ink))
-            label = f"<b>cliff {numbers.distance(gap.size)}</b>"
-            notes.append(annotation(gap.after_rank + 0.5, 1.0, label, ink.kept, yref="paper"))
-        elif gap.cliff:
-            shapes.append(_rule(gap.after_rank + 0.5, ink.muted, dash="dot", width=1))
-    if 0 < cut.kept < len(detail.ids):
-        shapes.append(_rule(cut.kept + 0.5, ink.kept, dash="solid", width=1.2))
-    reads = strategy(settings.strategy).reads
-    if "distance_offset" in reads:
-        text = f"fallback:<br>best + {numbers.distance(settings.distance_offset)}"
-        limit = fallback(detail, settings.distance_offset)
-        _mark_limit(shapes, notes, text, limit, span, ink, decides=cut.limit is not None)
-    elif cut.limit is not None:
-        # The headline says where the limit comes from.
-        _mark_limit(shapes, notes, "limit", cut.limit, span, ink, decides=True)
-    if "gap_threshold" in reads:
-        _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
-    k_mark(shapes, notes, len(detail.ids), settings.max_results, ink)
-    if any(gap.skipped and gap.after_rank == 1 and gap.size >= 0 for gap in cut.gaps):
-        note = {**_lane(1.1, "skipped", ink), "xanchor": "left"}
-        ends = _ends(note, window)[1] + APART
-        # The hatched bar already says so in its tooltip.
-        if all(ends <= _ends(other, window)[0] for other in notes if other["y"] == LANE):
-            notes.append(note)
+    ink: Ink
+    shapes: Shapes = field(default_factory=list)
+    notes: Shapes = field(default_factory=list)
+
+    def add_cut(
+        self,
+        settings: Cutoff,
+        detail: CutoffDetail,
+        window: tuple[float, float],
+        span: tuple[float, float],
+    ) -> None:
+        """Add cliffs, skipped gap, cut, fallback line, k and gap threshold. `window` and `span` are
+        the visible ranges of x and y."""
+        cut, ink = detail.cut, self.ink
+        for gap in cut.gaps:
+            if gap.size < 0:
+                continue
+            if gap.after_rank == cut.cliff_after_rank:
+                self.shapes.append(_band(gap.after_rank, gap.after_rank + 1, ink))
+                label = f"<b>cliff {numbers.distance(gap.size)}</b>"
+                at = gap.after_rank + 0.5
+                self.notes.append(annotation(at, 1.0, label, ink.kept, yref="paper"))
+            elif gap.cliff:
+                self.shapes.append(_rule(gap.after_rank + 0.5, ink.muted, dash="dot", width=1))
+        if 0 < cut.kept < len(detail.ids):
+            self.shapes.append(_rule(cut.kept + 0.5, ink.kept, dash="solid", width=1.2))
+        reads = strategy(settings.strategy).reads
+        if "distance_offset" in reads:
+            text = f"fallback:<br>best + {numbers.distance(settings.distance_offset)}"
+            limit = fallback(detail, settings.distance_offset)
+            self._add_limit(text, limit, span[1], decides=cut.limit is not None)
+        elif cut.limit is not None:
+            # The headline says where the limit comes from.
+            self._add_limit("limit", cut.limit, span[1], decides=True)
+        if "gap_threshold" in reads:
+            self._add_threshold(settings.gap_threshold, steps_top(detail))
+        self.add_k(len(detail.ids), settings.max_results)
+        if any(gap.skipped and gap.after_rank == 1 and gap.size >= 0 for gap in cut.gaps):
+            note = {**_lane(1.1, "skipped", ink), "xanchor": "left"}
+            ends = _ends(note, window)[1] + APART
+            # The hatched bar already says so in its tooltip.
+            if all(ends <= _ends(other, window)[0] for other in self.notes if other["y"] == LANE):
+                self.notes.append(note)
+
+    def add_k(self, n: int, k: int, *, cuts: bool = False) -> None:
+        """Add the line after the first k of `n`, or a note if fewer came in. `cuts`: nothing else
+        limits the result, so this line is the cut."""
+        ink = self.ink
+        if 0 < k < n:
+            dash = "solid" if cuts else "dash"
+            colour = ink.kept if cuts else ink.muted
+            self.shapes.append(_rule(k + 0.5, colour, dash=dash, width=1.2))
+            if cuts:
+                self.notes.append(annotation(k + 0.5, 1.0, f"k {k}", ink.kept, yref="paper"))
+            elif k > 2:
+                note = _lane(k + 0.5, f"k {k}", ink)
+                self.notes.append({**note, "xanchor": "right", "xshift": -3})
+        elif n and k >= n:
+            text = f"k {k}: not reached"
+            above = annotation(1.0, 1.0, text, ink.muted, yref="paper")
+            note = above if cuts else _lane(1.0, text, ink)
+            self.notes.append({**note, "xref": "paper", "xanchor": "right"})
+
+    def _add_threshold(self, threshold: float, top: float) -> None:
+        """Add the line that a step must reach to be a cliff."""
+        text = f"threshold<br>{numbers.distance(threshold)}"
+        if threshold > top:
+            text, threshold = f"{text}, above", top
+        else:
+            line = {"color": self.ink.text, "width": 1, "dash": "dot"}
+            self.shapes.append(_level(threshold, line, yref="y2"))
+        self.notes.append(_beside(threshold, text, self.ink.muted, yref="y2"))
+
+    def _add_limit(self, text: str, limit: float, top: float, *, decides: bool) -> None:
+        """Add the line up to which hits stay: bold if it decides, muted otherwise."""
+        colour = self.ink.kept if decides else self.ink.muted
+        valued = f"{text}<br>= {numbers.distance(limit)}"
+        if limit > top:
+            self.notes.append(_beside(top, f"{valued}, above", colour, yanchor="top"))
+            return
+        width, dash = (1.6, "solid") if decides else (1, "dot")
+        self.shapes.append(_level(limit, {"color": colour, "width": width, "dash": dash}))
+        self.notes.append(_beside(limit, f"<b>{valued}</b>" if decides else text, colour))
 
 
 def _ends(note: dict[str, Any], window: tuple[float, float]) -> tuple[float, float]:
@@ -115,62 +161,10 @@ def _ends(note: dict[str, Any], window: tuple[float, float]) -> tuple[float, flo
     return (at, at + wide) if note["xanchor"] == "left" else (at - wide, at)
 
 
-def k_mark(shapes: Shapes, notes: Shapes, n: int, k: int, ink: Ink, *, cuts: bool = False) -> None:
-    """Add the line after the first k of `n`, or a note if fewer came in. `cuts`: nothing else
-    limits the result, so this line is the cut."""
-    if 0 < k < n:
-        dash = "solid" if cuts else "dash"
-        shapes.append(_rule(k + 0.5, ink.kept if cuts else ink.muted, dash=dash, width=1.2))
-        if cuts:
-            notes.append(annotation(k + 0.5, 1.0, f"k {k}", ink.kept, yref="paper"))
-        elif k > 2:
-            notes.append({**_lane(k + 0.5, f"k {k}", ink), "xanchor": "right", "xshift": -3})
-    elif n and k >= n:
-        text = f"k {k}: not reached"
-        above = annotation(1.0, 1.0, text, ink.muted, yref="paper")
-        note = above if cuts else _lane(1.0, text, ink)
-        notes.append({**note, "xref": "paper", "xanchor": "right"})
-
-
-def _mark_threshold(
-    shapes: Shapes, notes: Shapes, detail: CutoffDetail, threshold: float, ink: Ink
-) -> None:
-    """Add the line that a step must reach to be a cliff."""
-    top = steps_top(detail)
-    text = f"threshold<br>{numbers.distance(threshold)}"
-    if threshold > top:
-        text, threshold = f"{text}, above", top
-    else:
-        line = {"color": ink.text, "width": 1, "dash": "dot"}
-        shapes.append(_level(threshold, line, yref="y2"))
-    notes.append(_beside(threshold, text, ink.muted, yref="y2"))
-
-
 def steps_top(detail: CutoffDetail) -> float:
     """The upper end of the strip of steps. It depends only on the hits, so that moving the
     threshold moves its line and not the bars."""
     return max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
-
-
-def _mark_limit(
-    shapes: Shapes,
-    notes: Shapes,
-    text: str,
-    limit: float,
-    span: tuple[float, float],
-    ink: Ink,
-    *,
-    decides: bool,
-) -> None:
-    """Add the line up to which hits stay: bold if it decides, muted otherwise."""
-    colour = ink.kept if decides else ink.muted
-    valued = f"{text}<br>= {numbers.distance(limit)}"
-    if limit > span[1]:
-        notes.append(_beside(span[1], f"{valued}, above", colour, yanchor="top"))
-        return
-    line = {"color": colour, "width": 1.6 if decides else 1, "dash": "solid" if decides else "dot"}
-    shapes.append(_level(limit, line))
-    notes.append(_beside(limit, f"<b>{valued}</b>" if decides else text, colour))
 
 
 def fallback(detail: CutoffDetail, offset: float) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.model import Result
 from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 from ragfilter.ui.curve import drag, tune
@@ -26,24 +25,22 @@ BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 def draw(view: View) -> None:
     """The curve with its header."""
-    result, rows = view.shown, view.rows
+    result = view.shown
     bar = st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small")
     tuning = st.container()
-    by_distance = _by_distance(result)
-    detail = curve_points.drawn(result, by_distance=by_distance)
-    points = curve_points.place(result, rows, detail)
+    detail = cut_of(result)
+    scored = curve_points.reranked(detail)
+    if scored and st.session_state.get("curve-values") == BY_DISTANCE:
+        # The cut is one of scores, which only few hits have.
+        detail = None
+    points = curve_points.place(result, view.rows, detail)
     last = ceil(max(points.x, default=1.0))
+    window = _window(last) or curve_points.around_cut(result, points, detail)
     # Drawn before the parts above it, because the user is waiting for it.
     # As high as the panel beside it, and at least as high as the plot.
     with st.container(key="curve-box", height="stretch"):
-        plot = curve.plot(
-            result,
-            rows,
-            window=_window(last),
-            chosen=st.session_state.chunk,
-            dark=theme.is_dark(),
-            by_distance=by_distance,
-        )
+        chosen = st.session_state.chunk
+        plot = curve.plot(result, points, detail, window, chosen=chosen, dark=theme.is_dark())
         chart.draw(
             plot,
             key="curve",
@@ -57,31 +54,20 @@ def draw(view: View) -> None:
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
         drag.draw(result, points, detail, plot, told=told)
     with bar:
-        _choose_values(result)
-        _ranges(result, points, last, by_distance)
+        if scored:
+            choice.draw("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
+        _ranges(len(points.x), last, window, scored=scored)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
     with tuning:
         tune.draw(result)
 
 
-def _by_distance(result: Result) -> bool:
-    """Whether to show distances. Offered only if the cutoff used rerank scores, which only few hits
-    have."""
-    offered = curve_points.reranked(cut_of(result))
-    return offered and st.session_state.get("curve-values") == BY_DISTANCE
-
-
-def _choose_values(result: Result) -> None:
-    if curve_points.reranked(cut_of(result)):
-        choice.draw("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
-
-
-def _ranges(result: Result, points: curve_points.Points, last: int, by_distance: bool) -> None:
+def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool) -> None:
     """Draw the choice of ranks: one of three ranges, or any. It is stored in the session, so
     sliders do not move the view."""
     if "window" not in st.session_state:
         st.session_state.window = CUT
-    everything = f"All {len(points.x)}"
+    everything = f"All {count}"
     st.segmented_control(
         "Shown",
         WINDOWS,
@@ -90,9 +76,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
         label_visibility="collapsed",
         **widget.of("window-box", st.session_state.window, _choose, labels=everything),
     )
-    detail = curve_points.drawn(result, by_distance=by_distance)
-    low, high = _window(last) or curve_points.around_cut(result, points, detail)
-    now = (max(1, round(low + 0.5)), min(last, round(high - 0.5)))
+    now = (max(1, round(window[0] + 0.5)), min(last, round(window[1] - 0.5)))
     if last > 1:
         with st.popover(
             "Ranks",
@@ -117,7 +101,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
                 )
     scores = "By score: the values that the cutoff used after reranking. By distance: every hit. "
     hint.beside(
-        f"{scores if curve_points.reranked(cut_of(result)) else ''}"
+        f"{scores if scored else ''}"
         "Choose which ranks the curve shows. Click a point to open its chunk."
     )
 

@@ -12,18 +12,18 @@ import textwrap
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from html import escape
 from typing import Any
 
 import plotly.graph_objects as go
 
 from ragfilter.layers.cutoff import acting
 from ragfilter.model import CutoffDetail, Result
-from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.curve import marks
-from ragfilter.ui.curve.marks import Shapes, fallback
-from ragfilter.ui.curve.points import Points, around_cut, drawn, place
+from ragfilter.ui.curve.marks import fallback
+from ragfilter.ui.curve.points import Points
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import Ink
 
@@ -32,47 +32,40 @@ HEIGHT = 388
 
 def plot(
     result: Result,
-    rows: Sequence[ChunkRow],
+    points: Points,
+    detail: CutoffDetail | None,
+    window: tuple[float, float],
     *,
-    window: tuple[float, float] | None = None,
     chosen: str | None = None,
     dark: bool = False,
-    by_distance: bool = False,
 ) -> go.Figure:
-    """The curve of `result`, whose hits are `rows`. `window` is the first and last x shown (None:
-    around the cut); `chosen` is the id of the open chunk. `by_distance` shows distances even if the
-    cutoff used rerank scores."""
-    detail = drawn(result, by_distance=by_distance)
-    points = place(result, rows, detail)
-    low, high = window or around_cut(result, points, detail)
-    seen = [y for x, y in zip(points.x, points.y, strict=True) if low <= x <= high]
+    """The curve of `result`, whose hits are at `points`. `detail` is the cut to show, if any.
+    `window` is the first and last x shown; `chosen` is the id of the open chunk."""
+    low, high = window
     ink = Ink.of(dark)
-    shapes: Shapes = []
-    notes: Shapes = []
+    added = marks.Marks(ink)
     top = 0.0
     size = marker_size(high - low)
     # The axes are fixed, so hits outside could never be seen, and drawing 200 hits takes the
     # browser most of the time of an update.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
+    span = _span([points.y[i] for i in shown], result, detail)
     data = [
-        _line(points, (low, high), ink),
+        _line(points, window, ink),
         *_dots(points, shown, dark, size),
         *_ring(points, chosen, ink),
     ]
-    span = _span(seen, result, detail)
     if detail is not None:
         width = max(0.46, 0.009 * (high - low))
-        data.append(marks.steps(detail, (low, high), ink, width=width))
-        marks.cut_marks(shapes, notes, acting(result).cutoff, detail, (low, high), span, ink)
+        data.append(marks.steps(detail, window, ink, width=width))
+        added.add_cut(acting(result).cutoff, detail, window, span)
         top = marks.steps_top(detail)
     elif points.entered:
-        marks.k_mark(
-            shapes, notes, len(points.entered), result.settings.retrieval.k, ink, cuts=True
-        )
-    layout = _layout(points, (low, high), span, ink, steps_top=top)
-    whole = {"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}}
+        added.add_k(len(points.entered), result.settings.retrieval.k, cuts=True)
+    layout = _layout(points, window, span, ink, steps_top=top)
+    layout |= {"shapes": added.shapes, "annotations": added.notes}
     # Validation would take longer than everything else; the tests do it.
-    return go.Figure(whole, _validate=False)
+    return go.Figure({"data": data, "layout": layout}, _validate=False)
 
 
 def _line(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
@@ -103,33 +96,30 @@ def marker_size(width: float) -> float:
 
 def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list[dict[str, Any]]:
     """One trace for each outcome of a hit, with kept hits last and so on top."""
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[bool, str], list[int]] = {}
     for i in shown:
         row = points.rows[i]
-        name = row.layer if row.outcome == "dropped" else row.outcome
-        kind = "dropped" if row.outcome == "dropped" else "stays"
-        groups.setdefault((kind, name), []).append(i)
+        stays = row.outcome != "dropped"
+        groups.setdefault((stays, row.outcome if stays else row.layer), []).append(i)
     traces = []
-    for (kind, _), members in sorted(groups.items(), key=lambda item: item[0][0]):
+    for (stays, name), members in sorted(groups.items(), key=lambda item: item[0][0]):
         first = points.rows[members[0]]
         mark = theme.mark(first.outcome, first.layer)
         colour = mark.colour(dark=dark)
-        word = f"dropped by {first.layer}" if kind == "dropped" else first.outcome
-        thin = mark.symbol == "x-thin"
         traces.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": word,
+                "name": name if stays else f"dropped by {name}",
                 "x": [points.x[i] for i in members],
                 "y": [points.y[i] for i in members],
                 "customdata": [[points.rows[i].id, *_hover(points, i)] for i in members],
                 "hovertemplate": "%{customdata[1]}<extra></extra>",
                 "marker": {
                     "symbol": mark.symbol,
-                    "size": size * (0.75 if kind == "dropped" else 1.0),
+                    "size": size * (1.0 if stays else 0.75),
                     "color": colour,
-                    "line": {"color": colour, "width": 1.8 if thin else 1.5},
+                    "line": {"color": colour, "width": 1.8 if mark.symbol == "x-thin" else 1.5},
                 },
                 "selected": {"marker": {"opacity": 1}},
                 "unselected": {"marker": {"opacity": 1}},
@@ -144,9 +134,9 @@ def _hover(points: Points, i: int) -> tuple[str]:
     gap = "" if row.gap is None else f" · gap {numbers.distance(row.gap)}"
     score = "" if row.rerank_score is None else f" · rerank {numbers.distance(row.rerank_score)}"
     reason = _wrapped(row.reason)
-    name = f"<br>{_plain(row.id)}" if row.id else ""
+    name = f"<br>{escape(row.id, quote=False)}" if row.id else ""
     return (
-        f"<b>{_plain(short_title(row.title, 56))}</b>{name}<br>"
+        f"<b>{escape(short_title(row.title, 56), quote=False)}</b>{name}<br>"
         f"rank {row.rank} · distance {numbers.distance(row.distance)}{gap}{score}<br>"
         f"{mark.sign} {row.outcome} by {row.layer}: {reason}",
     )
@@ -156,11 +146,7 @@ def _hover(points: Points, i: int) -> tuple[str]:
 def _wrapped(reason: str) -> str:
     """A reason split into lines, cached because hundreds of hits share few reasons in every
     rerun."""
-    return "<br>".join(_plain(line) for line in textwrap.wrap(reason, 52))
-
-
-def _plain(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "<br>".join(escape(line, quote=False) for line in textwrap.wrap(reason, 52))
 
 
 def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ragfilter.layers.cutoff import LOWERED, RERANK, cut_of
+from ragfilter.layers.cutoff import LOWERED, RERANK
 from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
@@ -35,12 +35,6 @@ class Points:
     axis: str
     unit: str
     entered: tuple[str, ...] = ()
-
-
-def drawn(result: Result, *, by_distance: bool) -> CutoffDetail | None:
-    """The cut as the curve shows it; None for a cut of rerank scores on a curve of distances."""
-    detail = cut_of(result)
-    return None if by_distance and reranked(detail) else detail
 
 
 def reranked(detail: CutoffDetail | None) -> bool:

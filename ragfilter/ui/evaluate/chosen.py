@@ -116,12 +116,8 @@ def choose(asked: Chosen) -> None:
         width=260,
         help="The query set to measure with. labelled: every question with labels. asked: "
         "questions asked on Inspect. Add others under Questions and labels.",
-        **widget.of(f"{SET}-box", asked.name, _choose, labels=labels),
+        **widget.of(f"{SET}-box", asked.name, state.keep, SET, labels=labels),
     )
-
-
-def _choose(name: str) -> None:
-    st.session_state[SET] = name
 
 
 def called(sets: Mapping[str, int], name: str) -> str:

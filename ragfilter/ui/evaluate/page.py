@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import told
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
@@ -23,28 +22,26 @@ PARTS = QUESTIONS, LABELS = "Questions", "Labels"
 RUN = "run"
 
 
+@problems.shown(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar, the progress of a run, and its results."""
     if not visit.ready:
         empty.draw(visit, None)
         return
-    try:
-        problems.incomplete(visit.incomplete)
-        asked = chosen.read(visit)
-        saved = _bar(asked, chosen.saved_runs(visit))
-        chosen.explain(asked)
-        if st.session_state.get("sets-open"):
-            _sets(asked)
-        elif saved:
-            _results(saved[_chosen_id(saved)], visit)
-        elif asked.why is None:
-            say.empty(
-                "Nothing is measured yet.",
-                "Evaluate compares the settings on the left with every strategy, every profile, "
-                "the best fixed k and the oracle.",
-            )
-    except RagfilterError as error:
-        problems.show(error)
+    problems.incomplete(visit.incomplete)
+    asked = chosen.read(visit)
+    saved = _bar(asked, chosen.saved_runs(visit))
+    chosen.explain(asked)
+    if st.session_state.get("sets-open"):
+        _sets(asked)
+    elif saved:
+        _results(saved[_chosen_id(saved)], visit)
+    elif asked.why is None:
+        say.empty(
+            "Nothing is measured yet.",
+            "Evaluate compares the settings on the left with every strategy, every profile, "
+            "the best fixed k and the oracle.",
+        )
 
 
 def _results(run: Run, visit: Visit) -> None:
@@ -99,7 +96,7 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
                 format_func=lambda each: labels.get(each, ""),
                 width=330,
                 help="Earlier runs on this collection that count nothing hidden from this user.",
-                **widget.of("run-box", chosen_id, _choose_run, labels=labels),
+                **widget.of("run-box", chosen_id, state.keep, RUN, labels=labels),
             )
         st.toggle(
             "Questions and labels",
@@ -171,10 +168,6 @@ def _more(asked: Chosen) -> None:
 def _chosen_id(saved: Mapping[int, Run]) -> int:
     chosen_run = st.session_state.get(RUN, 0)
     return int(chosen_run) if chosen_run in saved else next(iter(saved))
-
-
-def _choose_run(run_id: int) -> None:
-    st.session_state[RUN] = run_id
 
 
 @state.tell_errors()

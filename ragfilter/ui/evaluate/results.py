@@ -10,7 +10,6 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import kinds, told
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.kinds import QuestionRow
 from ragfilter.evaluate.plotted import DEEP, best_distance, within
 from ragfilter.evaluate.prefixes import DEEPEST
 from ragfilter.evaluate.runs import changed_since
@@ -220,12 +219,18 @@ def _questions(measured: Measured) -> None:
         return
     name = f"questions-{measured.run.id}"
     ids = (row.id for row in rows)
-    clicked = grid.picked(_frame(rows), ids, name=name, columns=_COLUMNS, height=460)
+    table = pd.DataFrame(rows)[list(NAMED)].rename(columns=NAMED)
+    clicked = grid.picked(table, ids, name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
         opening.inspect(rows[clicked].query, plan.profile, plan.changes)
 
 
+NAMED = {
+    "query": "question", "lost": "lost", "f1": "F1", "gain": "ΔF1", "precision": "precision",
+    "recall": "recall", "kept": "kept", "relevant": "relevant", "unlabelled": "no label",
+}  # fmt: skip
+"""The columns of the questions, by the figure they show."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
     "question": st.column_config.TextColumn(width=420),
@@ -234,22 +239,6 @@ _COLUMNS: dict[str, Any] = {
     **{name: _number(format="%.3f") for name in ("F1", "precision", "recall")},
     "no label": _number(help="Kept chunks without a label."),
 }
-
-
-def _frame(rows: tuple[QuestionRow, ...]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "question": [row.query for row in rows],
-            "lost": [row.lost for row in rows],
-            "F1": [row.f1 for row in rows],
-            "ΔF1": [row.gain for row in rows],
-            "precision": [row.precision for row in rows],
-            "recall": [row.recall for row in rows],
-            "kept": [row.kept for row in rows],
-            "relevant": [row.relevant for row in rows],
-            "no label": [row.unlabelled for row in rows],
-        }
-    )
 
 
 def _plots(measured: Measured) -> None:

@@ -57,11 +57,7 @@ _follow = st.components.v2.component(
 
 def dress() -> None:
     """Add the style sheet to the page, once per run. Charts and tables have the colours of the run
-    that drew them, so switching the theme starts another run."""
+    that drew them, so switching the theme starts another run, with a callback that does nothing."""
     dark = theme.is_dark()
     st.html(theme.stylesheet(dark=dark))
-    _follow(key="theme", data="dark" if dark else "light", on_switched_change=_nothing)
-
-
-def _nothing() -> None:
-    """Do nothing: the trigger only has to start a run."""
+    _follow(key="theme", data="dark" if dark else "light", on_switched_change=lambda: None)

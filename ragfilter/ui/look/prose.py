@@ -54,20 +54,18 @@ def quiet(markdown: str) -> str:
 
 def message(text: str) -> str:
     """Our own message: shown literally, except for `code` between backticks."""
-    pieces = _CODE.split(text)
-    # Every second piece is code.
-    return "".join(f"`{p}`" if i % 2 else literal(p) for i, p in enumerate(pieces))
+    return _marked(_CODE, "`", text)
 
 
 def quoted(text: str) -> str:
     """Sentences of chunks, shown literally, with the citations in bold."""
-    return "\n".join(_quoted(line) for line in text.split("\n"))
+    return "\n".join(_marked(_CITED, "**", line) for line in text.split("\n"))
 
 
-def _quoted(line: str) -> str:
-    pieces = _CITED.split(line)
-    # Every second piece is a citation.
-    return "".join(f"**{p}**" if i % 2 else literal(p) for i, p in enumerate(pieces))
+def _marked(found: re.Pattern[str], mark: str, text: str) -> str:
+    # Every second piece is one that was found.
+    pieces = enumerate(found.split(text))
+    return "".join(f"{mark}{p}{mark}" if i % 2 else literal(p) for i, p in pieces)
 
 
 def written(text: str) -> str:

@@ -91,7 +91,6 @@ def _no_collection(resources: Resources) -> bool:
         "no-collection",
         "No collection yet",
         "ragfilter searches collections of text chunks. Two samples are included.",
-        (),
     )
     if build.offer(list(build.DEMOS), resources):
         return True
@@ -111,16 +110,15 @@ def _empty_collection(name: str) -> None:
         f"Collection {name} is empty",
         "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
         "another one on the left, or fill this one.",
-        (),
     )
-    _command(
-        "Add files on the Collections page, or run:", f"ragfilter index FOLDER --collection {name}"
-    )
+    html.draw('<p class="rf-caption rf-more">Add files on the Collections page, or run:</p>')
+    command = f"ragfilter index FOLDER --collection {name}"
+    st.code(command, language=None, width=COMMAND_WIDTH)
 
 
 def nothing_found() -> None:
     """The store found nothing."""
-    _place("nothing-found", "No results", "The store found nothing for this question.", ())
+    _place("nothing-found", "No results", "The store found nothing for this question.")
 
 
 def nothing_kept(result: Result) -> None:
@@ -160,12 +158,7 @@ def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
     return layer(trace.layer).relax(trace, result) or off
 
 
-def _command(said: str, command: str) -> None:
-    html.draw(f'<p class="rf-caption rf-more">{html.text(said)}</p>')
-    st.code(command, language=None, width=COMMAND_WIDTH)
-
-
-def _place(key: str, title: str, said: str, steps: tuple[str, ...]) -> None:
+def _place(key: str, title: str, said: str, steps: tuple[str, ...] = ()) -> None:
     items = "".join(f"<li>{html.text(step)}</li>" for step in steps)
     listed = f"<ol>{items}</ol>" if items else ""
     html.draw(

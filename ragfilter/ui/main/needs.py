@@ -45,8 +45,7 @@ def draw(view: View) -> None:
                 type="primary",
                 icon=":material/refresh:" if again else ":material/bolt:",
                 on_click=asking.press,
-                args=("rerank",),
-                kwargs={"again": again},
+                args=("rerank", again),
                 help=f"{literal(rerank.why)}. Until then the layer works without it.",
             )
         if costs is not None:
@@ -108,8 +107,7 @@ def judge_button(
         type="primary",
         icon=":material/refresh:" if again else ":material/bolt:",
         on_click=asking.press,
-        args=("judge",),
-        kwargs={"again": again},
+        args=("judge", again),
         help=f"Sends one prompt to {literal(chat.name) if chat else 'the LLM'}. {literal(told)}",
     )
 

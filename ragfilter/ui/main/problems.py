@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import streamlit as st
 
 from ragfilter.errors import (
@@ -43,6 +46,15 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
         st.error(f"{head}{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
+
+
+@contextmanager
+def shown(*, retry: bool = False) -> Iterator[None]:
+    """Show an error in here in its place. Functions that draw are decorated with it."""
+    try:
+        yield
+    except RagfilterError as error:
+        show(error, retry=retry)
 
 
 def incomplete(why: str) -> None:

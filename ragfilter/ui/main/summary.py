@@ -8,10 +8,11 @@ from ragfilter.answer.extractive import unmentioned
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
-from ragfilter.report import LayerSummary, Summary, first
+from ragfilter.report import Summary, first
 from ragfilter.report.fitted import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
+from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.panels import judge_words
@@ -82,20 +83,19 @@ def why(result: Result) -> tuple[str, str]:
     if detail is None:
         return "No cutoff", f"first {settings.retrieval.k}"
     cut = detail.cut
-    number = detail.value_name
     if cut.raised:
         return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
     strategy = strategies.strategy(cut.strategy)
     compared = "gap_threshold" in strategy.reads
     if compared and cut.cliff_after_rank is not None and cut.gap is not None:
         threshold = numbers.distance(settings.cutoff.gap_threshold)
-        label = f"{strategy.cliff(settings.cutoff)} after {_hits(cut.cliff_after_rank)}"
+        label = f"{strategy.cliff(settings.cutoff)} after {counted(cut.cliff_after_rank, 'hit')}"
         return label, f"gap {numbers.distance(cut.gap)} ≥ {threshold}"
     if cut.limit is not None:
-        return _limit(result, cut), f"{number} ≤ {numbers.distance(cut.limit)}"
+        return _limit(result, cut), f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
     if cut.cliff_after_rank is not None and cut.gap is not None:
         label = strategy.cliff(settings.cutoff)
-        return label, f"{numbers.distance(cut.gap)} after {_hits(cut.cliff_after_rank)}"
+        return label, f"{numbers.distance(cut.gap)} after {counted(cut.cliff_after_rank, 'hit')}"
     return strategy.title or strategy.name, cut.reason.partition(";")[0]
 
 
@@ -104,7 +104,9 @@ def _wished(result: Result, cut: Cut) -> str:
     strategy = strategies.strategy(cut.strategy)
     if cut.cliff_after_rank is not None and cut.gap is not None:
         word = "Cliff" if "gap_threshold" in strategy.reads else "Cut"
-        return f"{word} after {_hits(cut.cliff_after_rank)}, gap {numbers.distance(cut.gap)}"
+        return (
+            f"{word} after {counted(cut.cliff_after_rank, 'hit')}, gap {numbers.distance(cut.gap)}"
+        )
     if cut.limit is not None:
         return _limit(result, cut)
     return strategy.title or strategy.name
@@ -118,48 +120,29 @@ def _limit(result: Result, cut: Cut) -> str:
     return strategy.cliff(settings)
 
 
-def _hits(n: int) -> str:
-    return "1 hit" if n == 1 else f"{n} hits"
-
-
 def _fact(label: str, value: str) -> str:
     return f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
 
 
 def _funnel(result: Result, summary: Summary) -> str:
-    most = max(summary.retrieved, 1)
-    calls = result.pool.queries
-    first = _step(
-        "retrieved",
-        "",
-        "var(--rf-muted)",
-        summary.retrieved,
-        most,
-        numbers.ms(result.pool.gather_ms),
-        f"{calls} store quer{'y' if calls == 1 else 'ies'}",
-    )
-    return first + "".join(_layer(layer, most) for layer in summary.layers if layer.enabled)
+    """What was retrieved, and what every layer that is on let through."""
+    ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
+    steps = [_step(summary, "retrieved", "", "muted", summary.retrieved, ms, asked)]
+    for each in summary.layers:
+        if each.enabled:
+            name, sign = each.name, theme.LAYERS[each.name].sign
+            colour = f"layer-{name}"
+            steps.append(_step(summary, name, sign, colour, each.n_out, each.ms, each.line))
+    return "".join(steps)
 
 
-def _layer(layer: LayerSummary, most: int) -> str:
-    mark = theme.LAYERS[layer.name]
-    return _step(
-        layer.name,
-        mark.sign,
-        f"var(--rf-layer-{layer.name})",
-        layer.n_out,
-        most,
-        numbers.ms(layer.ms),
-        layer.line,
-    )
-
-
-def _step(name: str, sign: str, colour: str, n: int, most: int, time: str, help: str) -> str:
-    share = max(100 * n / most, 1.5) if n else 0
+def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float, help: str) -> str:
+    share = max(100 * n / summary.retrieved, 1.5) if n else 0
+    colour = f"var(--rf-{colour})"
     return (
         f'<li title="{html.text(f"{name}: {help}")}">'
         f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {html.text(name)}</span>'
-        f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{time}</em></span>'
+        f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{numbers.ms(ms)}</em></span>'
         f'<span class="rf-bar"><i style="width:{share:.1f}%;background:{colour}"></i></span></li>'
     )
 

@@ -174,16 +174,14 @@ def _columns(
     chips, marks = theme.chips(dark=dark), signs.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {
-        "rank": column.NumberColumn("rank", width=44, help="Rank by distance to the question."),
+        "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
         "outcome": column.MultiselectColumn(
-            "outcome",
             width=94,
             help="What happened to the chunk.",
             options=list(chips),
             color=list(chips.values()),
         ),
         "title": column.ButtonColumn(
-            "title",
             width=214,
             help="Long titles are shortened before their end. Click to open the chunk.",
             type="tertiary",
@@ -193,18 +191,14 @@ def _columns(
             args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
         "rule": column.MultiselectColumn(
-            "rule",
             width=162 if two_signs else 92,
             options=list(marks),
             color=list(marks.values()),
             help=signs.EDITED,
         ),
-        "type": column.TextColumn("type", width=68),
-        "refers to": column.TextColumn(
-            "refers to", width=214, help="Chunk ids. Hidden chunks are not named."
-        ),
+        "type": column.TextColumn(width=68),
+        "refers to": column.TextColumn(width=214, help="Chunk ids. Hidden chunks are not named."),
         "distance": column.ProgressColumn(
-            "distance",
             format="%.3f",
             min_value=0.0,
             max_value=float(farthest),
@@ -212,25 +206,21 @@ def _columns(
             help="Distance to the question in the collection's space. Lower is closer.",
         ),
         "gap": column.NumberColumn(
-            "gap", format="%.3f", width=50, help="Difference from the hit one rank above."
+            format="%.3f", width=50, help="Difference from the hit one rank above."
         ),
-        "layer": column.TextColumn(
-            "layer", width=82, help="The layer that kept or dropped the chunk."
-        ),
+        "layer": column.TextColumn(width=82, help="The layer that kept or dropped the chunk."),
         "reason": column.TextColumn(
-            "reason",
             width=268,
             help="What was compared. The chunk panel shows it in full.",
         ),
         "similarity": column.NumberColumn(
-            "similarity",
             format="%.3f",
             width=72,
             help="1 − distance / 2 in an l2 collection, 1 − distance otherwise.",
         ),
-        "confidence": column.TextColumn("confidence", width=78, help=_confidence(result)),
+        "confidence": column.TextColumn(width=78, help=_confidence(result)),
         "rerank": column.NumberColumn(
-            "rerank", format="%.3f", width=60, help="The reranker's score, 0 to 1."
+            format="%.3f", width=60, help="The reranker's score, 0 to 1."
         ),
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from time import monotonic
 
 import streamlit as st
@@ -18,7 +17,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import html, prose, say
 from ragfilter.ui.panels import apart, preference
 from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side
@@ -43,26 +42,22 @@ Show = Callable[[str, Side, Side, Answer, Resources], None]
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
-    found = with_and_without(view, partial(_title, k), _show)
+    sides = answers.sides(view.mine)
+    notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
+    found = both(view, sides, lambda side: title(side, notes[side.name]), _show, near=view.mine)
     if found is None:
         return
-    filtered, unfiltered = answers.sides(view.mine)
     plain = of_profile("unfiltered").with_values({"retrieval.k": k})
     pair = (
-        answered(filtered, found[0], st.session_state.profile, view.result.settings),
-        answered(unfiltered, found[1], "unfiltered", plain),
+        answered(sides[0], found[0], st.session_state.profile, view.result.settings),
+        answered(sides[1], found[1], "unfiltered", plain),
     )
-    names = (filtered.name, unfiltered.name)
-    preference.draw(view.mine.query, pair, names, view.resources, own="inspect")
+    preference.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
 
 
-def with_and_without(
-    view: View, title: Title, show: Show, quoting: str = QUOTING
-) -> tuple[Answer, Answer] | None:
-    """Draw both answers and return them, or None if one of them is missing."""
-    sides = answers.sides(view.mine)
-    quote(view.mine.query, sides, view.resources, near=view.mine)
-    return both(view.mine.query, sides, view.resources, title, show, quoting)
+def with_and_without(view: View, title: Title, show: Show, quoting: str) -> None:
+    """Draw both answers, as `title` and `show` draw them."""
+    both(view, answers.sides(view.mine), title, show, quoting, near=view.mine)
 
 
 def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> Answered:
@@ -73,26 +68,23 @@ def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> An
     return Answered(profile, changes, chunks, answer.model)
 
 
-def quote(
-    query: str, sides: tuple[Side, Side], resources: Resources, near: Result | None = None
-) -> None:
-    """Make the answers that need no LLM. With `near`, also embed what a slider would let in."""
-    if lacking := answers.lacking(query, sides, resources):
-        with st.spinner("Reading the chunks …"):
-            answers.extract(query, lacking, resources, near)
-
-
 def both(
-    query: str,
+    view: View,
     sides: tuple[Side, Side],
-    resources: Resources,
     title: Title,
     show: Show,
     quoting: str = QUOTING,
+    *,
+    near: Result | None = None,
 ) -> tuple[Answer, Answer] | None:
     """Draw the two columns, each below its title, and return the answers, or None if one is
-    missing. `quoting` describes the answers if no LLM is configured."""
+    missing. `quoting` describes the answers if no LLM is configured. With `near`, also embed what a
+    slider would let into it."""
+    query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
+    if lacking := answers.lacking(query, sides, resources):
+        with st.spinner("Reading the chunks …"):
+            answers.extract(query, lacking, resources, near)
     found = [answers.known(query, side, resources) for side in sides]
     asking, again = st.session_state.pop("answering", (False, False))
     if not any(side.context.chunks for side in sides):
@@ -177,9 +169,9 @@ def _saved(name: str, found: Sequence[Answer | None]) -> str:
     return f"{who} {said}" if said else ""
 
 
-def _title(k: int, side: Side) -> None:
+def title(side: Side, note: str = "") -> None:
+    """Draw which side it is, and how much it sends."""
     context = side.context
-    note = "" if side.name == "filtered" else f" (first {k})"
     html.draw(
         f'<p class="rf-side rf-{side.name}"><b>{side.name}</b>{note}'
         f"<span>{numbers.chunks(len(context.chunks))}, {numbers.tokens(context.tokens)}</span></p>"
@@ -226,14 +218,11 @@ def words(
             quotes = answers.added(query, side, other, resources)
             adds = apart.draw_added(quotes, side, answer)
             if len(answer.text) > SHOWN_CHARS:
-                html.draw(
-                    f'<p class="rf-aside">The first {SHOWN_CHARS:,} of {len(answer.text):,} '
-                    "characters.</p>"
-                )
+                say.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
         if answer.error:
             _failure(answer)
         if quoted is not None:
-            html.draw(f'<p class="rf-aside">{INSTEAD}</p>')
+            say.aside(INSTEAD)
             _doubt(quoted)
             apart.draw(quoted, side, other, name="instead")
     cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
@@ -247,7 +236,7 @@ def _doubt(answer: Answer) -> None:
 
 def _failure(answer: Answer) -> None:
     if answer.error == UNFINISHED:
-        html.draw('<p class="rf-aside">Stopped before the end.</p>')
+        say.aside("Stopped before the end.")
         return
     html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
 
@@ -270,7 +259,7 @@ def _cites(side: Side, answer: Answer) -> None:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])
         more = len(answer.unknown_citations) - MOST_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
-        html.draw(f'<p class="rf-aside">Cites {numbers}, which do not exist.</p>')
+        say.aside(f"Cites {numbers}, which do not exist.")
 
 
 def _cost(answer: Answer) -> None:

@@ -8,7 +8,7 @@ from ragfilter.answer import compare
 from ragfilter.answer.compare import Piece
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import Answer
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import prose, say
 from ragfilter.ui.session.answers import Side
 
 MOST = 40
@@ -31,7 +31,7 @@ def draw_added(quotes: tuple[Quote, ...], side: Side, answer: Answer) -> tuple[i
     new = [q for q in quotes if q.text not in answer.text]
     if not new:
         return ()
-    html.draw('<p class="rf-aside">Also in this context, and not in the other:</p>')
+    say.aside("Also in this context, and not in the other:")
     for number, quote in enumerate(new):
         said = prose.quoted(f"{quote.text} [{quote.number}]")
         _piece(said, f"{side.name}-added-{number}", apart=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import streamlit as st
 
-from ragfilter.errors import StoreError
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, Result
@@ -15,7 +14,7 @@ from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
 from ragfilter.text import numbers
 from ragfilter.ui.look import hint, html
-from ragfilter.ui.main import problems, table
+from ragfilter.ui.main import table
 from ragfilter.ui.panels import labels, reference_graph, rule_editor, whatif
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import View
@@ -50,7 +49,7 @@ def draw(view: View) -> None:
             with st.container(key="rule-both", horizontal=True, gap="small"):
                 _text(chunk)
                 with st.container(key="rule-side", gap="small"):
-                    _rule(view, chunk)
+                    rule_editor.draw(view, chunk)
         case "References":
             reference_graph.draw(view, chunk)
         case _:
@@ -79,14 +78,6 @@ def _text(chunk: Chunk) -> None:
         st.text(chunk.text or "This chunk has no text.")
 
 
-def _rule(view: View, chunk: Chunk) -> None:
-    try:
-        rule_editor.draw(view.shown, chunk, view.asked, view.resources)
-    except StoreError as error:
-        # Raised by the journal, which nothing else on the page needs.
-        problems.show(error, retry=False)
-
-
 def _part(view: View, chunk_id: str) -> str:
     """Which part of the chunk is shown; the choice stays when another chunk is opened."""
     shown = str(st.session_state.get("part", TEXT))
@@ -97,7 +88,7 @@ def _part(view: View, chunk_id: str) -> str:
             default=shown,
             required=True,
             label_visibility="collapsed",
-            **widget.of("chunk-part", shown, _choose_part),
+            **widget.of("chunk-part", shown, state.keep, "part"),
         )
         hint.beside(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
@@ -125,10 +116,6 @@ def _steps(ids: Sequence[str], chunk_id: str) -> None:
                 help=f"Opens the {'next row' if to > here else 'previous row'} of the table "
                 f"(Alt+{arrow}).",
             )
-
-
-def _choose_part(part: str) -> None:
-    st.session_state.part = part
 
 
 def find(result: Result, chunk_id: str | None) -> Hit | None:

@@ -14,7 +14,7 @@ from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import drafting
-from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Aside, Drafted
+from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Drafted
 from ragfilter.ui.session import models
 from ragfilter.ui.session.resources import Resources
 
@@ -26,7 +26,7 @@ TICK_S = 0.2
 def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
     """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
     chat = resources.bench.chat
-    hidden = _is_hidden(chunk, user)
+    hidden = not user.sees(chunk)
     timeout = resources.deployment.answer_timeout_s
     if chat is None:
         said = f"{NO_LLM} {NO_LLM_MORE}"
@@ -72,14 +72,14 @@ def draw(
         elif said := _said(found, shown, chunk, user, resources):
             html.draw(said)
         if found.ring:
-            _swap_button(found.ring[0], chunk.id, shown, busy=busy)
+            _swap_button(found, chunk.id, shown, busy=busy)
     return place
 
 
 def wait(place: DeltaGenerator, chunk: Chunk, collection: str, resources: Resources) -> None:
     """Show that a draft is being made until it is done, then redraw the page. The rest of the page
     is already drawn; using it ends only the waiting, not the draft."""
-    job = drafting.job(chunk.id, collection, resources)
+    job = drafting.job(chunk.id, collection)
     model = resources.bench.chat.name if resources.bench.chat else "the LLM"
     limit = resources.deployment.answer_timeout_s
     while job is not None and not job.done:
@@ -101,7 +101,7 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resou
         )
     draft = found.draft
     if draft is None:
-        why = HIDDEN if _is_hidden(chunk, user) else ""
+        why = "" if user.sees(chunk) else HIDDEN
         why = NO_LLM if resources.bench.chat is None else why
         return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
@@ -115,9 +115,9 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resou
     )
 
 
-def _swap_button(aside: Aside, chunk_id: str, shown: str, *, busy: bool) -> None:
+def _swap_button(found: Drafted, chunk_id: str, shown: str, *, busy: bool) -> None:
     st.button(
-        "Back to the draft" if aside.draft else "Back to my text",
+        "Back to the draft" if found.ring[0] in found.texts else "Back to my text",
         key="rule-swap",
         icon=":material/swap_vert:",
         on_click=drafting.swap,
@@ -131,12 +131,7 @@ def _state(found: Drafted, shown: str) -> str:
     last = found.texts[-1]
     if shown == last or found.same:
         return "Drafted"
-    aside = any(text.text == last for text in found.ring)
-    return "Drafted, put aside," if aside else "Drafted, then edited,"
-
-
-def _is_hidden(chunk: Chunk, user: User) -> bool:
-    return not user.sees(chunk)
+    return "Drafted, put aside," if last in found.ring else "Drafted, then edited,"
 
 
 def _tokens(draft: Draft | None, resources: Resources) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
 import streamlit as st
 
@@ -26,11 +25,10 @@ from ragfilter.rules.draft import Draft, suggest
 from ragfilter.rules.rule import pretty, stored_form_or_text
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
-from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.resources import open_resources
 
 HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
 GONE = "This chunk is no longer in the collection. Ask the question again."
-LOST = "The draft was lost. Request it again."
 STOPPED = "Stopped. Nothing was changed."
 REMEDIES = {
     "rule": "Draft again, start from the template, or use a larger model.",
@@ -38,14 +36,6 @@ REMEDIES = {
     "model": "Try again.",
 }
 """What to do if the failure itself does not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """Unsaved text that was in the editor; `draft` is set if an LLM wrote it."""
-
-    text: str
-    draft: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +51,7 @@ class Drafted:
     draft: Draft | None = None
     texts: tuple[str, ...] = ()
     same: bool = False
-    ring: tuple[Aside, ...] = ()
+    ring: tuple[str, ...] = ()
 
 
 def of(chunk_id: str) -> Drafted:
@@ -75,24 +65,21 @@ def forget(chunk_id: str) -> None:
     _all().pop(chunk_id, None)
 
 
-def job(chunk_id: str, collection: str, resources: Resources) -> Job[Draft] | None:
+def job(chunk_id: str, collection: str) -> Job[Draft] | None:
     """The running request for this chunk, None if there is none."""
-    name = _jobs().get(_place(collection, chunk_id))
-    return None if name is None else resources.jobs.get(name)
+    return _jobs().get((collection, chunk_id))
 
 
-def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
+def collect(chunk: Chunk, collection: str) -> bool:
     """Put a finished draft of this chunk into the editor. Returns True while one is still being
     made."""
-    place = _place(collection, chunk.id)
-    if place not in _jobs():
+    found = job(chunk.id, collection)
+    if found is None:
         return False
-    found = job(chunk.id, collection, resources)
-    if found is not None and not found.done:
+    if not found.done:
         return True
-    del _jobs()[place]
-    made = Draft(chunk.id, error=LOST) if found is None else found.value()
-    _all()[chunk.id] = _taken(made, chunk, of(chunk.id))
+    del _jobs()[collection, chunk.id]
+    _all()[chunk.id] = _taken(found.value(), chunk, of(chunk.id))
     return False
 
 
@@ -126,17 +113,14 @@ def begin(chunk_id: str, collection: str, rule: str | None) -> None:
             resources.bench.drafts.count(collection, draft)
         return draft
 
-    name = uuid4().hex
-    resources.jobs.put(name, background.start(work))
-    _jobs()[_place(collection, chunk_id)] = name
+    _jobs()[collection, chunk_id] = background.start(work)
 
 
 def stop(chunk_id: str, collection: str) -> None:
     """Abandon the running request."""
-    found = job(chunk_id, collection, open_resources())
+    found = _jobs().pop((collection, chunk_id), None)
     if found is not None:
         found.stop.set()
-    _jobs().pop(_place(collection, chunk_id), None)
     _all()[chunk_id] = replace(of(chunk_id), error=STOPPED)
 
 
@@ -144,9 +128,8 @@ def swap(chunk_id: str, shown: str) -> None:
     """Bring the first text that was set aside into the editor, and set the current one aside."""
     found = of(chunk_id)
     first, *others = found.ring
-    state.drafts()[chunk_id] = first.text
-    ring = (*others, Aside(shown, shown in found.texts))
-    _all()[chunk_id] = replace(found, ring=_without(ring, first.text))
+    state.drafts()[chunk_id] = first
+    _all()[chunk_id] = replace(found, ring=_without((*others, shown), first))
 
 
 def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
@@ -163,18 +146,12 @@ def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
         drafts.pop(chunk.id, None)
     else:
         drafts[chunk.id] = text
-    ring = before.ring
-    if stood is not None:
-        ring = (Aside(stood, stood in before.texts), *ring)
+    ring = before.ring if stood is None else (stood, *before.ring)
     return Drafted(draft=made, texts=(*before.texts, text), same=same, ring=_without(ring, text))
 
 
-def _without(ring: tuple[Aside, ...], text: str) -> tuple[Aside, ...]:
-    return tuple(aside for aside in ring if aside.text != text)
-
-
-def _place(collection: str, chunk_id: str) -> str:
-    return f"{collection}\n{chunk_id}"
+def _without(ring: tuple[str, ...], text: str) -> tuple[str, ...]:
+    return tuple(aside for aside in ring if aside != text)
 
 
 def _all() -> dict[str, Drafted]:
@@ -182,7 +159,7 @@ def _all() -> dict[str, Drafted]:
     return found
 
 
-def _jobs() -> dict[str, str]:
+def _jobs() -> dict[tuple[str, str], Job[Draft]]:
     """The running requests by collection and chunk."""
-    found: dict[str, str] = st.session_state.setdefault("draft-jobs", {})
+    found: dict[tuple[str, str], Job[Draft]] = st.session_state.setdefault("draft-jobs", {})
     return found

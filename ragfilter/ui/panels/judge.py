@@ -19,7 +19,7 @@ from ragfilter.report import (
 from ragfilter.report.forecast import Forecast, judge_prompt
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import html, say, theme
 from ragfilter.ui.main import grid, needs
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session.resources import Resources
@@ -37,7 +37,7 @@ def draw(view: View) -> None:
     if not settings.enabled:
         state_of = judge_words.SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
         _say(f"<b>The judge is off.</b> {html.prose(state_of)}")
-        _about()
+        say.aside(judge_words.ABOUT)
         return
     stats = judge_stats(result)
     costs = needs.judging_costs(result, resources)
@@ -54,7 +54,7 @@ def draw(view: View) -> None:
         html.draw(f'<p class="rf-aside">{html.text(judge_words.by_whom(stats, settings))}</p>')
         _remarks(result)
     _prompt(result)
-    _about()
+    say.aside(judge_words.ABOUT)
 
 
 def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> None:
@@ -111,24 +111,21 @@ def _verdicts(result: Result) -> None:
     column = st.column_config
     config: dict[str, Any] = {
         "verdict": column.MultiselectColumn(
-            "verdict", width=94, options=list(colours), color=list(colours.values()),
+            width=94, options=list(colours), color=list(colours.values()),
             help="What the LLM said about the chunk, or why it said nothing.",
         ),
-        "chunk": column.TextColumn(
-            "chunk", width=172 if came else 302, help="Click to open the chunk."
-        ),
+        "chunk": column.TextColumn(width=172 if came else 302, help="Click to open the chunk."),
         "came from": column.TextColumn(
-            "came from", width=130, help="Number of references from the expanded chunk, "
-            "and the chunk whose reference led here.",
+            width=130, help="Number of references from the expanded chunk, and the chunk whose "
+            "reference led here.",
         ),
     }  # fmt: skip
-    height = ROW * min(len(rows), MOST_ROWS) + 38
     with st.container(key="verdicts"):
         grid.draw(
             pd.DataFrame(table),
             [row.id for row in rows],
             name="verdicts",
-            height=height,
+            height=ROW * min(len(rows), MOST_ROWS) + 38,
             row_height=ROW,
             columns=config,
         )
@@ -160,10 +157,8 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
 
 
 def _remarks(result: Result) -> None:
-    said = "; ".join(remarks(result))
-    if not said:
-        return
-    html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(said)}.</p>')
+    if said := "; ".join(remarks(result)):
+        html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(said)}.</p>')
 
 
 def _prompt(result: Result) -> None:
@@ -186,30 +181,22 @@ def _prompt(result: Result) -> None:
             return
         html.draw('<p class="rf-caption">reply</p>')
         judgement = result.judgement
-        if not _may_read(result):
-            html.draw(
-                '<p class="rf-aside">With clearance on, only operators see the reply: it may '
-                "stem from a user who sees more. View as operator to read it.</p>"
+        # It may name chunks that only other users may see.
+        if not (st.session_state.operator or result.user.unrestricted):
+            say.aside(
+                "With clearance on, only operators see the reply: it may stem from a user who sees "
+                "more. View as operator to read it."
             )
         elif judgement is not None and judgement.cached and not judgement.reply:
-            html.draw('<p class="rf-aside">The reply of an earlier run is not kept.</p>')
+            say.aside("The reply of an earlier run is not kept.")
         elif judgement is None or not judgement.reply:
-            html.draw('<p class="rf-aside">The reply was empty.</p>')
+            say.aside("The reply was empty.")
         else:
             st.code(judgement.reply, language=None, wrap_lines=True)
 
 
-def _may_read(result: Result) -> bool:
-    """Whether the raw answer may be shown: it may name chunks that only other users may see."""
-    return bool(st.session_state.operator) or result.user.unrestricted
-
-
 def _say(body: str) -> None:
     html.draw(f'<p class="rf-say">{body}</p>')
-
-
-def _about() -> None:
-    html.draw(f'<p class="rf-aside">{html.text(judge_words.ABOUT)}</p>')
 
 
 def _sentence(error: str) -> str:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.offered import QUEUE, offered
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
@@ -27,14 +26,10 @@ MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
 MOST_UNDONE = 50
 
 
+@problems.shown()
 def draw(view: View, chunk_id: str) -> None:
     """Draw the buttons and the labels this chunk already has."""
-    asked = view.asked
-    try:
-        standing = view.resources.bench.labels.standing(asked.collection, asked.query)
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
+    asked, standing = view.asked, _standing(view)
     judged = _judged(view, standing)
     several = ticked(asked.query)
     following = next((i for i in queue(view) if i not in judged and i != chunk_id), None)
@@ -50,18 +45,7 @@ def draw(view: View, chunk_id: str) -> None:
                 help=f"Label this chunk as {GRADES[grade]} to the question. The next unlabelled "
                 "chunk opens, starting with those closest to the cut.",
             )
-        done = marks()
-        st.button(
-            "Undo",
-            key="mark-undo",
-            icon=":material/undo:",
-            shortcut="U",
-            on_click=_undo,
-            disabled=not done,
-            help="Undoes your last label, or all labels of the last batch."
-            if done
-            else "Nothing to undo.",
-        )
+        _draw_undo("mark-undo", "U")
         _switch()
     html.draw(f'<p class="rf-aside">{_said(view, chunk_id, standing, judged)}</p>')
 
@@ -81,16 +65,24 @@ def draw_several(view: View, shown: Collection[str]) -> None:
                 disabled=not chosen,
                 help=f"Label the selected chunks as {GRADES[grade]} to the question.",
             )
-        st.button(
-            "Undo",
-            key="mark-several-undo",
-            icon=":material/undo:",
-            on_click=_undo,
-            disabled=not marks(),
-            help="Undoes your last label, or all labels of the last batch.",
-        )
+        _draw_undo("mark-several-undo")
         told = f"{numbers.chunks(len(chosen))} selected" if chosen else "Tick rows to label them"
         st.markdown(quiet(told))
+
+
+def _draw_undo(name: str, shortcut: str | None = None) -> None:
+    done = marks()
+    st.button(
+        "Undo",
+        key=name,
+        icon=":material/undo:",
+        shortcut=shortcut,
+        on_click=_undo,
+        disabled=not done,
+        help="Undoes your last label, or all labels of the last batch."
+        if done
+        else "Nothing to undo.",
+    )
 
 
 def ticked(query: str) -> list[str]:
@@ -117,15 +109,11 @@ def draw_hidden() -> None:
     )
 
 
+@problems.shown()
 def begin(view: View) -> None:
     """Draw the button that opens the first chunk of the queue, and the one that ends blind
     labelling."""
-    try:
-        standing = view.resources.bench.labels.standing(view.asked.collection, view.asked.query)
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
-    judged = _judged(view, standing)
+    judged = _judged(view, _standing(view))
     first = next((i for i in queue(view) if i not in judged), None)
     st.button(
         "Label the next chunk",
@@ -162,6 +150,10 @@ def marks() -> list[Mark]:
     """The labels made in this session, newest last."""
     found: list[Mark] = st.session_state.setdefault("marks", [])
     return found
+
+
+def _standing(view: View) -> tuple[Label, ...]:
+    return view.resources.bench.labels.standing(view.asked.collection, view.asked.query)
 
 
 def _judged(view: View, standing: tuple[Label, ...]) -> dict[str, int]:

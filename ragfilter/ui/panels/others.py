@@ -9,7 +9,7 @@ from ragfilter.answer import prompts
 from ragfilter.model import Result, Rounds
 from ragfilter.report import trace_text
 from ragfilter.text import numbers
-from ragfilter.ui.look import choice, html
+from ragfilter.ui.look import choice, html, say
 from ragfilter.ui.session import answers
 
 
@@ -23,10 +23,8 @@ def prompt(result: Result) -> None:
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]
-    html.draw(
-        f'<p class="rf-aside">{numbers.chunks(len(side.context.chunks))}, about '
-        f"{numbers.tokens(side.context.tokens)} of chunk text; version {prompts.VERSION}</p>"
-    )
+    sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
+    say.aside(f"{sent}, about {tokens} of chunk text; version {prompts.VERSION}")
     for message in prompts.messages(result.query, side.context):
         html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)
@@ -42,30 +40,26 @@ def rounds(result: Result) -> None:
         )
         return
     html.draw(f'<p class="rf-say">{html.text(_said(detail, result))}</p>')
-    table = {
-        "round": [r.number for r in detail.rounds],
-        "retrieved": [len(r.retrieved) for r in detail.rounds],
-        "excluded": [len(r.excluded) for r in detail.rounds],
-        "kept": [len(r.kept) for r in detail.rounds],
-        "kept so far": [
-            sum(len(r.kept) for r in detail.rounds[: i + 1]) for i in range(len(detail.rounds))
-        ],
-    }
+    table = pd.DataFrame(
+        {
+            "round": [r.number for r in detail.rounds],
+            "retrieved": [len(r.retrieved) for r in detail.rounds],
+            "excluded": [len(r.excluded) for r in detail.rounds],
+            "kept": [len(r.kept) for r in detail.rounds],
+        }
+    )
+    table["kept so far"] = table["kept"].cumsum()
     with st.container(key="rounds"):
-        st.dataframe(pd.DataFrame(table), hide_index=True, height="content")
+        st.dataframe(table, hide_index=True, height="content")
 
 
 def _said(detail: Rounds, result: Result) -> str:
-    n = len(detail.rounds)
     calls = result.pool.queries
-    loop = f"A re-query loop would take {n} round{'' if n == 1 else 's'}"
+    loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     found = f"{loop} to find {len(detail.kept)} of {detail.k} clean chunks"
-    if detail.short:
-        missed = f"and miss {numbers.chunks(detail.short)} that the wide pool holds"
-    else:
-        missed = "and miss none that the wide pool holds"
+    missed = numbers.chunks(detail.short) if detail.short else "none"
     asked = "one store query" if calls == 1 else f"{calls} store queries"
-    return f"{found}, {missed}. The pool took {asked}."
+    return f"{found}, and miss {missed} that the wide pool holds. The pool took {asked}."
 
 
 def debug(result: Result) -> None:

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.main import empty
 from ragfilter.ui.panels import clearance, labels
-from ragfilter.ui.session import widget
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
 
@@ -29,7 +29,7 @@ def draw(view: View) -> DeltaGenerator:
                 default=st.session_state.panel,
                 required=True,
                 label_visibility="collapsed",
-                **widget.of("panel-box", st.session_state.panel, _switch),
+                **widget.of("panel-box", st.session_state.panel, state.keep, "panel"),
             )
             hint.beside(
                 "Answer: filtered and unfiltered, side by side. Prompt: what is sent to the LLM. "
@@ -76,7 +76,3 @@ def _page(view: View) -> None:
             from ragfilter.ui.panels import answer
 
             answer.draw(view)
-
-
-def _switch(panel: str) -> None:
-    st.session_state.panel = panel

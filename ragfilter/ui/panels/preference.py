@@ -6,33 +6,28 @@ from collections import Counter
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
-from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.resources import open_resources
+from ragfilter.ui.session.visit import View
 
 Names = tuple[str, str]
 
 
-def draw(
-    query: str, pair: tuple[Answered, Answered], names: Names, resources: Resources, *, own: str
-) -> None:
+@problems.shown()
+def draw(view: View, pair: tuple[Answered, Answered], names: Names, *, own: str) -> None:
     """Draw the four buttons, the current vote and the tally. `names` are the column names; `own`
     keeps the button keys of two places apart."""
-    left, right = pair
+    query, (left, right) = view.asked.query, pair
     if left.text == right.text or left.chunks == right.chunks:
         # Both contexts are the same, so there is nothing to choose between.
         return
     collection = st.session_state.collection
-    try:
-        every = resources.bench.preferences.votes(collection)
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
+    every = view.resources.bench.preferences.votes(collection)
     here = on_pair((each for each in every if each.query == query.strip()), left, right)
     me = author()
     mine = next((v.seen_from(left) for v in here if v.who == me), None)
@@ -77,7 +72,5 @@ def _tally(tally: Counter[Choice], names: Names) -> str:
 
 
 @state.tell_errors()
-def _vote(
-    collection: str, query: str, left: Answered, right: Answered, choice: Choice
-) -> None:  # fmt: skip
+def _vote(collection: str, query: str, left: Answered, right: Answered, choice: Choice) -> None:
     open_resources().bench.preferences.vote(collection, query, left, right, choice, who=author())

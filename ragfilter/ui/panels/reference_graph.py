@@ -9,7 +9,7 @@ from ragfilter.model import Chunk, Result
 from ragfilter.report import verdict_rows
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import html, say, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import references
 from ragfilter.ui.panels.references import Known, Node, Tree
@@ -57,10 +57,9 @@ def draw(view: View, chunk: Chunk) -> None:
         for number, node in enumerate(made.nodes[:MOST_SHOWN]):
             _row(number, node, opens=node.id in there)
     if len(made.nodes) > MOST_SHOWN:
-        rest = len(made.nodes) - MOST_SHOWN
-        html.draw(f'<p class="rf-aside">and {numbers.chunks(rest)} more</p>')
-    if _aside(made, result):
-        html.draw(_aside(made, result))
+        say.aside(f"and {numbers.chunks(len(made.nodes) - MOST_SHOWN)} more")
+    if aside := _aside(made, result):
+        html.draw(aside)
 
 
 def _known(chunk: Chunk, view: View) -> Known:
@@ -105,7 +104,9 @@ def _said(result: Result, chunk_id: str, *, as_operator: bool) -> None:
 
 def _row(number: int, node: Node, *, opens: bool) -> None:
     """Draw one chunk, indented by its depth; a button if it can be opened."""
-    about = " · ".join((*_about(node), _depth(node.step), node.id))
+    # The smallest that reaches it.
+    depth = next(depth for depth in DEPTHS if depth >= node.step)
+    about = " · ".join((*_about(node), f"EXPAND_{depth}", node.id))
     title = short_title(node.title, TITLE_WIDTH)
     with st.container(key=f"ref-s{node.step}-{number}", gap=None):
         if opens:
@@ -136,17 +137,12 @@ def _about(node: Node) -> tuple[str, ...]:
     return (*tokens, fate)
 
 
-def _depth(step: int) -> str:
-    """The smallest EXPAND that reaches a depth."""
-    return f"EXPAND_{next(depth for depth in DEPTHS if depth >= step)}"
-
-
 def _shut(made: Tree, result: Result) -> list[str]:
     """The references that an expansion does not follow, in words."""
-    named = ((made.hidden, "hidden from the user"), (made.unknown, "unknown to this collection"),
-             (made.ruled, "excluded by a rule"),
-             (made.beyond, f"beyond {result.settings.judge.max_expansion} chunks"))  # fmt: skip
-    return [f"{n} {word}" for n, word in named if n]
+    words = {"hidden": "hidden from the user", "unknown": "unknown to this collection",
+             "ruled": "excluded by a rule",
+             "beyond": f"beyond {result.settings.judge.max_expansion} chunks"}  # fmt: skip
+    return [f"{made.shut[why]} {word}" for why, word in words.items() if why in made.shut]
 
 
 def _aside(made: Tree, result: Result) -> str:

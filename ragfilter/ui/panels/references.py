@@ -6,13 +6,15 @@ what is already known.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ragfilter.judge.references import DEPTHS, Reached, finder, walk
 from ragfilter.model import Chunk, Result, User
 from ragfilter.report.forecast import preview_expansion
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings import schema
+from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.text.tokens import estimate
 
@@ -68,19 +70,16 @@ class Tree:
     """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names
     it.
 
-    `again` counts references to chunks already in the tree. The other counts are references that an
-    expansion does not follow: `hidden` from the user, `unknown` to the collection, `ruled` out by a
-    rule, or `beyond` the limit. `names` lists those that may be named, with the reason.
+    `again` counts references to chunks already in the tree. `shut` counts those that an expansion
+    does not follow, by why: ``hidden`` from the user, ``unknown`` to the collection, ``ruled`` out
+    by a rule, or ``beyond`` the limit. `names` lists those that may be named, with the reason.
     """
 
     nodes: tuple[Node, ...]
     sums: tuple[Sum, ...]
     open_root: bool = True
     again: int = 0
-    hidden: int = 0
-    unknown: int = 0
-    ruled: int = 0
-    beyond: int = 0
+    shut: Mapping[str, int] = field(default_factory=dict)
     names: tuple[str, ...] = ()
 
 
@@ -95,7 +94,7 @@ def learn(
         return Known({}, {})
     around = list(walk(root, depth=max(DEPTHS), most=CLOSURE, find=find))
     bare = {chunk_id: root, **{reached.chunk.id: reached.chunk for reached in around}}
-    most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+    most = max(settings.judge.max_expansion, int(schema.field("judge.max_expansion").ceiling or 0))
     shown = dict.fromkeys(reached.chunk.id for reached in around[:most])
     now = preview_expansion(chunk_id, Known(bare, {}), settings, user, query=query)
     shown |= dict.fromkeys(reached.chunk.id for reached in now[max(DEPTHS)])
@@ -115,8 +114,10 @@ def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = Fal
 
     def put(parent: str) -> None:
         for each in below.get(parent, ()):
-            nodes.append(_node(each, fates))
-            put(each.chunk.id)
+            chunk = each.chunk
+            fate, by = fates.get(chunk.id, ("new", ""))
+            nodes.append(Node(chunk.id, chunk.name, each.step, _tokens(chunk), fate, by))
+            put(chunk.id)
 
     put(chunk_id)
     kept = {node.id for node in nodes if node.fate in ("kept", "brought")}
@@ -133,49 +134,32 @@ def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = Fal
     if root is None or not result.user.sees(root):
         return Tree((), sums, open_root=False)
     walked = [root, *(known.bare[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
-    return _shut(Tree(tuple(nodes), sums), walked, known, result, as_operator=as_operator)
-
-
-def _shut(
-    made: Tree, walked: Sequence[Chunk], known: Known, result: Result, *, as_operator: bool
-) -> Tree:
-    """The tree with the references that it does not follow, each listed once."""
-    settings, user = result.settings, result.user
-    inside = {walked[0].id, *(node.id for node in made.nodes)}
     refs = [ref for chunk in walked for ref in chunk.refs]
-    outside = dict.fromkeys(ref for ref in refs if ref not in inside)
-    full = len(made.nodes) >= settings.judge.max_expansion
-    hidden = unknown = ruled = beyond = 0
-    names: list[str] = []
-    for ref in outside:
-        chunk = known.bare.get(ref)
-        title = known.whole[ref].name if ref in known.whole else ref
-        if chunk is None:
-            unknown += 1
-            if as_operator or user.unrestricted:
-                names.append(f"{ref} (unknown)")
-        elif not user.sees(chunk):
-            hidden += 1
-            if as_operator:
-                names.append(f"{title} (hidden)")
-        elif full:
-            beyond += 1
-        elif settings.query_must.enabled:
-            ruled += 1
-            names.append(f"{title} (its rule fails)")
-        else:
-            beyond += 1
-    named = [ref for ref in refs if ref in inside]
-    return Tree(
-        made.nodes, made.sums, again=len(named) - len(made.nodes), hidden=hidden, unknown=unknown,
-        ruled=ruled, beyond=beyond, names=tuple(names),
-    )  # fmt: skip
+    inside = {chunk_id, *(node.id for node in nodes)}
+    again = sum(ref in inside for ref in refs) - len(nodes)
+    full = len(nodes) >= settings.judge.max_expansion
+    # Each is listed once.
+    why = {
+        ref: _why_shut(known.bare.get(ref), result, full=full) for ref in refs if ref not in inside
+    }
+    named = {"hidden": as_operator, "unknown": as_operator or result.user.unrestricted,
+             "ruled": True, "beyond": False}  # fmt: skip
+    titles = {ref: known.whole[ref].name if ref in known.whole else ref for ref in why}
+    names = [
+        f"{titles[ref]} ({'its rule fails' if word == 'ruled' else word})"
+        for ref, word in why.items()
+        if named[word]
+    ]
+    return Tree(tuple(nodes), sums, again=again, shut=Counter(why.values()), names=tuple(names))
 
 
-def _node(reached: Reached, fates: Mapping[str, tuple[str, str]]) -> Node:
-    fate, by = fates.get(reached.chunk.id, ("new", ""))
-    chunk = reached.chunk
-    return Node(chunk.id, chunk.name, reached.step, _tokens(chunk), fate, by)
+def _why_shut(chunk: Chunk | None, result: Result, *, full: bool) -> str:
+    """Why an expansion does not follow a reference to this chunk."""
+    if chunk is None:
+        return "unknown"
+    if not result.user.sees(chunk):
+        return "hidden"
+    return "ruled" if result.settings.query_must.enabled and not full else "beyond"
 
 
 def _tokens(chunk: Chunk) -> int | None:
@@ -191,11 +175,11 @@ def _fates(result: Result) -> dict[str, tuple[str, str]]:
     brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
     fates: dict[str, tuple[str, str]] = {}
     for hit in (*result.pool.hits, *result.hits):
-        decision = outcomes.get(hit.id)
         if hit.id in waits:
             fates[hit.id] = ("waits", "")
         elif hit.id in kept:
             fates[hit.id] = ("brought" if hit.id in brought else "kept", "")
         else:
+            decision = outcomes.get(hit.id)
             fates[hit.id] = ("dropped", decision.layer if decision else "")
     return fates

@@ -9,17 +9,20 @@ from ragfilter.model import Chunk, Result
 from ragfilter.rules.match import rule_book
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import html
+from ragfilter.ui.main import problems
 from ragfilter.ui.rules import desk, editor, effect
 from ragfilter.ui.rules.editor import Editing
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.state import Asked
+from ragfilter.ui.session.visit import View
 
 TITLE_WIDTH = 44
 
 
-def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> None:
-    """The editor of one chunk's rule."""
+@problems.shown()
+def draw(view: View, chunk: Chunk) -> None:
+    """The editor of one chunk's rule. It reads the journal, which nothing else here needs."""
+    asked, resources, result = view.asked, view.resources, view.shown
     preview = partial(_preview, result, chunk)
     guard = partial(_guard, asked.collection, resources)
     editor.draw(

@@ -27,7 +27,7 @@ def draw(resources: Resources) -> None:
     question, since its reader came for the result."""
     first = False
     if state.asked() is None and not st.session_state.pending:
-        first = bool(_first_visit(key="first-visit", on_first_change=_nothing).first)
+        first = bool(_first_visit(key="first-visit", on_first_change=lambda: None).first)
     with st.container(key="guide", width="content"):
         pressed = st.button(
             "Help",
@@ -41,10 +41,6 @@ def draw(resources: Resources) -> None:
     if pressed or first:
         _drawer(resources)
     tour.draw()
-
-
-def _nothing() -> None:
-    """Do nothing: the trigger only has to start a run."""
 
 
 @st.dialog("Help", position="right")

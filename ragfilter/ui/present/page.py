@@ -113,8 +113,8 @@ def _scene(told: Story, word: str) -> int:
             type="primary",
             icon=":material/compare:",
             disabled=not last,
-            on_click=_go,
-            args=(last if now < last else 0,),
+            on_click=state.keep,
+            args=(last if now < last else 0, "scene"),
             help="Show everything the search found, or only what the filter kept.",
         )
         st.button(
@@ -122,8 +122,8 @@ def _scene(told: Story, word: str) -> int:
             key="scene-back",
             shortcut="Left",
             disabled=not now,
-            on_click=_go,
-            args=(now - 1,),
+            on_click=state.keep,
+            args=(now - 1, "scene"),
             help="Bring back the passages dropped last.",
         )
         st.button(
@@ -131,8 +131,8 @@ def _scene(told: Story, word: str) -> int:
             key="scene-next",
             shortcut="Right",
             disabled=now >= last,
-            on_click=_go,
-            args=(now + 1,),
+            on_click=state.keep,
+            args=(now + 1, "scene"),
             help="Drop the next passages, one reason at a time.",
         )
         html.draw(
@@ -150,10 +150,6 @@ def _caption(told: Story, now: int, word: str) -> str:
     fallen = sum(len(step.ids) for step in told.steps[:now])
     left = f"{told.found - fallen} of {told.found} left"
     return f"Step {now} of {last}: {left}" if now else f"Everything found: {told.found}"
-
-
-def _go(step: int) -> None:
-    st.session_state.scene = step
 
 
 def _picture(view: View, told: Story, after: int, word: str) -> None:

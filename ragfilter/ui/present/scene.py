@@ -61,7 +61,8 @@ def plot(
     first, last = sorted((after, after if before is None else before))
     moved = {i for step in story.steps[first:last] for i in step.ids}
     k = min(result.settings.retrieval.k, len(hits))
-    left = _left(hits, story) if after >= len(lanes) else []
+    fell = {i for step in story.steps for i in step.ids}
+    left = [hit for hit in hits if hit.id not in fell] if after >= len(lanes) else []
     alone = _alone(left, low, pixel)
     scene = (story, lanes, after, ink, dark, word, alone)
     whole = {
@@ -82,7 +83,9 @@ def plot(
             },
             "yaxis": {"visible": False, "fixedrange": True,
                       "range": [bottom, top]},
-            "shapes": [_plain_search(k + 0.6, (low - 16 * pixel, top), ink)],
+            # What a plain search would send.
+            "shapes": [{"type": "rect", "x0": 0.4, "x1": k + 0.6, "y0": low - 16 * pixel, "y1": top,
+                        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below"}],
             "annotations": _words(k, story, lanes, after, pixel, ink, dark),
         },
     }  # fmt: skip
@@ -137,12 +140,6 @@ def _points(
     }  # fmt: skip
 
 
-def _left(hits: list[Hit], story: Story) -> list[Hit]:
-    """The passages that no step drops."""
-    fell = {i for step in story.steps for i in step.ids}
-    return [hit for hit in hits if hit.id not in fell]
-
-
 def _alone(left: list[Hit], low: float, pixel: float) -> dict[str, tuple[float, str]]:
     """The height and words of the passages that are left: one line each, the nearest lowest."""
     made = {}
@@ -152,14 +149,6 @@ def _alone(left: list[Hit], low: float, pixel: float) -> dict[str, tuple[float, 
         said = f"{hit.rank} · {title}" if len(left) <= TITLED else str(hit.rank)
         made[hit.id] = y, f"{GAP}{said}{GAP}"
     return made
-
-
-def _plain_search(end: float, span: tuple[float, float], ink: Ink) -> dict[str, Any]:
-    """The band of what a plain search would send."""
-    return {
-        "type": "rect", "x0": 0.4, "x1": end, "y0": span[0], "y1": span[1],
-        "fillcolor": ink.band, "line": {"width": 0}, "layer": "below",
-    }  # fmt: skip
 
 
 def _words(

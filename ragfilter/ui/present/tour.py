@@ -68,21 +68,17 @@ def draw() -> None:
             f'<p aria-live="polite"><b>{now + 1} of {len(STOPS)} · {stop.name}.</b> {stop.said}</p>'
         )
         st.button(
-            "Back", key="tour-back", disabled=not now, on_click=_go, args=(now - 1,),
+            "Back", key="tour-back", disabled=not now, on_click=state.keep, args=(now - 1, "tour"),
             help="The previous stop.",
         )  # fmt: skip
         st.button(
-            "Next" if now < last else "Done", key="tour-next", type="primary", on_click=_go,
-            args=(now + 1 if now < last else None,),
+            "Next" if now < last else "Done", key="tour-next", type="primary", on_click=state.keep,
+            args=(now + 1 if now < last else None, "tour"),
             help="The next stop." if now < last else "End the tour.",
         )  # fmt: skip
         if now < last:
             st.button(
-                "End", key="tour-end", type="tertiary", on_click=_go, args=(None,),
+                "End", key="tour-end", type="tertiary", on_click=state.keep, args=(None, "tour"),
                 help="End the tour. Help starts it again.",
             )  # fmt: skip
     _look_at(key="tour-look", data=stop.part, height=0)
-
-
-def _go(stop: int | None) -> None:
-    st.session_state.tour = stop

@@ -58,7 +58,7 @@ def draw(it: Editing, *, both: bool = False) -> None:
     """Draw the editor. With `both`, form and JSON are side by side if there is room; otherwise one
     at a time."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
-    busy = drafting.collect(chunk, collection, resources)
+    busy = drafting.collect(chunk, collection)
     text = state.drafts().get(chunk.id, saving.shown(saving.base(chunk)))
     so_far = saving.unfinished(chunk.id, text)
     error = _error(so_far)

@@ -52,7 +52,7 @@ def sides(result: Result) -> tuple[Side, Side]:
 
 def known(query: str, side: Side, resources: Resources) -> Answer | None:
     """The answer for this context, if it is cached or can be made without calling a model."""
-    key = _key(query, side.context, resources)
+    key = _key(query, side, resources)
     found = resources.answers.get(key)
     chat = resources.bench.chat
     if found is None and chat is not None:
@@ -79,7 +79,7 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
-    key, earlier = _key(query, side.context, resources), known(query, side, resources)
+    key, earlier = _key(query, side, resources), known(query, side, resources)
     try:
         if chat is None:
             yield from stream
@@ -106,26 +106,26 @@ def _with_earlier(made: Answer, earlier: Answer | None) -> Answer:
     return replace(earlier, error=f"{made.error} {EARLIER}", failed=made.failed)
 
 
-def skip(query: str, side: Side, before: Answer, resources: Resources) -> Answer:
+def skip(query: str, side: Side, before: Answer, resources: Resources) -> None:
     """Record that this answer was not requested, because the endpoint already timed out on the
     other."""
     made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
     made = _with_earlier(made, known(query, side, resources))
     if EARLIER not in made.error:
         _quote(query, side, resources)
-    return resources.answers.put(_key(query, side.context, resources), made)
+    resources.answers.put(_key(query, side, resources), made)
 
 
 def _quote(query: str, side: Side, resources: Resources) -> None:
     """Make the extractive answer that replaces a failed one."""
     quoted = _extract(query, side.context, resources, only_known=False)
     if not quoted.error:
-        resources.answers.put(_key(query, side.context, resources, EXTRACTIVE), quoted)
+        resources.answers.put(_key(query, side, resources, EXTRACTIVE), quoted)
 
 
 def instead(query: str, side: Side, resources: Resources) -> Answer | None:
     """The extractive answer that replaces one that an LLM failed to give."""
-    return resources.answers.get(_key(query, side.context, resources, EXTRACTIVE))
+    return resources.answers.get(_key(query, side, resources, EXTRACTIVE))
 
 
 def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Quote, ...]:
@@ -172,11 +172,8 @@ def _extract(query: str, context: Context, resources: Resources, *, only_known: 
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
 
 
-def _key(query: str, context: Context, resources: Resources, model: str = "") -> Hashable:
-    chat = resources.bench.chat
+def _key(query: str, side: Side, resources: Resources, model: str = "") -> Hashable:
+    chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
-    return query, model, prompts.VERSION, _contents(context.chunks), context.shortened
-
-
-def _contents(hits: Sequence[Hit]) -> tuple[tuple[str, int], ...]:
-    return tuple((hit.id, hash(hit.chunk.text)) for hit in hits)
+    contents = tuple((hit.id, hash(hit.chunk.text)) for hit in context.chunks)
+    return query, model, prompts.VERSION, contents, context.shortened

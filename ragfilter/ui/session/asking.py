@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
-from uuid import uuid4
+from typing import cast
 
 import streamlit as st
 
-from ragfilter.basics.shelf import Shelf
-from ragfilter.engine.complete import forget_failures
 from ragfilter.model import PendingKind, Pool
 from ragfilter.ui.session import background
 from ragfilter.ui.session.background import Job
@@ -25,18 +22,19 @@ TICK_S = 0.15
 """Seconds between the points at which Streamlit can stop a waiting page."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Wish:
-    """One press of a button; with `again`, earlier failures are forgotten first."""
+    """One press of a button, and the call once it was begun; with `again`, earlier failures are
+    forgotten first."""
 
     kind: PendingKind
-    token: str
-    again: bool = False
+    again: bool
+    job: Job[Pool] | None = None
 
 
-def press(kind: PendingKind, *, again: bool = False) -> None:
+def press(kind: PendingKind, again: bool) -> None:
     """Request what a need lacks. For the judge, also open its panel."""
-    st.session_state.wish = Wish(kind, uuid4().hex, again)
+    st.session_state.wish = Wish(kind, again)
     if kind == "judge":
         st.session_state.panel = "Judge"
 
@@ -51,16 +49,12 @@ def forget() -> None:
     st.session_state.pop("wish", None)
 
 
-def before(pool: Pool, wish: Wish) -> Pool:
-    """The pool to start from: with `again`, without its failures."""
-    return forget_failures(pool, wish.kind) if wish.again else pool
-
-
-def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Any]]) -> Pool:
+def wait(wish: Wish, work: Callable[[], Pool]) -> Pool:
     """Run `work` once per wish, and return its result. Raises what `work` raises."""
-    job: Job[Pool] = jobs.of(wish.token, lambda: background.start(lambda _: work()))
+    if wish.job is None:
+        wish.job = background.start(lambda _: work())
     tick = st.empty()
-    while not job.wait(TICK_S):
+    while not wish.job.wait(TICK_S):
         # Streamlit ends the run here if Stop was pressed or a widget changed.
         tick.empty()
-    return job.value()
+    return wish.job.value()

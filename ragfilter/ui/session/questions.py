@@ -14,7 +14,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.complete import complete
+from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Pool
@@ -88,7 +88,8 @@ def _meet(
     place: DeltaGenerator,
 ) -> Pool:
     """The pool, completed with what a button asked for."""
-    found = asking.before(found, wish)
+    if wish.again:
+        found = forget_failures(found, wish.kind)
     user = state.user()
     wanted = [need for need in replay(found, settings, user).needs if need.kind == wish.kind]
     if wanted:
@@ -98,7 +99,7 @@ def _meet(
         )
         try:
             with _waiting(place, word):
-                found = asking.wait(wish, work, resources.jobs)
+                found = asking.wait(wish, work)
         except Exception:
             asking.forget()
             raise

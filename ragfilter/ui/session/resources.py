@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ragfilter.ui.sidebar.examples import Example
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-JOBS, RUNS, NEIGHBOURS, MEASURED, TUNING = 128, 64, 64, 8, 8
+RUNS, NEIGHBOURS, MEASURED, TUNING = 64, 64, 8, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,8 @@ class Resources:
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
     examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
-    jobs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(JOBS))
-    """Calls of models started by buttons."""
     runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
-    """Measuring, separate from `jobs`, where many presses would evict a run in progress."""
+    """Measuring."""
     drafting: Shelf[tuple[User, Job[Any]]] = field(default_factory=lambda: Shelf(RUNS))
     """Drafting rules, by collection, with the user for whom it was started."""
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))

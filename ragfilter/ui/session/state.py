@@ -176,6 +176,11 @@ def become(user: User) -> None:
     st.session_state.user = user
 
 
+def keep(value: Any, name: str) -> None:
+    """Keep in the session what was chosen in a widget."""
+    st.session_state[name] = value
+
+
 def change(values: Mapping[str, Any]) -> None:
     """Change settings by dotted path. If the result is invalid, nothing changes and the page says
     why."""

@@ -38,18 +38,13 @@ OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWI
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
-def brand() -> None:
-    """Draw the product's name."""
-    html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
-
-
 def choose(visit: Visit) -> None:
-    """Draw the choice of collection and profile."""
+    """Draw the product's name, and the choice of collection and profile."""
     labels = {name: collections.label(each) for name, each in visit.collections.items()}
     names = list(labels)
     with st.sidebar:
         with st.container(key="choices", gap="small"):
-            brand()
+            html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
             chosen = st.session_state.collection
             shown = chosen if chosen in names else None
             st.selectbox(
@@ -70,7 +65,8 @@ def choose(visit: Visit) -> None:
                 help="A named set of layers and values to start from.",
                 **widget.of("profile-box", st.session_state.profile, state.choose_profile),
             )
-        html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
+        about = profiles.PROFILES[st.session_state.profile].help
+        html.draw(f'<p class="rf-hint">{html.text(about)}</p>')
         _steps()
 
 
@@ -133,23 +129,20 @@ def draw_author() -> None:
 
 def _layers(visit: Visit, view: View | None) -> None:
     settings, own, resources = visit.settings, state.own(), visit.resources
-    summary = None if view is None else view.summary
-    judged = ""
+    lines, cut, judged = {}, "", ""
     if view is not None:
         from ragfilter.ui.panels import judge_words
 
+        lines = {layer.name: layer for layer in view.summary.layers}
+        cut = _side_by_side(view.summary)
         judged = judge_words.card(view.result, resources.prices)
-    lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
+    asides = {"cutoff": cut, "judge": judged or JUDGE_COSTS}
     with st.container(key="layers", gap=None):
         st.markdown(quiet("Layers, in order of execution"), help=costs.ORDER)
         for layer in LAYERS:
-            if not layer.switched:
-                continue
-            name = layer.name
-            aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
-            if name == "judge":
-                aside = judged or JUDGE_COSTS
-            _card(layer, settings, own, lines.get(name), resources, aside)
+            if layer.switched:
+                aside = asides.get(layer.name, "")
+                _card(layer, settings, own, lines.get(layer.name), resources, aside)
     with _box(", ".join(OTHERS).capitalize(), key="others") as box:
         others = {name: [i for i in fields() if i.section == name] for name in OTHERS}
         for section, infos in others.items() if box.open else ():
@@ -246,7 +239,3 @@ def _choose_collection(name: str) -> None:
     st.session_state.collection = name
     st.session_state.chunk = None
     state.renew()
-
-
-def _about(profile: str) -> str:
-    return profiles.PROFILES[profile].help

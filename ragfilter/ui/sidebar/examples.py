@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragfilter.errors import RagfilterError
@@ -74,30 +75,19 @@ ADSAPI_WANTED = {
 
 def of(collection: str, resources: Resources) -> tuple[Example, ...]:
     """The examples of a collection, read from it once and cached."""
-    if collection == DEMO:
-        return demo()
-    if collection == ADSAPI:
-        return adsapi()
+    if collection in (DEMO, ADSAPI):
+        return built_in(collection)
     return resources.examples.of(collection, lambda: _titles(collection, resources))
 
 
 @cache
-def demo() -> tuple[Example, ...]:
-    """Some of the demo's labelled questions."""
-    from ragfilter.ingest.demo import queries
-
-    every = queries()
-    labelled = (Example(label, every[i], shows) for i, (label, shows) in DEMO_WANTED.items())
-    return (*labelled, *DEMO_SECRETS)
-
-
-@cache
-def adsapi() -> tuple[Example, ...]:
-    """Some of the advertising API's labelled questions."""
-    from ragfilter.ingest.adsapi import queries
-
-    every = queries()
-    return tuple(Example(label, every[i], shows) for i, (label, shows) in ADSAPI_WANTED.items())
+def built_in(collection: str) -> tuple[Example, ...]:
+    """Some of a demo's labelled questions."""
+    # Imported here, because only one of them is needed.
+    every = import_module(f"ragfilter.ingest.{collection}").queries()
+    wanted, more = (DEMO_WANTED, DEMO_SECRETS) if collection == DEMO else (ADSAPI_WANTED, ())
+    labelled = (Example(label, every[i], shows) for i, (label, shows) in wanted.items())
+    return (*labelled, *more)
 
 
 def short(question: str) -> str:

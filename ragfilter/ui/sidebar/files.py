@@ -5,12 +5,14 @@ A file is loaded completely or not at all.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.errors import RagfilterError
 from ragfilter.settings import config, saved
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.look import prose
@@ -128,57 +130,52 @@ def _tell(what: str, *, error: str = "", done: str = "") -> None:
     st.session_state[f"settings-{what}-told"] = error, done
 
 
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    """Tell an error in here. Callbacks are decorated with it."""
+    try:
+        yield
+    except (RagfilterError, OSError) as error:
+        _tell(what, error=str(error))
+
+
+@_telling("saved")
 def _save(settings: Settings, workspace: Path) -> None:
     name = st.session_state["settings-name"].strip()
-    try:
-        saved.save(workspace, name, config.to_toml(settings, st.session_state.profile))
-    except RagfilterError as error:
-        _tell("saved", error=str(error))
-    else:
-        st.session_state["settings-saved"] = name
-        _tell("saved", done=f"Saved as {name}.")
+    saved.save(workspace, name, config.to_toml(settings, st.session_state.profile))
+    st.session_state["settings-saved"] = name
+    _tell("saved", done=f"Saved as {name}.")
 
 
+@_telling("loaded")
 def _delete(workspace: Path, name: str) -> None:
-    try:
-        toml = saved.find(workspace, name).read_text(encoding="utf-8", errors="replace")
-        saved.delete(workspace, name)
-    except (RagfilterError, OSError) as error:
-        _tell("loaded", error=str(error))
-    else:
-        st.session_state[DELETED] = name, toml
-        _tell("loaded", done=f"Deleted {name}.")
+    toml = saved.find(workspace, name).read_text(encoding="utf-8", errors="replace")
+    saved.delete(workspace, name)
+    st.session_state[DELETED] = name, toml
+    _tell("loaded", done=f"Deleted {name}.")
 
 
+@_telling("loaded")
 def _restore(workspace: Path, name: str, toml: str) -> None:
-    try:
-        saved.save(workspace, name, toml)
-    except RagfilterError as error:
-        _tell("loaded", error=str(error))
-    else:
-        st.session_state["settings-saved"] = name
-        _tell("loaded", done=f"Restored {name}.")
+    saved.save(workspace, name, toml)
+    st.session_state["settings-saved"] = name
+    _tell("loaded", done=f"Restored {name}.")
 
 
+@_telling("loaded")
 def _take(workspace: Path, name: str) -> None:
-    try:
-        _read(saved.find(workspace, name).read_bytes(), name)
-    except (SettingsError, OSError) as error:
-        _tell("loaded", error=str(error))
+    _read(saved.find(workspace, name).read_bytes(), name)
 
 
+@_telling("loaded")
 def _load() -> None:
     given = st.session_state["settings-file"]
     if given is None:
         _tell("loaded")
-        return
-    _read(given.getvalue(), given.name)
+    else:
+        _read(given.getvalue(), given.name)
 
 
 def _read(content: bytes, name: str) -> None:
-    try:
-        state.load(content, name)
-    except SettingsError as error:
-        _tell("loaded", error=str(error))
-    else:
-        _tell("loaded", done=f"Loaded {name}: profile {st.session_state.profile}.")
+    state.load(content, name)
+    _tell("loaded", done=f"Loaded {name}: profile {st.session_state.profile}.")

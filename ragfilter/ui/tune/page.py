@@ -7,7 +7,6 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
@@ -27,57 +26,53 @@ from ragfilter.ui.tune import changed, gathered, mapping, plots, suggesting
 from ragfilter.ui.tune.gathered import Gathered
 
 
+@problems.shown(retry=True)
 def draw(visit: Visit) -> None:
     """Draw the bar, the suggestion, the map, and what a click on it changes."""
     if not visit.ready:
         empty.draw(visit, None)
         return
-    try:
-        problems.incomplete(visit.incomplete)
-        asked = chosen.read(visit)
-        judged = visit.settings.judge.enabled
-        with st.container(
-            key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"
-        ):
-            chosen.choose(asked)
-            x, y, measure = _axes(visit.settings)
-            pressed = st.button(
-                "Map",
-                key="map",
-                type="primary",
-                icon=":material/grid_on:",
-                disabled=asked.given is None or judged,
-                help="Gathers every labelled question once; the map is then replayed.",
-            )
-        chosen.explain(asked)
-        if asked.given is None:
-            return
-        if judged:
-            say.empty(
-                "The judge is on, and tuning cannot replay LLM answers.",
-                "Switch it off to tune the rest.",
-            )
-            return
-        if pressed:
-            gathered.begin(visit, asked.given, (x, y))
-        suggesting.ask(visit, asked.given)
-        _warn(visit.settings, asked.given)
-        suggesting.draw(visit, asked.given)
-        found = gathered.of(visit, asked.given, (x, y))
-        if found is None:
-            say.empty(
-                "No map yet.",
-                "Map replays all labelled questions under many values of the settings chosen "
-                "above. A click on the map then sets the sliders. Suggest settings tries "
-                "strategies and thresholds itself, and shows their gain on questions that they "
-                "were not tuned on.",
-            )
-            return
-        made = mapping.of(visit, found, (x, y), again=pressed)
-        if made is not None:
-            _draw_map(visit.settings, found, made, measure)
-    except RagfilterError as error:
-        problems.show(error)
+    problems.incomplete(visit.incomplete)
+    asked = chosen.read(visit)
+    judged = visit.settings.judge.enabled
+    with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
+        chosen.choose(asked)
+        x, y, measure = _axes(visit.settings)
+        pressed = st.button(
+            "Map",
+            key="map",
+            type="primary",
+            icon=":material/grid_on:",
+            disabled=asked.given is None or judged,
+            help="Gathers every labelled question once; the map is then replayed.",
+        )
+    chosen.explain(asked)
+    if asked.given is None:
+        return
+    if judged:
+        say.empty(
+            "The judge is on, and tuning cannot replay LLM answers.",
+            "Switch it off to tune the rest.",
+        )
+        return
+    if pressed:
+        gathered.begin(visit, asked.given, (x, y))
+    suggesting.ask(visit, asked.given)
+    _warn(visit.settings, asked.given)
+    suggesting.draw(visit, asked.given)
+    found = gathered.of(visit, asked.given, (x, y))
+    if found is None:
+        say.empty(
+            "No map yet.",
+            "Map replays all labelled questions under many values of the settings chosen "
+            "above. A click on the map then sets the sliders. Suggest settings tries "
+            "strategies and thresholds itself, and shows their gain on questions that they "
+            "were not tuned on.",
+        )
+        return
+    made = mapping.of(visit, found, (x, y), again=pressed)
+    if made is not None:
+        _draw_map(visit.settings, found, made, measure)
 
 
 def _warn(settings: Settings, given: Labels) -> None:
