@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import streamlit as st
 
 from ragfilter.errors import (
@@ -43,6 +46,16 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
         st.error(f"{head}{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Show an error in here in its place. Fragments are decorated with it: what is around them does
+    not run with them."""
+    try:
+        yield
+    except RagfilterError as error:
+        show(error, retry=False)
 
 
 def incomplete(why: str) -> None:

@@ -56,6 +56,11 @@ def draw(view: View) -> None:
     preference.draw(view.mine.query, pair, names, view.resources, own="inspect")
 
 
+def is_awaited() -> bool:
+    """Whether this run will ask an LLM, once it draws the answers."""
+    return "answering" in st.session_state
+
+
 def with_and_without(
     view: View, title: Title, show: Show, quoting: str = QUOTING
 ) -> tuple[Answer, Answer] | None:

@@ -23,7 +23,7 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, diff, effect, outcome
 from ragfilter.ui.rules.desk import Desk
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, waiting
 from ragfilter.ui.session.author import author
 
 KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
@@ -114,6 +114,12 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         help="Fixes only these kinds, including ones that may be intentional.",
     )
     listed = [finding for finding in found if not kinds or finding.kind in kinds]
+    waiting.unless(effect.waits(work), _list)(work, listed)
+    return list(kinds)
+
+
+def _list(work: Desk, listed: Sequence[Finding]) -> None:
+    """Draw the findings, and the button that opens the chunk of one."""
     shown = listed[:MOST_FINDINGS]
     row = grid.picked(
         pd.DataFrame(
@@ -144,7 +150,6 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
     )
     if len(listed) > MOST_FINDINGS:
         say.aside(f"and {len(listed) - MOST_FINDINGS:,} more")
-    return list(kinds)
 
 
 def _mend(finding: Finding) -> str:
@@ -228,9 +233,8 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
         disabled=not sure,
         help="Saves all of them as one step, which can be undone under History.",
     )
-    diff.draw_all(
-        [(work.chunks[i].name, before[i], rule) for i, rule in after.items()], f"{key}-changes"
-    )
+    changes = [(work.chunks[i].name, before[i], rule) for i, rule in after.items()]
+    waiting.unless(effect.waits(work), diff.draw_all)(changes, f"{key}-changes")
     # Last, since it waits, but shown where the effect will be.
     with progress:
         effect.wait(work)

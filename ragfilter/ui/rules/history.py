@@ -163,7 +163,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
             help="Brings back all of it that was undone.",
         )
     changes = [(_title(work, edit.chunk_id), edit.before, edit.after) for edit in seen]
-    diff.draw_all(changes, "history-changes")
+    st.fragment(diff.draw_all)(changes, "history-changes")
 
 
 def _doubt(work: Desk, edit_id: int) -> None:
