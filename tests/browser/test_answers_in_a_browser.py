@@ -185,6 +185,14 @@ def what_hangs_is_waited_for_visibly_and_can_be_stopped(tab: Any, endpoint: Serv
     expect(panel).to_contain_text("Stopped before the end.")
     tab.rest()
     expect(tab.keyed("answer", "button")).to_be_enabled()
+    # Present does not wait for it before it shows another scene.
+    tab.click("present-button").rest().click("answer")
+    waiting = tab.page.get_by_text("Waiting for small-model")
+    expect(waiting).to_be_visible()
+    tab.page.keyboard.press("ArrowLeft")
+    expect(tab.page.locator(".rf-scene")).to_have_text("Everything found: 200")
+    expect(waiting).to_have_count(0)
+    tab.rest().click("present-button").rest()
 
 
 def what_refuses_says_so_and_the_page_works_on(tab: Any, endpoint: Server) -> None:

@@ -17,6 +17,7 @@ from ragfilter.ui.collections import draft as drafts
 from ragfilter.ui.collections.draft import Draft
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
@@ -38,8 +39,10 @@ MAPPED = {
 MOST_TOLD = 5
 
 
+@st.fragment
+@problems.shown()
 def draw(visit: Visit) -> None:
-    """Draw the upload, the preview, and the button that indexes the files. Raises InputError."""
+    """Draw the upload, the preview, and the button that indexes the files."""
     say.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
@@ -234,6 +237,7 @@ def _problem(name: str, resources: Resources) -> str:
     return ""
 
 
+@state.then_page
 @state.tell_errors()
 def _order(
     resources: Resources, draft: Draft, reading: Reading, name: str, model: str, new: bool

@@ -33,6 +33,14 @@ def draw(visit: Visit, user: User) -> None:
         return
     every = overview(visit.resources.bench, user)
     _table(every)
+    _one(every, visit, user)
+    theirs.elsewhere(visit.resources)
+
+
+@st.fragment
+@problems.shown()
+def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
+    """Draw the choice of a collection, and the actions for it."""
     names = [facts.info.name for facts in every]
     if st.session_state.get("manage-name") not in names:
         # Set as state, because a box that is already on the page ignores a new default.
@@ -50,7 +58,6 @@ def draw(visit: Visit, user: User) -> None:
         _offer_rebuild(name, Queue(visit.resources.bench.workspace.path))
     if not facts.info.ours:
         theirs.opened(facts, visit.resources)
-    theirs.elsewhere(visit.resources)
 
 
 def _table(every: tuple[Facts, ...]) -> None:
@@ -128,6 +135,7 @@ def _offer_rebuild(name: str, queue: Queue) -> None:
     )  # fmt: skip
 
 
+@state.then_page
 @state.tell_errors()
 def _rebuild(name: str, queue: Queue) -> None:
     queue.put(Order(name))
@@ -138,6 +146,7 @@ def _lines(resources: Resources, name: str, user: User) -> str:
     return "".join(export(bench.workspace, bench.stores.of(name).collection(name), user))
 
 
+@state.then_page
 @state.tell_errors()
 def _do(change: partial[None], name: str, after: str) -> None:
     """Rename or delete a collection, then select what replaces it."""

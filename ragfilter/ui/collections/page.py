@@ -17,10 +17,7 @@ def draw(visit: Visit) -> None:
     """Draw the upload, the indexing jobs, and the existing collections."""
     left, right = st.columns((1, 1.1), gap="large")
     with left:
-        try:
-            add.draw(visit)
-        except RagfilterError as error:
-            problems.show(error)
+        add.draw(visit)
     with right:
         try:
             jobs.draw(visit.resources)

@@ -37,6 +37,7 @@ def opened(facts: Facts, resources: Resources) -> None:
         )  # fmt: skip
 
 
+@st.fragment
 def elsewhere(resources: Resources) -> None:
     """Draw the form that opens a collection in a Chroma folder or on another server."""
     with st.expander("Open an existing Chroma collection", key="elsewhere"):
@@ -104,6 +105,7 @@ def _findings(found: tuple[Finding, ...]) -> None:
             st.markdown(f"**{title}**\n\n" + "\n".join(listed))
 
 
+@state.then_page
 def _close(name: str, resources: Resources) -> None:
     with state.tell_errors():
         resources.bench.stores.forget(name)

@@ -22,7 +22,7 @@ from ragfilter.ui.look import chart, html, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid, problems
 from ragfilter.ui.panels import answer, preference
-from ragfilter.ui.session import answers, pools, reports, state
+from ragfilter.ui.session import answers, pools, reports, state, waiting
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
@@ -50,7 +50,7 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
         )
         return
     _lists(made)
-    _table(made, results)
+    waiting.unless(answer.is_awaited(), _table)(made, results)
     html.heading("Answers")
     pair = (
         answers.Side("A", context.pack(a.kept, a.settings)),

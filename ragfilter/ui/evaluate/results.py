@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from ragfilter.evaluate import kinds, told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.plotted import DEEP, best_distance, within
 from ragfilter.evaluate.prefixes import DEEPEST
+from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
@@ -22,7 +24,7 @@ from ragfilter.ui.evaluate import gating, opening, plots
 from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.main import grid
+from ragfilter.ui.main import grid, problems
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.resources import Resources
 
@@ -56,6 +58,13 @@ def draw(measured: Measured, resources: Resources) -> None:
     _facts(measured)
     for note in _notes(measured, resources):
         say.aside(note)
+    _views(measured, resources)
+
+
+@st.fragment
+@problems.shown()
+def _views(measured: Measured, resources: Resources) -> None:
+    """Draw the choice of view, and the view."""
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
         view = choice.draw(
             "View", VIEWS,
@@ -242,8 +251,7 @@ _COLUMNS: dict[str, Any] = {
 
 
 def _plots(measured: Measured) -> None:
-    dark = theme.is_dark()
-    records = measured.records
+    dark, records = theme.is_dark(), measured.records
     with st.container(key="plots"):
         left, right = st.columns(2, gap="medium")
     with left:
@@ -256,31 +264,37 @@ def _plots(measured: Measured) -> None:
             alt="How many questions keep how many chunks",
         )  # fmt: skip
     with right:
-        every = [d for record in records for d in record.curve.distances[:DEEP]]
-        low, high = (min(every), max(every)) if every else (0.0, 1.0)
-        best = best_distance(records)
-        threshold = min(best.distance, high) if best else (low + high) / 2
-        if high > low:
-            threshold = st.slider(
-                "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
-                key="distance-line",
-                help="Shows, beside the curve, the figures if every chunk up to this distance "
-                "were kept.",
-            )  # fmt: skip
-        chart.draw(
-            plots.distances(records, threshold, dark=dark), key="plot-distances",
-            alt="Distances of all questions by rank, relevant chunks marked",
+        _distances(records)
+
+
+@st.fragment
+def _distances(records: Sequence[QueryRecord]) -> None:
+    """Draw the distances with a line across them, and what it would keep."""
+    every = [d for record in records for d in record.curve.distances[:DEEP]]
+    low, high = (min(every), max(every)) if every else (0.0, 1.0)
+    best = best_distance(records)
+    threshold = min(best.distance, high) if best else (low + high) / 2
+    if high > low:
+        threshold = st.slider(
+            "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
+            key="distance-line",
+            help="Shows, beside the curve, the figures if every chunk up to this distance "
+            "were kept.",
         )  # fmt: skip
-        found = within(records, threshold)
-        st.markdown(
-            f"Up to {numbers.distance(threshold)}, on these same questions: precision "
-            f"**{found['precision']:.3f}**, recall **{found['recall']:.3f}**, F1 "
-            f"**{found['f1']:.3f}** ({found['f1_most']:.3f} if all {found['unlabelled']:.1f} "
-            f"without a label were relevant), **{found['chunks']:.1f}** chunks of the first "
-            f"{DEEPEST}."
-        )
-        if best is not None:
-            say.aside(told.best_distance(best))
+    chart.draw(
+        plots.distances(records, threshold, dark=theme.is_dark()), key="plot-distances",
+        alt="Distances of all questions by rank, relevant chunks marked",
+    )  # fmt: skip
+    found = within(records, threshold)
+    st.markdown(
+        f"Up to {numbers.distance(threshold)}, on these same questions: precision "
+        f"**{found['precision']:.3f}**, recall **{found['recall']:.3f}**, F1 "
+        f"**{found['f1']:.3f}** ({found['f1_most']:.3f} if all {found['unlabelled']:.1f} "
+        f"without a label were relevant), **{found['chunks']:.1f}** chunks of the first "
+        f"{DEEPEST}."
+    )
+    if best is not None:
+        say.aside(told.best_distance(best))
 
 
 def _format(name: str) -> str:

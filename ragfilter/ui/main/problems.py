@@ -50,7 +50,8 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
 
 @contextmanager
 def shown(*, retry: bool = False) -> Iterator[None]:
-    """Show an error in here in its place. Functions that draw are decorated with it."""
+    """Show an error in here in its place. Functions that draw are decorated with it, and
+    fragments must be: what is around them does not run with them."""
     try:
         yield
     except RagfilterError as error:

@@ -55,6 +55,11 @@ def draw(view: View) -> None:
     preference.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
 
 
+def is_awaited() -> bool:
+    """Whether this run will ask an LLM, once it draws the answers."""
+    return "answering" in st.session_state
+
+
 def with_and_without(view: View, title: Title, show: Show, quoting: str) -> None:
     """Draw both answers, as `title` and `show` draw them."""
     both(view, answers.sides(view.mine), title, show, quoting, near=view.mine)

@@ -13,6 +13,7 @@ from ragfilter.ui.look import choice, html, say
 from ragfilter.ui.session import answers
 
 
+@st.fragment
 def prompt(result: Result) -> None:
     """The messages as they are sent, for either context."""
     both = {side.name: side for side in answers.sides(result)}

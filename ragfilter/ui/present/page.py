@@ -14,7 +14,7 @@ from ragfilter.ui.look import chart, hint, html, prose, theme
 from ragfilter.ui.main import ask, empty, problems, summary
 from ragfilter.ui.panels import answer, people
 from ragfilter.ui.present import columns, scene, switch
-from ragfilter.ui.session import reports, state, visit
+from ragfilter.ui.session import reports, state, visit, waiting
 from ragfilter.ui.session.visit import View, Visit
 
 FOUND = (
@@ -57,8 +57,7 @@ def draw(here: Visit) -> None:
     word = called(view.mine, doubt=bool(missing))
     _head(view, told, missing, word)
     if told.found:
-        after = _scene(told, word)
-        _picture(view, told, after, word)
+        waiting.unless(answer.is_awaited(), _scenes)(view, told, word)
         answer.with_and_without(view, columns.title, columns.show, columns.QUOTING)
 
 
@@ -97,6 +96,11 @@ def _head(view: View, told: Story, missing: str, word: str) -> None:
 def _numbers(words: str) -> str:
     """The text with its figures in bold."""
     return _FIGURE.sub(lambda found: f"**{found[0]}**", prose.literal(words))
+
+
+def _scenes(view: View, told: Story, word: str) -> None:
+    """Draw the buttons that step through the picture, and the picture."""
+    _picture(view, told, _scene(told, word), word)
 
 
 def _scene(told: Story, word: str) -> int:

@@ -22,7 +22,7 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, diff, effect, outcome
 from ragfilter.ui.rules.desk import Desk
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, waiting
 from ragfilter.ui.session.author import author
 
 KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
@@ -112,6 +112,12 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         help="Fixes only these kinds, including ones that may be intentional.",
     )
     listed = [finding for finding in found if not kinds or finding.kind in kinds]
+    waiting.unless(effect.waits(work), _list)(work, listed)
+    return list(kinds)
+
+
+def _list(work: Desk, listed: Sequence[Finding]) -> None:
+    """Draw the findings, and the button that opens the chunk of one."""
     shown = listed[:MOST_FINDINGS]
     row = grid.picked(
         pd.DataFrame(
@@ -139,7 +145,6 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
     )
     if len(listed) > MOST_FINDINGS:
         say.aside(f"and {len(listed) - MOST_FINDINGS:,} more")
-    return list(kinds)
 
 
 def _mend(finding: Finding) -> str:
@@ -223,7 +228,8 @@ def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
         help="Saves all of them as one step, which can be undone under History.",
     )
     changed = ((work.chunks[i], rule) for i, rule in rules.items())
-    diff.draw_all([(chunk.name, chunk.rule, rule) for chunk, rule in changed], f"{key}-changes")
+    changes = [(chunk.name, chunk.rule, rule) for chunk, rule in changed]
+    waiting.unless(effect.waits(work), diff.draw_all)(changes, f"{key}-changes")
     # Last, since it waits, but shown where the effect will be.
     with progress:
         effect.wait(work)

@@ -202,6 +202,7 @@ def open_(chunk_id: str) -> None:
     st.session_state[OPEN] = chunk_id
 
 
+@state.then_page
 def edit(chunk_id: str) -> None:
     """Open a chunk in the editor from another part of the page."""
     open_(chunk_id)

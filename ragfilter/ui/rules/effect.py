@@ -48,6 +48,12 @@ def of_changes(work: Desk, changes: Changes, *, again: bool = False) -> Effect |
     return effect
 
 
+def waits(work: Desk) -> bool:
+    """Whether `wait` will wait."""
+    asked = bool(st.session_state.get(WITH_ASKED))
+    return labelled.is_under_way(work) or (asked and labelled.is_under_way(work, asked=True))
+
+
 def wait(work: Desk) -> None:
     """Show the progress until the questions are gathered on which changes are tried."""
     labelled.wait(work)

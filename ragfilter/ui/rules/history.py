@@ -146,7 +146,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
                 help=about,
             )
     changes = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in seen]
-    diff.draw_all(changes, "history-changes")
+    st.fragment(diff.draw_all)(changes, "history-changes")
 
 
 def _doubt(work: Desk, edit_id: int) -> None:

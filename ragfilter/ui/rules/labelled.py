@@ -109,6 +109,12 @@ def await_labels(work: Desk, patience_s: float) -> None:
             job.wait(patience_s)
 
 
+def is_under_way(work: Desk, *, asked: bool = False) -> bool:
+    """Whether the questions are being gathered."""
+    job = _job(work, asked=asked)
+    return job is not None and not job.done
+
+
 def wait(work: Desk, *, asked: bool = False) -> None:
     """Show the progress until the questions are gathered, then redraw the page with them. Using the
     page ends only the waiting."""

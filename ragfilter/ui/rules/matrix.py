@@ -148,10 +148,7 @@ def draw(work: Desk) -> None:
         )
         fell = f"; {made.waiting:,} fell back for lack of rerank scores" if made.waiting else ""
         say.aside(f"{numbers.count(len(made.rules))} rules over {over}{fell}.")
-        shown = _shown(work, made.rules)
-        names = [_chunks(work, row.chunk_ids) for row in shown]
-        _table("matrix-table", "chunk", names, shown, [brief(row.rule) for row in shown])
-        _parts(work, shown, asked)
+        _rules(work, made.rules, asked)
     if made.crowding:
         say.aside(
             "Chunks without a rule that crowd results: often retrieved, and not labelled relevant"
@@ -205,6 +202,15 @@ def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -
     except InputError as error:
         return str(error)
     return ""
+
+
+@st.fragment
+def _rules(work: Desk, rules: Sequence[RuleRow], asked: Labelled) -> None:
+    """Draw the rules that are sought, and one of them by group and term."""
+    shown = _shown(work, rules)
+    names = [_chunks(work, row.chunk_ids) for row in shown]
+    _table("matrix-table", "chunk", names, shown, [brief(row.rule) for row in shown])
+    _parts(work, shown, asked)
 
 
 def _shown(work: Desk, rules: Sequence[RuleRow]) -> Sequence[RuleRow]:

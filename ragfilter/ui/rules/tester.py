@@ -77,6 +77,7 @@ def _questions(work: Desk) -> None:
     _one(work, questions, {i: rule for rule, ids in of_rule.items() for i in ids})
 
 
+@st.fragment
 def _table(
     work: Desk, of_rule: dict[str, list[str]], passes: Mapping[str, int], asked: int
 ) -> None:
@@ -129,6 +130,7 @@ def _table(
         say.aside(f"The first {MOST_ROWS} rules of {len(chosen):,}.")
 
 
+@st.fragment
 def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
     with st.container(key="tester-one", horizontal=True, gap="small"):
         question = _chosen(questions)

@@ -6,10 +6,11 @@ show it and write to it through callbacks, so a widget that is not drawn loses n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import wraps
+from typing import Any, ParamSpec, cast
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -23,6 +24,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
 
+P = ParamSpec("P")
 OPERATOR = "operator"
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
@@ -306,6 +308,18 @@ def tell_errors() -> Iterator[None]:
         yield
     except RagfilterError as error:
         notice(str(error))
+
+
+def then_page(act: Callable[P, None]) -> Callable[P, None]:
+    """`act` as a callback in a fragment, after which the whole page runs, because other parts show
+    what it changes."""
+
+    @wraps(act)
+    def acting(*args: P.args, **kwargs: P.kwargs) -> None:
+        act(*args, **kwargs)
+        st.rerun()
+
+    return acting
 
 
 def ignore(message: str) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for a job, with its progress, the time left and a Stop button.
+"""Waiting for a job, with its progress, the time left and a Stop button; and panels beside it.
 
 Using the page ends the waiting, never the job: the next run finds it in progress and waits on.
 """
@@ -6,7 +6,8 @@ Using the page ends the waiting, never the job: the next run finds it in progres
 from __future__ import annotations
 
 import logging
-from typing import TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -17,6 +18,7 @@ from ragfilter.ui.session.background import Job, Stopped
 
 log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 V = TypeVar("V")
 TURN_S = 0.3
 
@@ -65,3 +67,17 @@ def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | No
         log.exception("%s failed", what)
         st.error(job.failure)
     return None
+
+
+def unless(waits: bool, draw: Callable[P, None]) -> Callable[P, None]:
+    """`draw` as a fragment, but not in a run that `waits` for something afterwards: using a
+    fragment does not end the waiting, so nothing would happen until then."""
+    if not waits:
+        return st.fragment(draw)
+
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
+        # As deep in the page as the fragment, so that the browser keeps what it has drawn.
+        with st.container():
+            draw(*args, **kwargs)
+
+    return drawn

@@ -1,0 +1,170 @@
+"""What changes only one panel runs it alone, and what other parts show runs the whole page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from browser.conftest import Runs
+from ragfilter.ingest import demo
+from ragfilter.stores.labels import LabelBook
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CLERIC = demo.queries()["cleric-ac6"]
+FEW = 3
+OpenTab = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
+    """A server on a demo whose query set few has three labelled questions."""
+    workspace = copy_demo()
+    book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
+    few = {i: demo.queries()[i] for i in [i for i in demo.queries() if i in demo.qrels()][-FEW:]}
+    book.put_set("demo", "few", few)
+    labels = [(text, chunk, grade) for i, text in few.items()
+              for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
+    book.add("demo", labels, who="ann")
+    book.close()
+    return serve_app(RAGFILTER_DATA_DIR=str(workspace))
+
+
+@pytest.fixture
+def runs() -> Runs:
+    return Runs()
+
+
+@pytest.fixture
+def tab(open_tab: OpenTab, runs: Runs) -> Any:
+    """Inspect with the result of a question."""
+    tab = open_tab({"profile": "full", "q": CLERIC, "collection": "demo"}, watch=runs.watch)
+    return tab.expect_kept(2).rest()
+
+
+def visit(tab: Any, page: str) -> Any:
+    tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
+    return tab.rest()
+
+
+def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
+    tab.choose("panel-box", "Prompt")
+    prompt = tab.keyed("panel")
+    expect(prompt).to_contain_text("2 chunks, about 313 tokens")
+    tab.rest()
+    with runs.only_a_fragment():
+        tab.choose("prompt-side", "unfiltered")
+        expect(prompt).to_contain_text("15 chunks, about 2,329 tokens")
+        tab.rest()
+    tab.click("present-button")
+    scene, chart = tab.page.locator(".rf-scene"), tab.keyed("scene-chart")
+    expect(scene).to_have_text("2 passages needed")
+    tab.rest()
+    with runs.only_a_fragment():
+        tab.page.keyboard.press("ArrowLeft")
+        expect(scene).to_contain_text("9 of 200 left")
+        expect(chart.locator(".annotation")).to_have_count(3)
+        tab.rest()
+
+
+def test_the_chunks_of_one_side(tab: Any, runs: Runs) -> None:
+    visit(tab, "Compare")
+    expect(tab.keyed("compare-answers")).to_contain_text("No votes on these answers yet.")
+    tab.rest()
+    with runs.only_a_fragment():
+        tab.choose("compare-shown", "Only B · 0")
+        expect(tab.page.get_by_text("There are no chunks of this kind.")).to_be_visible()
+        tab.rest().choose("compare-shown", "Both · 2")
+        tab.rest().click_canvas(150, 0)
+        expect(tab.keyed("compare-chunk")).to_contain_text("attack-matrix-clerics-ac-6")
+        tab.rest()
+
+
+def test_what_rules_do(tab: Any, runs: Runs) -> None:
+    visit(tab, "Rules").choose("rules-part", "Tester")
+    questions = tab.keyed("tester-text", "textarea")
+    questions.fill(f"{CLERIC}\nWhat do owls eat?")
+    questions.press("Control+Enter")
+    explained = tab.keyed("rules-work").locator(".rf-effect")
+    expect(explained).to_contain_text("armor class 6")
+    tab.rest()
+    with runs.only_a_fragment():
+        tab.pick("tester-question", "^What do owls eat").rest()
+        expect(explained).to_contain_text("is blocked")
+        tab.keyed("tester-shown").get_by_text(re.compile("^pass · ")).click()
+        tab.rest()
+
+    tab.choose("rules-part", "Matrix")
+    one = tab.keyed("matrix-rule").get_by_role("combobox")
+    expect(one).to_be_visible()
+    tab.rest()
+    with runs.only_a_fragment():
+        tab.keyed("matrix-find", "input").fill("magic-users-ac-3")
+        tab.keyed("matrix-find", "input").press("Enter")
+        expect(tab.page.get_by_label("Pagination")).to_have_count(0)
+        tab.pick("matrix-rule", "Class 3$").rest()
+        expect(tab.keyed("matrix-edit", "button")).to_be_visible()
+    # Another part of the page opens the editor.
+    tab.click("matrix-edit")
+    expect(tab.chunk.locator("h3")).to_contain_text("MAGIC-USERS")
+
+    tab.rest().choose("rules-part", "Bulk").rest().choose("bulk-kind", "Remove the rule")
+    changes = tab.keyed("rules-work").locator(".rf-diff b")
+    expect(changes).to_have_count(20)
+    # Until the labelled questions are gathered, a click ends the waiting for them.
+    expect(tab.page.locator(".rf-effect").first).to_contain_text("labelled question")
+    first = tab.rest().keyed("rules-work").locator(".rf-diff b").first.inner_text()
+    with runs.only_a_fragment():
+        tab.keyed("bulk-changes").get_by_role("button", name="Next page").click()
+        expect(changes.first).not_to_have_text(first)
+        tab.rest()
+
+
+def test_the_views_of_a_run(tab: Any, runs: Runs) -> None:
+    visit(tab, "Evaluate").pick("query-set-box", "^few · ")
+    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile(f"Evaluate {FEW} questions"))
+    tab.rest().click("evaluate")
+    expect(tab.keyed("views-bar")).to_be_visible()
+    tab.rest()
+    with runs.only_a_fragment():
+        tab.choose("view", "Plots")
+        within = tab.page.get_by_text("on these same questions")
+        expect(tab.keyed("plot-distances").locator("path.point").first).to_be_attached()
+        before = tab.rest().page.get_by_text("on these same questions").inner_text()
+    with runs.only_a_fragment():
+        tab.keyed("distance-line").get_by_role("slider").press("End")
+        expect(within).not_to_have_text(before)
+        tab.rest().choose("view", "Questions")
+        expect(tab.keyed("queries-bar")).to_contain_text(f"{FEW} questions")
+        tab.rest()
+    tab.open_question()
+    expect(tab.kept).to_be_visible()
+
+
+def test_a_preview_and_what_is_managed(tab: Any, runs: Runs, tmp_path: Path) -> None:
+    visit(tab, "Collections")
+    caves = tmp_path / "caves.txt"
+    caves.write_text(
+        "\n\n".join(f"Cave {i} is dark and deep, and bats hang in it." for i in range(9))
+    )
+    chunks = tab.keyed("first-chunks").locator("strong")
+    with runs.only_a_fragment():
+        tab.page.locator("[data-testid='stFileUploader'] input[type='file']").set_input_files(caves)
+        expect(chunks).to_have_count(1)
+        tab.rest().keyed("cut-size").get_by_role("slider").press("Home")
+        expect(chunks).to_have_count(5)
+        tab.rest().click("discard-uploads")
+        expect(chunks).to_have_count(0)
+        tab.rest().keyed("manage").get_by_role("button", name="Rename").click()
+        tab.keyed("rename-demo", "input").fill("kept")
+        tab.keyed("rename-demo", "input").press("Enter")
+        expect(tab.keyed("rename", "button")).to_be_enabled()
+        tab.rest()
+    # All collections are listed again.
+    tab.click("rename")
+    expect(tab.keyed("manage-name").get_by_role("combobox")).to_have_value("kept")
