@@ -230,7 +230,7 @@ class Tab:
     def click_canvas(self, across: int, row: int, table: str = "table") -> None:
         """Click in a row of the table, this many pixels from its left edge, once the table no
         longer moves: a chart above it may still be loading."""
-        canvas = self.keyed(table).get_by_test_id("data-grid-canvas")
+        canvas = self.rest().keyed(table).get_by_test_id("data-grid-canvas")
         canvas.scroll_into_view_if_needed()
         self.rest()
         # Resolves once its box is the same in two frames.

@@ -34,10 +34,10 @@ from ragfilter.stores.chroma.marks import (
     space_of,
 )
 from ragfilter.stores.chroma.where import admission, can_push, condition
-from ragfilter.stores.copies import StoredRow
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import ChromaStore
+    from ragfilter.stores.copies import StoredRow
 
 T = TypeVar("T")
 
