@@ -96,7 +96,7 @@ def test_no_two_parts_may_import_each_other() -> None:
 
 
 WATCHED = """
-import sys
+import importlib, pkgutil, sys, ragfilter
 
 def watch(event, arguments):
     path = str(arguments[0]) if event == "open" else ""
@@ -104,7 +104,9 @@ def watch(event, arguments):
         print(path)
 
 sys.addaudithook(watch)
-import ragfilter.cli, ragfilter.settings.config
+for module in pkgutil.walk_packages(ragfilter.__path__, "ragfilter."):
+    if module.name != "ragfilter.__main__":
+        importlib.import_module(module.name)
 """
 
 

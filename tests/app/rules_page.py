@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 
 from ragfilter.rules.overview import Filter
-from ragfilter.ui.rules import editor
+from ragfilter.ui.look import script
 from ragfilter.ui.session import resources
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
@@ -32,7 +32,11 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
     """Replaces the component that sends the rule while it is typed, which AppTest does not have,
     with a field that a test fills. Returns a function that types into a page and pauses."""
 
-    def draw(*, key: str, data: str, on_typed_change: Callable[[], None]) -> None:
+    def draw(name: str, html: str | None = None, **given: Any) -> None:
+        if name == "rules/while_typing.js":
+            field(**given)
+
+    def field(*, key: str, data: str, on_typed_change: Callable[[], None]) -> None:
         def send() -> None:
             st.session_state[key] = SimpleNamespace(typed=[data, st.session_state["typed-so-far"]])
             on_typed_change()
@@ -43,7 +47,7 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
         page.at.text_input(key="typed-so-far").set_value(text)
         return page.run()
 
-    monkeypatch.setattr(editor, "_while_typing", draw)
+    monkeypatch.setattr(script, "mount", draw)
     return type_on
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from importlib.resources import files
 from typing import Any
 
 import plotly.graph_objects as go
@@ -23,16 +22,12 @@ from ragfilter.text.titles import short_title
 from ragfilter.ui.curve.marks import best_of
 from ragfilter.ui.curve.plot import marker_size
 from ragfilter.ui.curve.points import Points
+from ragfilter.ui.look import script
 from ragfilter.ui.session import state
 
 KEY, MOVES = "drag", "drag-moves"
-_mount = st.components.v2.component(
-    "ragfilter.curve",
-    # The count is announced in an element that persists; a redrawn one is not read aloud.
-    html='<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>',
-    js=files("ragfilter.ui.curve").joinpath("drag.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
+# The count is announced in an element that persists; a redrawn one is not read aloud.
+HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(
@@ -44,8 +39,8 @@ def draw(
     # same picture.
     data |= {"told": told, "moves": st.session_state.get(MOVES, 0)}
     ids = [row.id for row in points.rows]
-    _mount(key=KEY, data=data, height="stretch", on_moved_change=_moved,
-           on_walked_change=partial(_walked, ids))  # fmt: skip
+    script.mount("curve/drag.js", HTML, key=KEY, data=data, height="stretch",
+                 on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
 
 
 def overlay(

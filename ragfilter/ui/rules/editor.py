@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 
 import streamlit as st
 
@@ -15,7 +14,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding, lint
 from ragfilter.rules.rule import parse, stored_form_or_text, template
 from ragfilter.rules.sibling import propose
-from ragfilter.ui.look import choice, html
+from ragfilter.ui.look import choice, html, script
 from ragfilter.ui.panels import draft_note, drafting
 from ragfilter.ui.rules import form, kept, saving
 from ragfilter.ui.rules.saving import Guard, Trouble
@@ -25,16 +24,6 @@ from ragfilter.ui.session.resources import Resources
 HEIGHT = 190
 MOST_FINDINGS, MOST_LISTED = 6, 60
 VIEWS = JSON, FORM = "JSON", "Form"
-_while_typing = st.components.v2.component(
-    "ragfilter.rule_typing",
-    js=files("ragfilter.ui.rules").joinpath("while_typing.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
-_paint = st.components.v2.component(
-    "ragfilter.rule_painting",
-    js=files("ragfilter.ui.rules").joinpath("painting.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
 Preview = Callable[[str | None], None]
 """Draws the effect of a rule, given in its stored form."""
 
@@ -133,10 +122,13 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **given,
     )
-    _while_typing(
-        key=saving.TYPING, data=chunk_id, on_typed_change=partial(saving.type_on, chunk_id, stored)
+    script.mount(
+        "rules/while_typing.js",
+        key=saving.TYPING,
+        data=chunk_id,
+        on_typed_change=partial(saving.type_on, chunk_id, stored),
     )
-    _paint(key="rule-painting", data={"place": wrong})
+    script.mount("rules/painting.js", key="rule-painting", data={"place": wrong})
 
 
 def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:
