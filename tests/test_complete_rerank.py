@@ -47,7 +47,7 @@ RERANK = load(profile="adaptive-retrieval", environ={}).settings.with_values(
 )
 
 
-def test_run_fulfils_a_rerank_need(store: ChromaStore) -> None:
+def test_run_gets_the_rerank_scores_that_are_pending(store: ChromaStore) -> None:
     _, vector = filled(store, [None] * 10, 4)
     scores = Scores()
     backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: scores)

@@ -1,4 +1,4 @@
-"""Profiles: each seed system alone with its default figures, and `full`, with all tuned together.
+"""Profiles: each seed system alone with its defaults, and `full`, with all tuned together.
 
 Sources: the seeds named at each profile. How `full` was chosen: docs/tuning.md.
 """

@@ -106,7 +106,7 @@ if TYPE_CHECKING:
     from ragfilter.layers.words import Words
 
     class Settings(Tree):
-        """All settings of the filter. `Settings()` holds the seeds' default figures."""
+        """All settings of the filter. `Settings()` holds the seeds' defaults."""
 
         # Spares `settings.section(...)` where a section's name is known to the type checker.
         retrieval: Retrieval = Retrieval()
@@ -131,7 +131,7 @@ else:
         "Settings",
         __base__=Tree,
         __module__=__name__,
-        __doc__="All settings of the filter. `Settings()` holds the seeds' default figures.",
+        __doc__="All settings of the filter. `Settings()` holds the seeds' defaults.",
         **{name: (section, section()) for name, section in _SECTIONS.items()},
     )
 

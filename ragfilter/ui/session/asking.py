@@ -1,7 +1,7 @@
 """Asks a model when a button is pressed: once per press and in the background, so that Stop works
 immediately.
 
-A press stores a wish in the session, which stays until it is fulfilled. If a slider moves in the
+A press stores a wish in the session, which stays until it is granted. If a slider moves in the
 meantime, the page is drawn again, finds the same call still running and waits for it. It never
 makes a second call.
 """
@@ -40,12 +40,12 @@ def press(kind: PendingKind, again: bool) -> None:
 
 
 def wished() -> Wish | None:
-    """The wish that is not fulfilled yet."""
+    """The wish that is not granted yet."""
     return cast("Wish | None", st.session_state.get("wish"))
 
 
 def forget() -> None:
-    """Remove the wish, because it is fulfilled or abandoned."""
+    """Remove the wish, because it is granted or abandoned."""
     st.session_state.pop("wish", None)
 
 
