@@ -22,7 +22,8 @@ pytestmark = pytest.mark.model
 ROOT = Path(__file__).resolve().parents[1]
 OWLBEARS = "Tell me about owlbears"
 ADDED = ["ragfilter/layers/short.py", "ragfilter/layers/strategies/half.py"]
-TESTS = ["tests/test_theme.py", "tests/layers", "tests/test_config.py::test_a_bad_value_is_named"]
+TESTS = ["tests/test_theme.py", "tests/test_story.py", "tests/layers",
+         "tests/test_config.py::test_a_bad_value_is_named"]  # fmt: skip
 """Those that look at every layer and strategy."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -148,9 +149,10 @@ def test_the_command_line_runs_the_layer_and_explains_its_drops(document: dict[s
     assert 0 < layer["n_out"] < layer["n_in"]
     dropped = [hit for hit in document["hits"] if hit["layer"] == "short"]
     assert len(dropped) == layer["n_in"] - layer["n_out"]
-    assert all(hit["reason"] == f"{hit['value']} characters" for hit in dropped)
-    named = [d["setting"] for d in document["decisions"] if d["layer"] == "short"]
-    assert named == ["short.fewest"] * layer["n_in"]
+    assert all(hit["reason"] == f"{hit['value']} characters, fewer than 500" for hit in dropped)
+    made = [d for d in document["decisions"] if d["layer"] == "short"]
+    assert len(made) == layer["n_in"]
+    assert {d["setting"] for d in made if d["outcome"] == "dropped"} == {"short.fewest"}
     assert document["settings"]["short"] == {"enabled": True, "fewest": 500}
     assert document["cutoff"]["strategy"] == "half"
     assert len(document["kept"]) == 3

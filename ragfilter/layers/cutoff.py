@@ -245,7 +245,8 @@ def _decide(
         before, after = made.reason, f"after the cut: {made.reason}"
     if place > made.kept:
         limit = values[made.kept - 1] if limit is None and made.kept else limit
-        return Decision(hit.id, "cutoff", "dropped", after, value, limit, _decider(made))
+        by = f"cutoff.{strategy(made.strategy).decides(made)}"
+        return Decision(hit.id, "cutoff", "dropped", after, value, limit, by)
     if past:
         extra = (
             "b_extra" in strategy(made.strategy).reads and place <= (rank or 0) + settings.b_extra
@@ -273,13 +274,6 @@ def _decide_likely(
     limit = values[made.kept - 1] if made.kept and settings.target != "budget" else None
     by = _holder(place, made) if kept else by
     return Decision(hit.id, "cutoff", "kept" if kept else "dropped", reason, value, limit, by)
-
-
-def _decider(made: Cut) -> str:
-    """The setting that drops what comes after the cut."""
-    reads = strategy(made.strategy).reads
-    name = "distance_offset" if made.cliff_after_rank is None else "gap_threshold"
-    return next((f"cutoff.{n}" for n in (name, "relative_offset") if n in reads), STRATEGY)
 
 
 def _holder(place: int, made: Cut) -> str:

@@ -57,7 +57,7 @@ def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., A
         "quality": key("quality.background_share"),
         "cutoff": key("cutoff.max_results"),
     }
-    assert [*own, "diversity", "judge"] == list(SWITCHES)
+    assert own.keys() <= {*SWITCHES}
     for layer, control in own.items():
         assert control in {slider.key.partition("--")[0] for slider in page.at.slider}
         page.switch(layer, False)

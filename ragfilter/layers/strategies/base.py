@@ -30,9 +30,10 @@ class StrategySpec:
 
     `about` is a sentence for those who choose. `reads` are the settings of the cutoff that act with
     it; `--set` sets them, and tuning varies those that `evaluate/candidates.py` has values for.
-    `cliff` calls the place of the cut, for the headline. `reads_pool`: it compares with the pool's
-    far end, so that a pool of full size is gathered. `weigh` gives the values that it cuts and
-    orders by in place of distances; None while they cannot be known.
+    `cliff` calls the place of the cut, for the headline. `decides` names the setting that drops
+    what comes after a cut. `reads_pool`: it compares with the pool's far end, so that a pool of
+    full size is gathered. `weigh` gives the values that it cuts and orders by in place of
+    distances; None while they cannot be known.
     """
 
     name: str
@@ -41,6 +42,7 @@ class StrategySpec:
     title: str = ""
     reads: tuple[str, ...] = ("max_results", "min_results")
     cliff: Callable[[Cutoff], str] = lambda settings: "Cut"
+    decides: Callable[[Cut], str] = lambda made: "strategy"
     reads_pool: bool = False
     weigh: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
 

@@ -44,4 +44,5 @@ SPEC = StrategySpec(
     about="the largest step in distance.",
     reads=("max_results", "min_results", "gap_threshold", "distance_offset", "skip_first"),
     cliff=lambda settings: "Cliff",
+    decides=lambda made: "gap_threshold" if made.cliff_after_rank else "distance_offset",
 )

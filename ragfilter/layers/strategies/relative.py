@@ -40,5 +40,6 @@ SPEC = StrategySpec(
     about="a share of the way from the best distance to the background; works on any scale.",
     reads=("max_results", "min_results", "relative_offset"),
     cliff=lambda settings: f"Best + {settings.relative_offset:.2f} of the way to the background",
+    decides=lambda made: "relative_offset",
     reads_pool=True,
 )
