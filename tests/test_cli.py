@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from faults import Handler, Serve
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter import workbench as bench
-from ragfilter.cli import main, parts
+from ragfilter.cli import app, commands, main, parts
 from ragfilter.cli.index import text as index_text
 from ragfilter.engine import retrieve as gather
 from ragfilter.indexing.order import Done
@@ -162,6 +163,25 @@ def test_cut_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         "   2  0.2000  kept     gap +0.3000  cut\n"
         "   3  0.5000  dropped\n"
     )
+
+
+def test_every_command_is_found_by_its_name() -> None:
+    commands.load()
+    grown = typer.main.get_command(app)
+    assert isinstance(grown, typer.core.TyperGroup)
+    assert set(grown.commands) == set(commands.FILES)
+
+
+def test_a_query_loads_no_other_command() -> None:
+    code = (
+        "import sys; from ragfilter.cli import main; main(['query', '--help']);"
+        "print(sorted(m for m in sys.modules if m.startswith(('ragfilter.evaluate',"
+        " 'ragfilter.publish', 'ragfilter.cli.rules', 'ragfilter.cli.tune'))))"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert made.stdout.splitlines()[-1] == "[]"
 
 
 def test_cut_and_help_load_nothing_heavy() -> None:

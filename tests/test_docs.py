@@ -17,6 +17,7 @@ import typer.main
 
 import ragfilter
 from ragfilter.cli import app
+from ragfilter.cli.commands import load
 from scripts import api_docs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,6 +75,7 @@ def test_there_are_commands_to_check() -> None:
 @pytest.mark.parametrize("line", commands())
 def test_the_documents_show_commands_and_options_that_exist(line: str) -> None:
     words = shlex.split(line)[1:]
+    load()
     command = typer.main.get_command(app)
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ import typer
 from pydantic import ValidationError
 
 from ragfilter.basics.deadline import given_up
-from ragfilter.cli import parts, remedies
+from ragfilter.cli import commands, parts, remedies
 from ragfilter.cli.app import app
 from ragfilter.errors import RagfilterError, complaint
 
@@ -40,8 +40,10 @@ def run() -> NoReturn:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code. Errors become one line on standard error."""
+    words = sys.argv[1:] if args is None else args
     try:
         with _sigterm_as_interrupt():
+            commands.load(words[0] if words else "")
             code = app(args=args, prog_name="ragfilter", standalone_mode=False)
     except RagfilterError as error:
         return parts.fail(remedies.add_command(error))

@@ -1,0 +1,34 @@
+"""Imports the commands that are used: a query needs none of the files that tune or lint."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+FILES = {
+    "cache": ("cache",),
+    "collections": ("collections",),
+    "compare": ("compare",),
+    "cut": ("cut",),
+    "eval": ("eval",),
+    "experiment": ("experiment",),
+    "gate": ("gate",),
+    "index": ("index",),
+    "labels": ("labels", "marks", "votes"),
+    "mcp": ("mcp",),
+    "profiles": ("profiles",),
+    "query": ("query",),
+    "report": ("report",),
+    "rules": ("rules",),
+    "runs": ("runs",),
+    "settings": ("settings",),
+    "sweep": ("sweep",),
+    "tune": ("tune",),
+}
+"""The files of each command. A command registers itself when its file is imported."""
+
+
+def load(word: str = "") -> None:
+    """Import the command called `word`; all of them if there is none, for the help."""
+    for name in (word,) if word in FILES else FILES:
+        for file in FILES[name]:
+            import_module(f"ragfilter.cli.{file}")
