@@ -82,9 +82,8 @@ def accept(
         if not each.chunk.rule or (replaces and each.chunk.rule != each.rule)
     ]
     sure = [each for each in new if not each.doubts]
-    n = len(new) - len(sure)
-    with_doubts = n > 0 and st.checkbox(
-        "Include the doubtful one" if n == 1 else f"Include the {n} doubtful ones",
+    with_doubts = len(sure) < len(new) and st.checkbox(
+        f"Include {counted(len(new) - len(sure), 'doubtful rule')}",
         key=DOUBTS,
         help="The table lists the objections.",
     )
