@@ -989,7 +989,7 @@ def test_a_query_logs_one_line(workspace: Path, capsys: pytest.CaptureFixture[st
     # Without an LLM, the judge is not asked.
     assert main([*args, "-p", "llm-filter", "-v"]) == 0
     shown = capsys.readouterr()
-    assert "not judged yet; the first 3 by distance" in shown.out
+    assert "not judged yet; for now, keeping the 3 nearest" in shown.out
     assert "The judge needs an LLM: set OPENAI_API_KEY" in shown.err
     assert "failed" not in shown.out + shown.err
     assert "fallback=judge" in shown.err

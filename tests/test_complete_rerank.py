@@ -131,7 +131,7 @@ def test_a_cross_encoder_that_fails_is_a_visible_fallback(
     result = run("the owl", settings, backends)
     trace = result.trace("quality")
     assert says in trace.note
-    assert trace.note.endswith("looked further by distance instead")
+    assert trace.note.endswith("candidates are checked by distance instead")
     # The nearest three, as without a reranker, each marked.
     assert [hit.rank for hit in result.kept] == [1, 2, 3]
     kept = [d for d in trace.decisions if d.outcome != "dropped"]
@@ -197,7 +197,7 @@ def test_scores_that_do_not_come_in_time_are_a_visible_fallback(store: ChromaSto
     assert hanging.asked.wait(PATIENT_S)
     hanging.over.set()
     assert result.trace("quality").note == (
-        "cross_encoder failed (no answer within 0.2 s); looked further by distance instead"
+        "cross_encoder failed (no answer within 0.2 s); candidates are checked by distance instead"
     )
     assert [hit.rank for hit in result.kept] == [1, 2, 3]
 

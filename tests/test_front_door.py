@@ -165,6 +165,12 @@ def test_pairs_and_scored_documents_bring_their_scores() -> None:
     assert [h.id for h in flt(QUERY, scored, metric="similarity")] == kept
 
 
+def test_a_result_says_once_how_many_are_kept() -> None:
+    on = {"quality.enabled": True, "quality.reranker": "none", "cutoff.enabled": False}
+    result = rf.Filter(rf.Settings().with_values(on))(QUERY, DOCS, GAP, metric="cosine")
+    assert repr(result) == "<Result: 3 of 5 kept, similarity ≥ 0.500>"
+
+
 def test_hits_without_scores_are_ranks() -> None:
     result = rf.Filter("adaptive-gap")(QUERY, DOCS)
     assert [h.id for h in result] == [d["id"] for d in DOCS]
@@ -205,10 +211,10 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ((0.1, 0.2, 0.3), "similarity", "similarities rise"),
         ((0.9, 0.5, 0.1), "cosine", "distances fall"),
         ((0.5, 0.5, 0.5), "l2", "are equal"),
-        ((0.1, math.nan, 0.3), "l2", "not numbers"),
+        ((0.1, math.nan, 0.3), "l2", "1 of 3 scores is not a number"),
         ((0.1, 2.5, 3.0), "cosine", "outside 0 to 2"),
-        ((0.1, None, 0.9), "cosine", "The metric is cosine, but 1 of 3 scores are missing"),
-        ((0.1, None, 0.9), None, "1 of 3 scores are missing"),
+        ((0.1, None, 0.9), "cosine", "The metric is cosine, but 1 of 3 scores is missing"),
+        ((0.1, None, 0.9), None, "1 of 3 scores is missing"),
         ((None, None, None), "cosine", "3 of 3 scores are missing"),
         ((None, None, None), None, ""),
         ((0.9, 0.5, 0.1), "similarity", ""),

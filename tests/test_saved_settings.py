@@ -36,7 +36,7 @@ def test_what_cannot_be_deleted_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "-x", "x.", "é", "a" * 65])
 def test_no_name_leads_out_of_the_workspace(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="cannot name settings"):
+    with pytest.raises(InputError, match="is not a valid name for saved settings"):
         saved.save(tmp_path / "workspace", name, STRICT)
     assert list(tmp_path.rglob("*")) == []
 

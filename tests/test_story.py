@@ -84,12 +84,12 @@ def test_a_result_is_told_in_three_sentences() -> None:
         (
             {"cutoff.gap_threshold": 1.0, "cutoff.distance_offset": 0.2},
             "were too far from the best match",
-            "Too far is beyond a limit set from the best match; no jump in distance decides.",
+            "“Too far” means beyond a limit set from the best match; the cut is not at a jump.",
         ),
         (
             {"cutoff.strategy": "relative"},
             "were too far from the best match",
-            "Too far is beyond a limit set from the best match; no jump in distance decides.",
+            "“Too far” means beyond a limit set from the best match; the cut is not at a jump.",
         ),
         ({"cutoff.strategy": "fixed", "cutoff.max_results": 2}, "came after the first 2", ""),
         ({"cutoff.enabled": False}, "came after the first 4", ""),

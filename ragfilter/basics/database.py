@@ -125,7 +125,7 @@ class Book:
             # A driver may repeat what it was given.
             for secret in (url.password, *map(str, url.query.values())):
                 found = found.replace(secret, "…") if secret else found
-            remedy = f"Check that {where} is a file that can be written, on a disk with room."
+            remedy = f"Check that {where} is a writable file and that its disk is not full."
             if _DAMAGED.search(found):
                 remedy = f"Restore {where} from a backup, or move it away: {LOST}"
             raise StoreError(f"{self.called} failed ({found}).", remedy=remedy) from error

@@ -212,7 +212,8 @@ def emit(result: object) -> bool:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise InputError(
-                f"Standard output cannot be written: {error.strerror}.", remedy="Make room there."
+                f"Standard output cannot be written: {error.strerror}.",
+                remedy="Free up space there.",
             ) from None
         return False
     return not shown

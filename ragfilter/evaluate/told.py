@@ -297,8 +297,8 @@ def notes(made: Tuning) -> list[str]:
     """Caveats about the figures."""
     alone = [] if made.beats_fixed_k else _alone(made)
     told = [
-        f"Tuned alone, {' and '.join(alone)} beat it; chosen for that among "
-        f"{len(made.strategies)}, they look better than they are."
+        f"Tuned alone, {' and '.join(alone)} beat it, but picking winners among "
+        f"{len(made.strategies)} strategies overstates their gains."
         if alone
         else "",
         "The previous settings were chosen on labels, so they were not a candidate, and tuned "

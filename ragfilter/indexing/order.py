@@ -84,7 +84,8 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         )
     if bench.stores.opening(name).folder:
         raise InputError(
-            f"The collection {name!r} is open in a Chroma folder of somebody else's.",
+            f"The collection {name!r} is already open from a Chroma folder that ragfilter does not "
+            "own.",
             remedy="Use another name, or close it.",
             action="close",
         )

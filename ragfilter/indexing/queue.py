@@ -193,5 +193,5 @@ def _told(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}.",
-            remedy="Make room on the disk or check its permissions.",
+            remedy="Free up disk space or check the folder's permissions.",
         ) from None

@@ -83,7 +83,8 @@ def _members(
                 )
     if others:
         yield InputError(
-            f"{source}: {passed_over(others)}.", remedy=f"Of use are {' '.join(sorted(suffixes))}."
+            f"{source}: {passed_over(others)}.",
+            remedy=f"Supported types: {', '.join(sorted(suffixes))}.",
         )
 
 

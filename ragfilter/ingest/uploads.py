@@ -36,7 +36,7 @@ def stage(
     except OSError as error:
         raise InputError(
             f"The uploads cannot be kept: {error.strerror}.",
-            remedy="Make room on the disk of the workspace.",
+            remedy="Free up space on the disk of the workspace.",
         ) from None
     return tuple(refused)
 

@@ -55,7 +55,7 @@ SPEC: LayerSpec = LayerSpec(
     candidates=no_more,
     line=_line,
     relax=lambda trace, result: (
-        "Widen the context to 4,000 tokens",
+        "Raise the context budget to 4,000 tokens",
         {"context.max_context_tokens": 4000},
     ),
     plain=lambda decision, hit, result: "did not fit into the prompt",

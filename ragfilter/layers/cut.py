@@ -74,15 +74,16 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
     fewest = min(settings.min_results, looked)
     kept = max(wish.kept, fewest, pins)
     note = raised = ""
-    k, least = settings.max_results, f"at least {settings.min_results}"
-    k_wins = looked == k < min(n, settings.min_results)
+    k, least = settings.max_results, settings.min_results
+    over = f"takes precedence over the minimum of {least}"
+    k_wins = looked == k < min(n, least)
     if kept > wish.kept:
-        raised = f"k {k} wins over {least}" if k_wins else least
+        raised = f"k = {k} {over}" if k_wins else f"at least {least}"
         raised = f"{pins} pinned" if pins > fewest else raised
         note = f"; raised from {wish.kept} to {kept} ({raised})"
     elif kept == looked < n and wish.strategy != "fixed":
-        note = f"; k {k} leaves out the other {n - looked}"
-        note += f" and wins over {least}" if k_wins else ""
+        note = f"; k = {k} leaves out the other {n - looked}"
+        note += f" and {over}" if k_wins else ""
     if not note:
         return wish
     reason = wish.reason + note

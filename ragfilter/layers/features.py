@@ -26,7 +26,7 @@ FEATURES: Mapping[str, str] = {
     "gap_after": "step to the next farther hit, as a share of that way",
     "crowd": "mean share of the way of the ten nearest: low where the curve is flat",
     "rule": "1 where the chunk's own rule holds for the query",
-    "words": "words shared with the query, of the most there could be",
+    "words": "words shared with the query, as a share of the maximum overlap",
     "words_behind": "how far that lies below the most of any hit",
     "alike": "words shared with the four best hits: by rerank score, or in the order they come in",
     "linked": "how much nearer than the others the hits are that it refers to, or that refer to it",

@@ -180,7 +180,7 @@ def _wait(
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
     need = Pending("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
     before = "judged with other chunks or another prompt, so " if changed else ""
-    note = f"{before}not judged yet; the first {len(step.hits)} by distance until then"
+    note = f"{before}not judged yet; for now, keeping the {len(step.hits)} nearest"
     return replace(step, needs=(need,), note=note)
 
 
@@ -189,7 +189,7 @@ def _fall_back(
 ) -> LayerOutput:
     failed = "the judge failed"
     step = _nearest(asked, unasked, inputs, "fallback", lambda rule: f"{rule}; {failed}")
-    note = f"the judge failed ({error}); the first {len(step.hits)} by distance instead"
+    note = f"the judge failed ({error}); keeping the {len(step.hits)} nearest instead"
     return replace(step, note=note, failed=True)
 
 

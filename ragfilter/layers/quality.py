@@ -147,7 +147,7 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     error = next((f.error for f in inputs.pool.failures if f.reranker == key), "")
     if error:
         step = _widen(hits, inputs, quality)
-        note = f"{quality.reranker} failed ({error}); looked further by distance instead"
+        note = f"{quality.reranker} failed ({error}); candidates are checked by distance instead"
         fallback = tuple(
             d._replace(outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
             if d.outcome in ("kept", "fallback")
@@ -159,13 +159,15 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
     if missing or inputs.pool.reranker != key:
         step = _widen(hits, inputs, quality)
+        n = len(candidates)
+        why = "1 chunk has" if n == 1 else f"{n} chunks have"
         need = Pending(
             "rerank",
             "quality",
             tuple(hit.id for hit in candidates),
-            f"{len(candidates)} chunks wait for a score by {quality.reranker}",
+            f"{why} not been scored by {quality.reranker} yet",
         )
-        note = "not reranked yet; until then, looked further by distance"
+        note = "not reranked yet; for now, candidates are checked by distance"
         return replace(step, needs=(need,), note=note)
     return _rerank(hits, candidates, quality)
 

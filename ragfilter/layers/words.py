@@ -134,7 +134,7 @@ def _shares(overlap: words.Overlap) -> str:
         return "shares no distinctive word"
     shown = ", ".join(word[:SHOWN_CHARS] for word in overlap.words[:SHOWN_WORDS])
     more = ", …" if len(overlap.words) > SHOWN_WORDS else ""
-    return f"shares {shown}{more} ({overlap.share:.0%} of the most there could be)"
+    return f"shares {shown}{more} ({overlap.share:.0%} of the maximum overlap)"
 
 
 def _line(trace: LayerTrace, result: Result) -> str:

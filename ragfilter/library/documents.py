@@ -77,7 +77,7 @@ def to_hits(
     if len(values) != len(given):
         raise InputError(
             f"{counted(len(values), 'score')} for {counted(len(given), 'document')}.",
-            remedy="Pass one score a document.",
+            remedy="Pass one score per document.",
         )
     read = to_chunks([doc for doc, _ in given])
     seen = [place for place, (chunk, _) in enumerate(read) if user.sees(chunk)]
@@ -104,8 +104,8 @@ def _to_hits(
     warnings: tuple[str, ...] = ()
     if missing and (metric is not None or numbers):
         given = "" if metric is None else f"The metric is {metric}, but "
-        only = "scores are missing, so only the order given is used."
-        warnings = (f"{given}{missing} of {len(scores)} {only}",)
+        lack = f"{missing} of {len(scores)} scores {'is' if missing == 1 else 'are'} missing"
+        warnings = (f"{given}{lack}, so only the order given is used.",)
     elif metric is not None:
         warnings = examine(numbers, metric)
     elif numbers:

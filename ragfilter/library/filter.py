@@ -291,7 +291,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     if fall is not None:
         raise InputError(
             f"The distances fall from {fall[0]:g} to {fall[1]:g}.",
-            remedy="Sort them, lowest first. Of a similarity s, pass 1 − s.",
+            remedy="Sort them, lowest first. For a similarity s, pass 1 − s.",
         )
     return found
 
@@ -301,8 +301,8 @@ def idle_user(settings: Settings, user: User) -> tuple[str, ...]:
     if settings.clearance.enabled or user == PUBLIC or user.unrestricted:
         return ()
     return (
-        "A user was passed, but the clearance layer is off, so nothing is hidden from them. Choose "
-        "settings with clearance.enabled.",
+        "A user was passed, but the clearance layer is off, so nothing is hidden from them. Enable "
+        "it with clearance.enabled.",
     )
 
 

@@ -36,7 +36,8 @@ class Result(model.Result):
 
     def __repr__(self) -> str:
         told = report.summary(self)
-        return f"<Result: {told.kept} of {told.retrieved} kept, {told.headline}>"
+        why = told.headline.removeprefix(f"keeps {told.kept} with ")
+        return f"<Result: {told.kept} of {told.retrieved} kept, {why}>"
 
     def __bool__(self) -> bool:
         """True, even if nothing is kept: there is a result."""

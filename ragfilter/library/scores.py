@@ -55,7 +55,8 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     n = len(scores)
     broken = sum(not isfinite(score) for score in scores)
     if broken:
-        return (f"{broken} of {n} scores are not numbers, so only the order given is used.",)
+        what = "is not a number" if broken == 1 else "are not numbers"
+        return (f"{broken} of {n} scores {what}, so only the order given is used.",)
     if n > 1 and len(set(scores)) == 1:
         found.append(f"All {n} scores are equal, so there is no gap to cut at.")
     steps = [right - left for left, right in pairwise(scores)]

@@ -98,7 +98,9 @@ def of_duel(
     settings = (names[0].settings, names[1].settings)
     verdict = f"B is {told.compared(made.paired.gain)} A in mean F1."
     if any(told.seen(runs, settings)):
-        verdict = "Which side is better is not said, because a side may have seen these labels."
+        verdict = (
+            "No winner is declared, because at least one side may have been tuned on these labels."
+        )
     return render(
         "duel.html",
         duel=made,

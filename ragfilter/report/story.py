@@ -146,7 +146,7 @@ def cutting(result: Result) -> str:
         where = re.split("[;.(]", spec.about)[0].strip()
         return f"The cliff is {where}: what comes after it is farther from the question."
     if cut.limit is not None and spec.weigh is None:
-        return "Too far is beyond a limit set from the best match; no jump in distance decides."
+        return "“Too far” means beyond a limit set from the best match; the cut is not at a jump."
     return ""
 
 

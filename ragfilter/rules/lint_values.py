@@ -230,8 +230,8 @@ def _bare(rule: Rule, title: str) -> Iterator[Fault]:
         yield Fault(
             "bare",
             place,
-            f"“{shorten(term)}” is a number alone: any question with that number has it. Write "
-            "what it counts too.",
+            f"“{shorten(term)}” is a bare number, so any question with that number matches. "
+            "Add what it counts.",
             None if group is None else _counting(rule, int(group.group(1)), term, title),
         )
 

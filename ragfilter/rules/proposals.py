@@ -23,7 +23,7 @@ from ragfilter.rules.plurals import forms, without_hyphens
 from ragfilter.rules.rule import Rule, canonical
 from ragfilter.rules.values import Value, spellings
 
-NAME_ALONE = "it asks for a name alone, which questions about other things may hold too"
+NAME_ALONE = "it requires only a name, which may also occur in unrelated questions"
 NO_NAME = "a question about the whole family would drop it"
 SAME = "its rule is proposed for other chunks too, so it cannot tell them apart"
 

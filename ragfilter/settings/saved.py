@@ -22,7 +22,7 @@ def path(workspace: Path, name: str) -> Path:
     """Where the settings called `name` lie. Raises InputError: not a name."""
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"{name!r} cannot name settings.",
+            f"{name!r} is not a valid name for saved settings.",
             remedy="Use up to 64 letters, digits, spaces, dots, dashes or underscores, with a "
             "letter or digit at both ends.",
         )
@@ -43,7 +43,7 @@ def find(workspace: Path, name: str) -> Path:
 
 def save(workspace: Path, name: str, toml: str) -> None:
     """Save settings, in place of any of the same name. Raises InputError."""
-    remedy = "Make room, or make the workspace folder writable."
+    remedy = "Free up disk space, or make the workspace folder writable."
     write_text(path(workspace, name), toml, remedy=remedy)
 
 

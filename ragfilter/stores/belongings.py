@@ -43,7 +43,7 @@ def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
         # Without the error's own message, which may contain a password.
         raise StoreError(
             f"The workspace's database failed ({type(error).__name__}).",
-            remedy="Check that it is a file that can be written, on a disk with room.",
+            remedy="Check that it is a writable file and that its disk is not full.",
         ) from None
     finally:
         engine.dispose()

@@ -238,5 +238,5 @@ def _replace(path: Path, table: Any, embedder: str) -> None:
         fresh.unlink(missing_ok=True)
         raise StoreError(
             f"The copy {path} cannot be written: {error.strerror}.",
-            remedy="Make room on the disk or check its permissions.",
+            remedy="Free up disk space or check the folder's permissions.",
         ) from error

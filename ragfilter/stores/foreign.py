@@ -73,7 +73,7 @@ def keep(workspace: Path, name: str, opening: Opening | None) -> None:
     if opening is not None:
         every[name] = opening
     text = json.dumps({name: asdict(each) for name, each in every.items()})
-    write_text(workspace / FILE, text, remedy="Make room on its disk.")
+    write_text(workspace / FILE, text, remedy="Free up disk space.")
 
 
 def resolved(folder: str) -> str:

@@ -40,7 +40,8 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
             except OSError as error:
                 raise StoreError(
                     f"The copy {before} cannot be renamed: {error.strerror}.",
-                    remedy="Check the permissions of its folder, and that its disk takes links.",
+                    remedy="Check the permissions of its folder, and that its file system supports "
+                    "hard links.",
                 ) from None
         try:
             belongings.rename(workspace.database_url, old, new)

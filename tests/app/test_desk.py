@@ -73,7 +73,7 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "7"})
     page.at.text_input(key="settings-name").set_value("../strict")
     page.press("save-as-button")
-    assert "cannot name settings" in page.errors[0]
+    assert "is not a valid name for saved settings" in page.errors[0]
     page.at.text_input(key="settings-name").set_value("strict")
     page.press("save-as-button")
     assert not page.errors

@@ -150,7 +150,7 @@ def test_a_chunk_without_a_rule_takes_the_general_template(page: Any, endpoint: 
 def test_a_draft_that_is_the_stored_rule_changes_nothing(page: Any, endpoint: Server) -> None:
     endpoint.behave = says(stored(MATRIX) or "")
     page.press("rule-draft")
-    assert "It equals the stored rule." in told(page)
+    assert "It is identical to the stored rule." in told(page)
     assert "rule-discard" not in page.buttons
 
 

@@ -244,7 +244,7 @@ def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
     drafted(page.press("drafts-begin"))
     assert "Drafting stopped." in told(page)
     assert "What was drafted is kept." in told(page)
-    assert "Without a draft; drafting again retries them" in told(page)
+    assert "No draft was made for the following. Draft again to retry." in told(page)
     endpoint.behave = says(ABSENT)
     drafted(page.press("drafts-begin"))
     found = frame(page)

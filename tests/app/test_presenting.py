@@ -44,7 +44,7 @@ def test_a_link_opens_the_stage_with_its_sentences(open_page: Callable[..., Any]
     # `full` has a limit and no cliff: its help says so.
     (fell,) = (text.help for text in page.at.markdown if "too far from" in text.value)
     assert fell.endswith(
-        "Too far is beyond a limit set from the best match; no jump in distance decides."
+        "“Too far” means beyond a limit set from the best match; the cut is not at a jump."
     )
     assert not page.at.sidebar.children
     assert not page.at.dataframe

@@ -218,7 +218,7 @@ def test_files_of_other_kinds_in_a_zip_are_named(
     read(path)
     assert said in caplog.text
     (refused,) = unpack(path, tmp_path / "out", source="x.zip", suffixes=(".txt",))
-    assert (refused.message, refused.remedy) == (f"{said}.", "Of use are .txt.")
+    assert (refused.message, refused.remedy) == (f"{said}.", "Supported types: .txt.")
 
 
 def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:

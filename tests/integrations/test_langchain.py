@@ -48,7 +48,7 @@ def test_without_a_score_for_each_the_order_is_the_rank(scores: tuple[float | No
 
 def test_one_missing_score_is_told_as_one(caplog: pytest.LogCaptureFixture) -> None:
     compressed(documents((0.12, None, 0.22, 0.35, 0.5)), metric="l2")
-    assert "The metric is l2, but 1 of 5 scores are missing" in caplog.text
+    assert "The metric is l2, but 1 of 5 scores is missing" in caplog.text
 
 
 def test_scores_without_a_metric_are_refused() -> None:

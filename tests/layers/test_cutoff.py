@@ -136,18 +136,20 @@ def test_the_troll_query_names_every_gap() -> None:
         (
             DRAGONS,
             {},
-            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); k 5 leaves out the other 5",
+            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); "
+            "k = 5 leaves out the other 5",
         ),
         (
             OWLBEARS,
             {"min_results": 50, "max_results": 3},
-            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 3 (k 3 wins over at least 50)",
+            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 3 "
+            "(k = 3 takes precedence over the minimum of 50)",
         ),
         (
             OWLBEARS,
             {"max_results": 1},
             "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); "
-            "k 1 leaves out the other 4 and wins over at least 2",
+            "k = 1 leaves out the other 4 and takes precedence over the minimum of 2",
         ),
         (
             OWLBEARS[:3],
@@ -160,7 +162,7 @@ def test_the_troll_query_names_every_gap() -> None:
         (
             [*ALIKE, 1.0],
             {"strategy": "adaptive_k", "b_extra": 9},
-            "largest drop 0.020 after hit 1, and 9 more; k 5 leaves out the other 1",
+            "largest drop 0.020 after hit 1, and 9 more; k = 5 leaves out the other 1",
         ),
         ([], {}, "nothing to cut"),
     ],
@@ -182,7 +184,8 @@ def test_reasons(values: list[float], options: dict[str, Any], reason: str) -> N
             3,
             {"max_results": 2},
             3,
-            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); k 2 leaves out the other 1",
+            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); "
+            "k = 2 leaves out the other 1",
         ),
         ([0.1, 1.9], 2, {"min_results": 0}, 2, None),
         ([0.1, 1.9], 9, {"strategy": "adaptive_k", "min_results": 0}, 2, None),

@@ -176,7 +176,7 @@ def test_without_a_judgement_it_is_needed_and_the_nearest_stay() -> None:
     step = judge(hits, None, judge__max_chunks=2, judge__oversample=2.0)
     (need,) = step.needs
     assert (need.kind, need.layer, need.chunk_ids) == ("judge", "judge", ("c", "a", "b"))
-    assert step.note == "not judged yet; the first 2 by distance until then"
+    assert step.note == "not judged yet; for now, keeping the 2 nearest"
     assert ids(step) == ["a", "b"]
     assert outcomes(step) == {"a": "kept", "b": "kept", "c": "dropped", "far": "dropped"}
     assert reason(step, "a") == "not judged yet, among the nearest 2"

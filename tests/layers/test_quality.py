@@ -120,7 +120,10 @@ def test_poor_results_need_scores_first() -> None:
     step = run(POOR)
     (need,) = step.needs
     assert need.chunk_ids == tuple(f"c{i}" for i in range(1, 11))
+    assert need.why == "10 chunks have not been scored by late_interaction yet"
     assert step.note.startswith("not reranked yet")
+    (need,) = run([0.4]).needs
+    assert need.why == "1 chunk has not been scored by late_interaction yet"
 
 
 def test_good_results_need_none() -> None:

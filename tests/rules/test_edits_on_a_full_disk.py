@@ -183,7 +183,7 @@ def test_the_disk_is_named_and_nobody_is_told_to_move_the_store_away(
         # seen.
         tries = [case["told"]] if case["way"] == "finish" else [case["told"], case["again"]]
         for told in tries:
-            assert "Make room on the disk of" in told or "on a disk with room" in told, case
+            assert "Free up space on the disk of" in told or "its disk is not full" in told, case
             assert case["way"] in JOURNAL or "file too large" in told, case
             assert "from its own copy" not in told, case
 

@@ -161,7 +161,7 @@ def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: 
 def test_two_of_one_name_are_refused(bench: Workbench, theirs: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Trolls fear fire.")
     bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
-    with pytest.raises(InputError, match="somebody else's"):
+    with pytest.raises(InputError, match="that ragfilter does not own"):
         carry_out(Order("notes", str(tmp_path / "a.txt")), bench)
     carry_out(Order("long", str(tmp_path / "a.txt")), bench)
     with pytest.raises(InputError, match="already"):

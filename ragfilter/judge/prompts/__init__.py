@@ -175,5 +175,7 @@ def read(path: Path) -> Variant:
         named = "its name may contain only small letters, digits, '-' and '_'"
         raise InputError(f"{path}: {named}.", remedy="Rename the file.")
     if "name" in tree:
-        raise InputError(f"{path}: there is no key 'name'.", remedy="The file's name is its name.")
+        raise InputError(
+            f"{path}: the key 'name' is not allowed.", remedy="The prompt is named after its file."
+        )
     return toml_files.check(tree | {"name": path.stem}, _File, str(path), remedy=remedy)

@@ -142,7 +142,7 @@ def make_sure_of_room(folder: str) -> None:
 def writable(where: str) -> str:
     """The remedy for a disk that is full or read-only."""
     return (
-        f"Make room on the disk of {where}, or make it writable. Nothing there is damaged: "
+        f"Free up space on the disk of {where}, or make it writable. Nothing there is damaged: "
         "do not move it away."
     )
 

@@ -182,7 +182,7 @@ def _files(asked: Chosen) -> None:
     by_llm = qrels is not None and st.checkbox(
         "The labels are an LLM's",
         key=f"set-by-llm-{emptied}",
-        help="They then count only where an LLM's labels do.",
+        help="They then count only if “Count an LLM's labels” is on.",
     )
     # List the files that have arrived, so that one still uploading is not silently left out.
     st.button(

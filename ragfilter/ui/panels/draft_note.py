@@ -107,7 +107,7 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resou
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
     by = f"{models.called(draft.model)}," if models.is_tiny(draft.model) else draft.model
     second = " The first answer had a fault; this is the second." if draft.repaired else ""
-    there = " It equals the stored rule." if found.same else ""
+    there = " It is identical to the stored rule." if found.same else ""
     return (
         f'<p class="rf-verdict"><b>{_state(found, shown)}</b> by {html.text(by)} with the '
         f"template <b>{html.text(draft.category)}</b>.{second}{there} {_tokens(draft, resources)}"

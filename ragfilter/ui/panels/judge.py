@@ -184,8 +184,8 @@ def _prompt(result: Result) -> None:
         # It may name chunks that only other users may see.
         if not (st.session_state.operator or result.user.unrestricted):
             say.aside(
-                "With clearance on, only operators see the reply: it may stem from a user who sees "
-                "more. View as operator to read it."
+                "With clearance on, only operators see the reply: it may come from a query by a "
+                "user who sees more. View as operator to read it."
             )
         elif judgement is not None and judgement.cached and not judgement.reply:
             say.aside("The reply of an earlier run is not kept.")

@@ -30,8 +30,8 @@ PROMPT = (
 STEPS = (
     "How many of the passages found are left after the steps so far. Each step drops what one part "
     "of the filter ruled out. It falls into a lane of its own below the curve, with the count and "
-    "the reason. At last, those that are left are spread over the height, with their places in the "
-    "search and their titles."
+    "the reason. Finally, the remaining passages are spread out vertically, with their places in "
+    "the search and their titles."
 )
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 

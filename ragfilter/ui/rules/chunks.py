@@ -174,8 +174,8 @@ def _columns(state: int) -> dict[str, Any]:
         "rule": text(width=146, help="The first term of each part, and how many others it has."),
         "kept wrongly": st.column_config.NumberColumn(
             width=88,
-            help="Labelled questions that keep the chunk, which has no rule, though no label says "
-            "that it is relevant.",
+            help="For a chunk without a rule: labelled questions that keep it although it is not "
+            "labelled relevant.",
         ),
         "source": text(width=138),
         "type": text(width=60),

@@ -201,7 +201,9 @@ def _without(made: Sequence[Draft]) -> None:
         for reason, ids in list(reasons.items())[:MOST_REASONS]
     ]
     if listed:
-        st.warning("\n".join(listed), title="Without a draft; drafting again retries them")
+        st.warning(
+            "\n".join(listed), title="No draft was made for the following. Draft again to retry."
+        )
 
 
 def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Offer]:

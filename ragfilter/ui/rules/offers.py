@@ -83,7 +83,7 @@ def accept(
     ]
     sure = [each for each in new if not each.doubts]
     with_doubts = len(sure) < len(new) and st.checkbox(
-        f"With the {len(new) - len(sure)} in doubt",
+        f"Include {counted(len(new) - len(sure), 'doubtful rule')}",
         key=DOUBTS,
         help="The table lists the objections.",
     )

@@ -67,9 +67,10 @@ def _questions(work: Desk) -> None:
     key = (*work.key, tuple(questions))
     passes = work.resources.passes.of(key, lambda: book.count_passes(questions))
     if book.errors:
-        left_out = counted(len(book.errors), "rule")
+        n = len(book.errors)
+        was, it = ("was", "it") if n == 1 else ("were", "them")
         st.error(
-            f"Left out: {left_out} that cannot be read, so that every question passes. Filter "
+            f"{counted(n, 'unreadable rule')} {was} skipped; every question passes {it}. Filter "
             "Chunks by the state invalid."
         )
     readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}

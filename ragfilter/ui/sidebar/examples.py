@@ -28,7 +28,7 @@ class Example(NamedTuple):
 DEMO_WANTED = {
     "cleric-ac6": (
         "cleric vs AC 6",
-        "84 tables look alike. Their rules leave the one that was asked for.",
+        "84 tables look alike. Their rules leave only the one you asked for.",
     ),
     "fighter-fighter": (
         "fighter vs fighter",

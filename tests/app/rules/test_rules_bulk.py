@@ -131,7 +131,7 @@ def test_files_and_families_are_taken_with_their_doubts(
                 box.check()
                 page.run()
     doubts = page.at.checkbox(key="suggest-doubts")
-    count = int(doubts.label.split()[2])
+    count = int(doubts.label.split()[1])
     label = page.at.button(key="suggest-accept").label
     doubts.check()
     after = page.run().at.button(key="suggest-accept").label
