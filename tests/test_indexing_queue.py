@@ -14,7 +14,7 @@ import pytest
 from waiting import PROCESS_S
 
 from ragfilter.cli import main
-from ragfilter.indexing.order import Order
+from ragfilter.indexing.order import Order, Refusal
 from ragfilter.indexing.queue import Job, Queue, Standing
 from ragfilter.indexing.worker import Worker
 from ragfilter.text.pace import Pace, in_words
@@ -78,6 +78,14 @@ def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
     refused = until(queue, other, lambda standing: not standing.open)
     assert "another-model is not installed" in refused.message
     assert "choose all-MiniLM-L6-v2" in refused.remedy
+
+
+def test_a_file_whose_name_is_no_text_stays_ordered_and_told(tmp_path: Path) -> None:
+    order = Order("mine", "x\udcff.txt")
+    job = Queue(tmp_path).put(order)
+    done = Standing("done", refused=(Refusal("x\udcff.txt, line 1: not UTF-8 at byte 1."),))
+    Queue(tmp_path).tell(job.id, done)
+    assert Queue(tmp_path).jobs() == (Job(job.id, order, done),)
 
 
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ragfilter.errors import Action, RagfilterError, StoreError
 from ragfilter.indexing.order import Done, Order, Refusal
@@ -175,8 +175,10 @@ class Queue:
 
     def _read(self, job_id: str, suffix: str, kind: TypeAdapter[T]) -> T | None:
         try:
-            return kind.validate_json((self.folder / f"{job_id}{suffix}").read_bytes())
-        except (OSError, ValidationError):
+            text = (self.folder / f"{job_id}{suffix}").read_bytes()
+            # Not by pydantic alone: it refuses halves of characters, which a file's name may hold.
+            return kind.validate_python(json.loads(text))
+        except (OSError, ValueError):
             return None
 
     def _write(self, job_id: str, suffix: str, value: Order | Standing) -> None:

@@ -119,7 +119,10 @@ def hint(store: ChromaStore, name: str) -> str:
     if function.get("name") == "default":
         # Chroma's default is this model.
         return "all-MiniLM-L6-v2"
-    return str((function.get("config") or {}).get("model_name") or "")
+    # What it holds is up to the function.
+    config = function.get("config")
+    model = config.get("model_name") if isinstance(config, dict) else ""
+    return model if isinstance(model, str) else ""
 
 
 def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, ...]:

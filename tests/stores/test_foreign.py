@@ -21,7 +21,7 @@ from ragfilter.indexing.overview import overview
 from ragfilter.models.bundled import BUNDLED, BundledEmbedder
 from ragfilter.rules import edits
 from ragfilter.stores import manage
-from ragfilter.stores.foreign import Opening
+from ragfilter.stores.foreign import Opening, hint
 from ragfilter.workbench import Workbench, open_workspace
 
 pytestmark = pytest.mark.model
@@ -115,6 +115,21 @@ def test_one_in_the_own_store_is_asked_only_with_a_model_that_is_known(
         assert error.value.action == "open"
     bench.stores.open("untold", Opening("", BUNDLED), bench.embedder_called)
     assert bench["untold"].search(question, "adaptive-gap").kept[0].id == "a"
+
+
+@pytest.mark.parametrize("config", [["a-model"], "a-model", {"model_name": ["a-model"]}, {}])
+def test_a_function_that_names_its_model_elsewhere_gives_no_hint(
+    bench: Workbench, config: Any
+) -> None:
+    class Odd(DefaultEmbeddingFunction):
+        name = staticmethod(lambda: "odd")
+
+        def get_config(self) -> Any:
+            return config
+
+    store = bench.workspace.store()
+    store.client.create_collection("odd", embedding_function=Odd())
+    assert hint(store, "odd") == ""
 
 
 def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Path) -> None:

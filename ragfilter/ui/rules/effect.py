@@ -49,8 +49,8 @@ def of_changes(work: Desk, changes: Changes, *, again: bool = False) -> Effect |
 
 
 def waits(work: Desk) -> bool:
-    """Whether `wait` will wait."""
-    asked = bool(st.session_state.get(WITH_ASKED))
+    """Whether `wait` will wait; also before the switch for the questions asked is drawn."""
+    asked = st.session_state.get(WITH_ASKED, labelled.labels(work) is None)
     return labelled.is_under_way(work) or (asked and labelled.is_under_way(work, asked=True))
 
 
