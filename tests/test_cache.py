@@ -113,6 +113,17 @@ def test_threads_and_processes_share_it(kept: Callable[..., DiskCache]) -> None:
     assert cache.size()[0] == 500
 
 
+def test_no_text_is_kept_outside_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ELSEWHERE", "elsewhere")
+    cache = DiskCache(tmp_path / "$ELSEWHERE" / FOLDER, 1.0)
+    cache.put("a", "text")
+    assert cache.get("a") is None
+    assert "answers are not cached" in caplog.text
+    assert not (tmp_path / "elsewhere").exists()
+
+
 @pytest.mark.parametrize(
     "state",
     ["damaged", "cut off", "file", "full", pytest.param("locked", marks=pytest.mark.slow)],

@@ -9,6 +9,7 @@ stored. Nothing in it is executed, whoever wrote it.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sqlite3
 import sys
@@ -75,6 +76,9 @@ class DiskCache:
 
     @cached_property
     def _cache(self) -> Cache:
+        if os.path.expandvars(self._path) != str(self._path):
+            # The library would put the cache elsewhere, where nobody finds and clears it.
+            raise OSError("its path contains the name of an environment variable")
         return Cache(
             self._path,
             timeout=BUSY_S,
