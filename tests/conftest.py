@@ -98,7 +98,14 @@ def encodings(run_folder: Path) -> Iterator[Path]:
     """Load the bundled model and build the command line once per process, and encode a text once
     per run: hundreds of tests open a workspace, run a command or search for the demo's questions.
     Returns the folder of the vectors, for a server."""
-    plain, commands = BundledEmbedder._load, typer.main.get_command
+    plain, build = BundledEmbedder._load, typer.main.get_command
+
+    def all_commands(app: typer.Typer) -> Any:
+        from ragfilter.cli import commands
+
+        commands.load()
+        return build(app)
+
     bundled = functools.cache(lambda: plain(BundledEmbedder()))
 
     def load(self: BundledEmbedder) -> MiniLM:
@@ -106,7 +113,7 @@ def encodings(run_folder: Path) -> Iterator[Path]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BundledEmbedder, "_load", load)
-        patch.setattr(typer.main, "get_command", functools.cache(commands))
+        patch.setattr(typer.main, "get_command", functools.cache(all_commands))
         share_encodings(run_folder / "encodings", patch.setattr)
         yield run_folder / "encodings"
 
