@@ -172,23 +172,25 @@ def test_every_command_is_found_by_its_name() -> None:
     assert set(grown.commands) == set(commands.FILES)
 
 
-def test_a_query_loads_no_other_command() -> None:
+@pytest.mark.parametrize(
+    ("calls", "others"),
+    [
+        (
+            [["query", "--help"]],
+            ["ragfilter.evaluate", "ragfilter.publish", "ragfilter.cli.rules",
+             "ragfilter.cli.tune"],
+        ),
+        (
+            [["cut", "0.1", "0.2"], ["--help"]],
+            ["torch", "chromadb", "pandas", "sentence_transformers", "streamlit", "openai",
+             "sqlalchemy"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_command_loads_nothing_of_others(calls: list[list[str]], others: list[str]) -> None:
     code = (
-        "import sys; from ragfilter.cli import main; main(['query', '--help']);"
-        "print(sorted(m for m in sys.modules if m.startswith(('ragfilter.evaluate',"
-        " 'ragfilter.publish', 'ragfilter.cli.rules', 'ragfilter.cli.tune'))))"
-    )
-    made = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert made.stdout.splitlines()[-1] == "[]"
-
-
-def test_cut_and_help_load_nothing_heavy() -> None:
-    code = (
-        "import sys; from ragfilter.cli import main; main(['cut', '0.1', '0.2']); main(['--help']);"
-        "print(sorted({'torch', 'chromadb', 'pandas', 'sentence_transformers', 'streamlit',"
-        " 'openai', 'sqlalchemy'} & set(sys.modules)))"
+        f"import sys; from ragfilter.cli import main; [main(call) for call in {calls}];"
+        f"print(sorted({set(others)} & set(sys.modules)))"
     )
     made = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

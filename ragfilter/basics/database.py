@@ -67,7 +67,7 @@ class Book:
         self._engine.dispose()
 
     def _prepare(self) -> None:
-        """Make the tables and indexes that are not there."""
+        """Make the tables, columns and indexes that are not there."""
         with self._guard():
             if self._engine.dialect.name == "sqlite":
                 # Readers then never wait for a writer. The file remembers it.
@@ -76,6 +76,7 @@ class Book:
             with self._engine.begin() as connection:
                 for table in self.tables:
                     connection.execute(CreateTable(table, if_not_exists=True))
+                    _add_columns(connection, table)
                 for index in self.indexes:
                     connection.execute(CreateIndex(index, if_not_exists=True))
 
@@ -134,3 +135,13 @@ class Book:
 def in_utc(at: datetime) -> datetime:
     """A time as it was read. SQLite keeps no time zone; what is written is UTC."""
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def _add_columns(connection: sa.Connection, table: sa.Table) -> None:
+    """Add the columns of text that a table of an earlier version lacks."""
+    there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+    for column in table.columns:
+        if column.name not in there:
+            filled = "" if column.nullable else " NOT NULL DEFAULT ''"
+            order = f"ALTER TABLE {table.name} ADD COLUMN {column.name} TEXT{filled}"
+            connection.execute(sa.text(order))

@@ -149,7 +149,8 @@ def read_copy(path: Path) -> list[StoredRow]:
     rows = []
     for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True):
         fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-        own = json.loads(row.pop("metadata") or "{}")
+        # Copies of earlier versions have no such column.
+        own = json.loads(row.pop("metadata", None) or "{}")
         chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
         rows.append(StoredRow(chunk, vector, as_given, fingerprint))
     return rows

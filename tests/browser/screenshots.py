@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from browser.few import add_few
 from ragfilter.ingest import demo
-from ragfilter.stores.labels import LabelBook
 from ragfilter.ui.rules.page import PARTS
 from ragfilter.ui.session.state import PANELS
 
@@ -32,16 +32,7 @@ Shoot = Callable[[Any, str], None]
 def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
     """A server on a demo whose query set few has three labelled questions."""
     workspace = copy_demo()
-    book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
-    few = [i for i in demo.queries() if i in demo.qrels()][-3:]
-    book.put_set("demo", "few", {i: demo.queries()[i] for i in few})
-    graded = {i: demo.qrels()[i] for i in few}
-    book.add(
-        "demo",
-        [(demo.queries()[i], chunk, grade) for i in few for chunk, grade in graded[i].items()],
-        who="ann",
-    )
-    book.close()
+    add_few(workspace)
     return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 

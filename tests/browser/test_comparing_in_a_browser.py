@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from browser.few import add_few
 from ragfilter.ingest import demo
-from ragfilter.stores.labels import LabelBook
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -24,14 +24,7 @@ OpenTab = Callable[..., Any]
 def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
     """A server on a demo whose query set few has three labelled questions."""
     workspace = copy_demo()
-    book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
-    few = [i for i in demo.queries() if i in demo.qrels()][-3:]
-    queries = {i: demo.queries()[i] for i in few}
-    book.put_set("demo", "few", queries)
-    labels = [(text, chunk, grade) for i, text in queries.items()
-              for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
-    book.add("demo", labels, who="ann")
-    book.close()
+    add_few(workspace)
     return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 

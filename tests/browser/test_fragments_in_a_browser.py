@@ -11,13 +11,12 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.conftest import Runs
+from browser.few import FEW, add_few
 from ragfilter.ingest import demo
-from ragfilter.stores.labels import LabelBook
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = demo.queries()["cleric-ac6"]
-FEW = 3
 OpenTab = Callable[..., Any]
 
 
@@ -25,13 +24,7 @@ OpenTab = Callable[..., Any]
 def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
     """A server on a demo whose query set few has three labelled questions."""
     workspace = copy_demo()
-    book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
-    few = {i: demo.queries()[i] for i in [i for i in demo.queries() if i in demo.qrels()][-FEW:]}
-    book.put_set("demo", "few", few)
-    labels = [(text, chunk, grade) for i, text in few.items()
-              for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
-    book.add("demo", labels, who="ann")
-    book.close()
+    add_few(workspace)
     return serve_app(RAGFILTER_DATA_DIR=str(workspace))
 
 
