@@ -52,6 +52,8 @@ class Book:
     """How it is called where it fails."""
     tables: Sequence[sa.Table]
     indexes: Sequence[sa.Index] = ()
+    later: Sequence[sa.Column[Any]] = ()
+    """Columns that the tables of earlier versions lack."""
 
     def __init__(self, url: str) -> None:
         """Open it, making its tables where there are none. Raises InputError: bad URL."""
@@ -76,7 +78,8 @@ class Book:
             with self._engine.begin() as connection:
                 for table in self.tables:
                     connection.execute(CreateTable(table, if_not_exists=True))
-                    _add_columns(connection, table)
+                for column in self.later:
+                    _add_column(connection, column)
                 for index in self.indexes:
                     connection.execute(CreateIndex(index, if_not_exists=True))
 
@@ -137,11 +140,10 @@ def in_utc(at: datetime) -> datetime:
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
-def _add_columns(connection: sa.Connection, table: sa.Table) -> None:
-    """Add the columns of text that a table of an earlier version lacks."""
-    there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
-    for column in table.columns:
-        if column.name not in there:
-            filled = "" if column.nullable else " NOT NULL DEFAULT ''"
-            order = f"ALTER TABLE {table.name} ADD COLUMN {column.name} TEXT{filled}"
-            connection.execute(sa.text(order))
+def _add_column(connection: sa.Connection, column: sa.Column[Any]) -> None:
+    """Add a column of text to a table that an earlier version made without it."""
+    table = column.table.name
+    if column.name not in {each["name"] for each in sa.inspect(connection).get_columns(table)}:
+        filled = "" if column.nullable else " NOT NULL DEFAULT ''"
+        order = f"ALTER TABLE {table} ADD COLUMN {column.name} TEXT{filled}"
+        connection.execute(sa.text(order))
