@@ -25,7 +25,6 @@ from playwright.sync_api import (
     sync_playwright,
 )
 from serving import SERVERS, serve
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from waiting import PATIENT_MS, PATIENT_S, PROCESS_S
 
 from browser.scripts import AT_REST, HELD, ONE_BY_ONE, STILL, WATCH, WIRE
@@ -276,34 +275,6 @@ class Tab:
         grid = self.keyed("table").locator("table[role='grid']")
         head = grid.locator("th", has_text=re.compile(rf"^{column}$"))
         return grid.locator(f"td[aria-colindex='{head.get_attribute('aria-colindex')}']")
-
-
-@dataclass
-class Runs:
-    """Counts the runs that the server begins for a tab: those of the whole page, and those of a
-    fragment alone. Given to `open_tab` with ``watch=runs.watch``."""
-
-    whole: int = 0
-    alone: int = 0
-
-    def watch(self, page: Page) -> None:
-        page.on("websocket", lambda socket: socket.on("framereceived", self._hear))
-
-    def _hear(self, frame: bytes | str) -> None:
-        message = ForwardMsg()
-        message.ParseFromString(frame)  # type: ignore[arg-type]
-        if message.WhichOneof("type") == "new_session":
-            fragments = message.metadata.run.fragment_ids
-            self.alone += bool(fragments)
-            self.whole += not fragments
-
-    @contextlib.contextmanager
-    def only_a_fragment(self) -> Iterator[None]:
-        """What is done in here must begin a run of a fragment, and none of the whole page."""
-        whole, alone = self.whole, self.alone
-        yield
-        assert self.alone > alone
-        assert self.whole == whole
 
 
 @pytest.fixture(scope="package")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from browser.conftest import Runs
 from browser.few import FEW, add_few
 from ragfilter.ingest import demo
 
@@ -18,6 +20,34 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = demo.queries()["cleric-ac6"]
 OpenTab = Callable[..., Any]
+
+
+@dataclass
+class Runs:
+    """Counts the runs that the server begins for a tab: those of the whole page, and those of a
+    fragment alone. Given to `open_tab` with ``watch=runs.watch``."""
+
+    whole: int = 0
+    alone: int = 0
+
+    def watch(self, page: Page) -> None:
+        page.on("websocket", lambda socket: socket.on("framereceived", self._hear))
+
+    def _hear(self, frame: bytes | str) -> None:
+        message = ForwardMsg()
+        message.ParseFromString(frame)  # type: ignore[arg-type]
+        if message.WhichOneof("type") == "new_session":
+            fragments = message.metadata.run.fragment_ids
+            self.alone += bool(fragments)
+            self.whole += not fragments
+
+    @contextlib.contextmanager
+    def only_a_fragment(self) -> Iterator[None]:
+        """What is done in here must begin a run of a fragment, and none of the whole page."""
+        whole, alone = self.whole, self.alone
+        yield
+        assert self.alone > alone
+        assert self.whole == whole
 
 
 @pytest.fixture(scope="module")
