@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
     from ragfilter.models.openai_embedder import OpenAIEmbedder
-    from ragfilter.rules.draft_book import DraftBook
+    from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
     from ragfilter.stores.elsewhere import Stores
@@ -123,11 +123,11 @@ class Workbench:
         return self._open_book(Runs)
 
     @property
-    def drafts(self) -> DraftBook:
+    def drafts(self) -> DraftStore:
         """The drafts of rules that wait to be looked at."""
-        from ragfilter.rules.draft_book import DraftBook
+        from ragfilter.rules.draft_store import DraftStore
 
-        return self._open_book(DraftBook)
+        return self._open_book(DraftStore)
 
     @property
     def template_folder(self) -> Path:

@@ -262,7 +262,7 @@ BEYOND_THE_CORE = [
     "ragfilter.models.insides",
     "ragfilter.models.openai_embedder",
     "ragfilter.publish",
-    "ragfilter.rules.draft_book",
+    "ragfilter.rules.draft_store",
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
     "ragfilter.rules.steps",

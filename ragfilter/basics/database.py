@@ -1,6 +1,6 @@
 """Opens the workspace's database, and turns its failures into our errors.
 
-SQLite and PostgreSQL, through SQLAlchemy. Its users: `rules.journal`, `rules.draft_book`,
+SQLite and PostgreSQL, through SQLAlchemy. Its users: `rules.journal`, `rules.draft_store`,
 `stores.labels`, `stores.preferences` and `stores.runs`.
 """
 

@@ -17,7 +17,6 @@ from rules_page import open_rules
 from waiting import PROCESS_S
 
 from ragfilter.model import User
-from ragfilter.rules.draft_book import DraftBook
 from ragfilter.ui.rules import drafting_run
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
@@ -28,16 +27,6 @@ SECRET = "secret-treasure-maps"
 DRAGON = '{"contain_one_of": [["dragon", "dragons"]]}'
 STORED = '{"contain_one_of":[["dragon","dragons"]]}'
 ABSENT = '{"contain_one_of": [["submarine"]]}'
-TEMPLATE = """\
-version = 1
-[recognise]
-title = ['\\bdragons?\\b']
-[prompt]
-holds = "The dragon's colour."
-[example]
-title = "Green Dragon"
-rule = '{"contain": "green dragon"}'
-"""
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +63,12 @@ def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> It
     bench().collection("demo").set_rules({i: r for i, r in before.items() if now[i] != r})
 
 
-def drafts_of(opened: Any, words: str, way: str = "LLM drafts") -> Any:
+def drafts_of(opened: Any, words: str) -> Any:
     page = open_rules(opened)
     page.at.text_input(key="rules-text").set_value(words)
     page.run()
     page.choose("rules-part", "Suggest")
-    return page.choose("suggest-way", way)
+    return page.choose("suggest-way", "LLM drafts")
 
 
 def bench() -> Workbench:
@@ -159,12 +148,14 @@ def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
     assert page.at.session_state["rules-part"] == "Chunks"
 
 
-def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
-    paused = threading.Event()
+def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(
+    page: Any, endpoint: Server
+) -> None:
+    stopped = threading.Event()
 
     def held(handler: Handler, body: dict[str, Any]) -> None:
         if len(endpoint.asked) > 2:
-            paused.wait(PROCESS_S)
+            stopped.wait(PROCESS_S)
         says(DRAGON)(handler, body)
 
     endpoint.behave = held
@@ -172,23 +163,20 @@ def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
     page.press("drafts-begin")
     while len(bench().drafts.drafts("demo")) < 2:
         time.sleep(0.01)
-    page.press("drafts-pause")
-    paused.set()
+    page.press("drafts-stop")
+    stopped.set()
     drafted(page)
     first = bench().drafts.drafts("demo")
-    left = len(bench().drafts.waiting("demo"))
     assert 2 <= len(first) < n
-    assert len(first) + left == n
-    assert f"Continue with the {left} chunks left" in page.at.button(key="drafts-go-on").label
-    assert "drafts-begin" not in page.buttons
+    assert page.at.button(key="drafts-begin").label == f"Draft {n - len(first)} rules"
     endpoint.behave = says(DRAGON)
-    drafted(page.press("drafts-go-on"))
+    drafted(page.press("drafts-begin"))
     every = bench().drafts.drafts("demo")
     assert every[: len(first)] == first
     assert len({draft.chunk_id for draft in every}) == n
 
 
-def test_a_second_request_waits_and_takes_nothing_from_the_first(
+def test_a_collection_has_one_run_which_other_users_do_not_see(
     page: Any, open_page: Callable[..., Any], workspace: Path, endpoint: Server
 ) -> None:
     going_on = threading.Event()
@@ -200,41 +188,18 @@ def test_a_second_request_waits_and_takes_nothing_from_the_first(
     endpoint.behave = held
     # Drawn before the first run begins.
     other = drafts_of(open_page(workspace=workspace), "ogre")
-    n, m = (int(p.at.button(key="drafts-begin").label.split()[1]) for p in (page, other))
-    assert m > 1
+    n = int(page.at.button(key="drafts-begin").label.split()[1])
     page.press("drafts-begin")
     other.press("drafts-begin")
     # Its figures count chunks that another user may not see.
-    assert "drafts-pause" in other.buttons
+    assert "drafts-stop" in other.buttons
     other.at.session_state["user"] = User(1)
     assert "Rules are being drafted for another user." in told(other.run())
     assert f" of {n} drafted" not in other.sent
-    assert "drafts-pause" not in other.buttons
+    assert "drafts-stop" not in other.buttons
     going_on.set()
     drafted(page)
-    assert (len(bench().drafts.drafts("demo")), len(bench().drafts.waiting("demo"))) == (n, m)
-    # More is drafted without those that wait.
-    third = drafts_of(open_page(workspace=workspace), "owlbear")
-    k = int(third.at.button(key="drafts-begin").label.split()[1])
-    drafted(third.press("drafts-begin"))
-    assert (len(bench().drafts.drafts("demo")), len(bench().drafts.waiting("demo"))) == (n + k, m)
-    drafted(third.press("drafts-go-on"))
-    assert (len(bench().drafts.drafts("demo")), len(bench().drafts.waiting("demo"))) == (
-        n + k + m,
-        0,
-    )
-
-
-def test_after_a_crash_the_page_offers_to_go_on(page: Any, endpoint: Server) -> None:
-    """What a killed process leaves behind: the stored drafts, and the queued chunks."""
-    book = DraftBook(bench().workspace.database_url)
-    ids = [i for i in rules() if "dragon" in i][:3]
-    book.want("demo", ids)
-    book.close()
-    page.run()
-    assert page.at.button(key="drafts-go-on").label == "Continue with the 3 chunks left"
-    drafted(page.press("drafts-go-on"))
-    assert {draft.chunk_id for draft in bench().drafts.drafts("demo")} == set(ids)
+    assert len(bench().drafts.drafts("demo")) == n
 
 
 def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
@@ -250,12 +215,8 @@ def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
     found = frame(page)
     assert all("requires what the chunk itself does not contain" in d for d in found["doubts"])
     assert page.at.button(key="suggest-accept").disabled
-    used = [line for line in page.html if "Used in this collection so far" in line]
-    assert used
     page.press("drafts-forget")
     assert bench().drafts.drafts("demo") == ()
-    # What was paid stays paid.
-    assert [line for line in page.html if "Used in this collection so far" in line] == used
 
 
 def test_a_draft_is_compared_with_the_rules_that_are_stored(
@@ -281,58 +242,7 @@ def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     # An operator sees it in the table, but it is still not sent.
     page.at.session_state["operator"] = True
     page.run()
-    bench().drafts.want("demo", [SECRET])
-    page.run()
-    assert "drafts-go-on" not in page.buttons
-    if "drafts-begin" in page.buttons:
-        drafted(page.press("drafts-begin"))
+    drafted(page.press("drafts-begin"))
+    assert asked(endpoint)
     assert chunk.title not in asked(endpoint)
-    # Nor does it count for somebody who continues what an operator queued.
-    page.at.session_state["operator"] = False
     bench().drafts.forget("demo", list(rules()))
-    bench().drafts.want("demo", [SECRET, "monster-troll"])
-    drafted(page.run().press("drafts-go-on"))
-    assert last_run().at[1] == 1
-    bench().drafts.forget("demo", list(rules()))
-
-
-def test_a_category_is_written_tried_on_three_chunks_and_kept(
-    open_page: Callable[..., Any], workspace: Path, endpoint: Server
-) -> None:
-    page = drafts_of(open_page(workspace=workspace), "dragon", "Templates")
-    page.at.text_area(key="category-text").set_value("version = ")
-    page.run()
-    assert "is not valid TOML" in told(page)
-    assert page.at.button(key="category-save").disabled
-    page.at.text_area(key="category-text").set_value(TEMPLATE)
-    page.at.text_input(key="category-name").set_value("../dragon")
-    page.run().press("category-save")
-    assert "'../dragon' is not a valid category name." in told(page).replace("&#x27;", "'")
-    page.at.text_input(key="category-name").set_value("dragon")
-    page.run()
-    assert page.at.button(key="category-try").label == "Try on 3 chunks"
-    page.press("category-try")
-    assert len(set(asked(endpoint))) == 3
-    assert "The dragon's colour." in endpoint.asked[0]["body"]["messages"][1]["content"]
-    rules_tried = [block.value for block in page.at.code]
-    assert rules_tried == ['{"contain_one_of":[["dragon","dragons"]]}'] * 3
-    page.press("category-save")
-    kept = workspace / "templates" / "dragon.toml"
-    assert kept.read_text(encoding="utf-8") == TEMPLATE
-    # Somebody else saves it meanwhile.
-    theirs = TEMPLATE.replace("version = 1", "version = 2")
-    kept.write_text(theirs, encoding="utf-8")
-    page.at.text_area(key="category-text").set_value(TEMPLATE.replace("version = 1", "version = 3"))
-    page.run().press("category-save")
-    assert "There is another template 'dragon' already." in told(page).replace("&#x27;", "'")
-    assert kept.read_text(encoding="utf-8") == theirs
-    page.press("category-replace")
-    assert "version = 3" in kept.read_text(encoding="utf-8")
-    assert "category-replace" not in page.buttons
-    assert "dragon" in [template.category for template in bench().templates()]
-    (table,) = [f.value for f in page.at.dataframe if "category" in f.value]
-    assert next(iter(table["category"])) == "dragon"
-    page.at.selectbox(key="category-chosen").set_value("general")
-    page.run()
-    assert "Harbour Dues" in page.at.text_area(key="category-text").value
-    kept.unlink()

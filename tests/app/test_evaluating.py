@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,50 +149,26 @@ def test_the_report_of_a_run_is_offered(
     assert f"{f1:.3f}" in made
 
 
-def test_a_gate_compares_a_run_with_the_baseline_of_another(
-    page: Any, downloads: dict[str, Callable[[], str]]
+def test_a_run_is_guarded_by_its_baseline_and_the_command_that_reads_it(
+    page: Any, place: Path, downloads: dict[str, Callable[[], str]], tmp_path: Path
 ) -> None:
     page.at.selectbox(key="query-set-box").set_value("few")
-    page.slide("cutoff.max_results", 10).press("evaluate").choose("view", "Gate")
-    assert any("There is nothing to check yet." in text for text in page.html)
+    page.slide("cutoff.max_results", 10).press("evaluate")
     assert unexplained_here(page) == []
-    baseline = downloads["baseline.json"]()
-    assert '"collection": "demo"' in baseline
-
-    page.at.file_uploader(key="gate-baseline").set_value(
-        ("baseline.json", baseline.encode(), "text/plain")
-    )
-    page.run()
-    assert [box.value for box in page.at.success] == ["The gate passes: 3 checks passed."]
-    page.at.number_input(key="gate-max-kept").set_value(0)
-    page.at.number_input(key="gate-drop-precision").set_value(0.1)
-    page.run()
-    assert any("✕ Mean kept chunks" in t and "✓ Mean precision" in t for t in page.html)
-    page.at.number_input(key="gate-max-kept").set_value(None)
-    # One chunk alone loses relevant ones in most of these questions.
-    page.slide("cutoff.max_results", 1).press("evaluate")
-    page.at.number_input(key="gate-min-recall").set_value(0.9)
-    page.run()
-    assert page.at.error[0].value.startswith("The gate fails: ")
-    assert any("✕ Mean recall" in text and "at least 0.9" in text for text in page.html)
-    table = page.at.dataframe[0]
-    assert table.value["question"].is_unique
-    assert any(re.search(r"recall −.*, recall .* < 0.900$", why) for why in table.value["why"])
-    assert 'name="recall at least 0.9"><failure' in downloads["gate.xml"]()
-    question = table.value["question"].iloc[0]
-    page.at.session_state[table.key] = {"selection": {"rows": [0], "columns": [], "cells": []}}
-    page.run()
-    assert page.changes == {"cutoff.max_results": 1}
-    assert page.at.text_input(key="question").value == question
-
-
-def test_what_is_no_baseline_is_refused_on_the_page(measured: Any) -> None:
-    measured.choose("view", "Gate")
-    measured.at.file_uploader(key="gate-baseline").set_value(("other.json", b"[1]", "text/plain"))
-    measured.run()
-    assert [box.value for box in measured.at.error] == [
-        "other.json is not a baseline file. Create a new one."
-    ]
+    (code,) = page.at.code
+    assert code.value.startswith("ragfilter gate --collection demo --queries few --profile ")
+    assert "--set cutoff.max_results=10" in code.value
+    baseline = tmp_path / "baseline.json"
+    baseline.write_text(downloads["baseline.json"](), encoding="utf-8")
+    # The page owns its workspace.
+    copied = shutil.copytree(place, tmp_path / "workspace")
+    words = code.value.replace("baseline.json", str(baseline)).split()[1:]
+    gate = subprocess.run(
+        [sys.executable, "-m", "ragfilter", *words, "--data-dir", str(copied)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert gate.returncode == 0, gate.stderr
+    assert gate.stdout.count("ok  ") == 3
 
 
 def test_a_run_leads_to_compare(measured: Any) -> None:

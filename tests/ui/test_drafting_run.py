@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,32 +11,26 @@ import pytest
 from ragfilter.basics.shelf import Shelf
 from ragfilter.model import UNRESTRICTED
 from ragfilter.ui.rules import drafting_run
+from ragfilter.ui.session import background
 from ragfilter.ui.session.background import Job
-
-MEET_S = 0.5
 
 
 def test_sessions_that_start_at_once_begin_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2)
     begun: list[Job[Any]] = []
 
-    def waiting(_: str) -> tuple[str, ...]:
-        with suppress(threading.BrokenBarrierError):
-            both.wait(MEET_S)
-        return ()
-
-    def begin(*_: object, **__: object) -> Job[Any]:
+    def start(_: object) -> Job[Any]:
         begun.append(Job())
         return begun[-1]
 
-    monkeypatch.setattr(drafting_run, "_begin", begin)
-    bench = SimpleNamespace(
-        drafts=SimpleNamespace(waiting=waiting),
-        collection=lambda name: SimpleNamespace(entries=dict),
-        templates=tuple,
-    )
+    def templates() -> tuple[()]:
+        both.wait()
+        return ()
+
+    monkeypatch.setattr(background, "start", start)
+    bench = SimpleNamespace(chat=object(), templates=templates)
     resources: Any = SimpleNamespace(drafting=Shelf[Any](4), bench=bench)
-    asked = ("c", UNRESTRICTED, resources, None)
+    asked = ("c", ["a"], UNRESTRICTED, resources)
     sessions = [threading.Thread(target=drafting_run._start, args=asked) for _ in range(2)]
     for session in sessions:
         session.start()

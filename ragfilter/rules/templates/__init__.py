@@ -27,15 +27,14 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from ragfilter.basics import toml_files
-from ragfilter.basics.files import read_text, write_text
+from ragfilter.basics.files import read_text
 from ragfilter.basics.toml_files import SUFFIX
-from ragfilter.errors import ConflictError, InputError, RuleError
+from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.text.normalise import normalise
 
 FOLDER = Path(__file__).parent
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
 def _be_rule(text: str) -> str:
@@ -99,27 +98,6 @@ def with_folder(folder: Path) -> tuple[Template, ...]:
     names = {template.category for template in own}
     every = [*own, *(template for template in packaged() if template.category not in names)]
     return tuple(sorted(every, key=_is_general))
-
-
-def write(folder: Path, category: str, text: str, *, expected: str | None) -> Path:
-    """Save `text` as a category's template in `folder`, which is created if necessary, in place of
-    the `expected` text, None for whatever is there. Raises InputError if the name or template is
-    invalid, or the file cannot be read or written, and ConflictError if it has another text."""
-    if not _NAME.fullmatch(category):
-        raise InputError(
-            f"{category!r} is not a valid category name.",
-            remedy="Use lower-case letters, digits and hyphens, such as attack-matrix.",
-        )
-    read(text, name=f"{category}{SUFFIX}")
-    path = folder / f"{category}{SUFFIX}"
-    may_replace = expected is None or not path.exists()
-    if not may_replace and read_text(path) not in (expected, text):
-        raise ConflictError(
-            f"There is another template {category!r} already.",
-            remedy="Open it to see it, use another name, or replace it.",
-        )
-    write_text(path, text, remedy="Name a folder that can be written in RAGFILTER_RULE_TEMPLATES.")
-    return path
 
 
 def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:

@@ -20,7 +20,7 @@ from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import gating, opening, plots
+from ragfilter.ui.evaluate import guard, opening, plots
 from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
 from ragfilter.ui.look.say import Fact
@@ -28,7 +28,7 @@ from ragfilter.ui.main import grid, problems
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.resources import Resources
 
-VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS, GATE = "Rows", "Layers", "Questions", "Plots", "Gate"
+VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
 LABELS = {
     "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
     "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
@@ -70,7 +70,7 @@ def _views(measured: Measured, resources: Resources) -> None:
             "View", VIEWS,
             "Rows: settings side by side. Layers: what each layer contributes. Questions: the "
             "individual results; click one to open it in Inspect. Plots: precision against "
-            "recall, and distances. Gate: limits, and a baseline to stay above.",
+            "recall, and distances.",
             key="view", default=ROWS,
         )  # fmt: skip
         if st.button(
@@ -82,6 +82,7 @@ def _views(measured: Measured, resources: Resources) -> None:
             "question.",
         ):
             opening.compare(measured.run)
+        guard.draw(measured, resources)
         reports.button(
             lambda: of_run(
                 measured.run, measured.records, resources.prices, since=_since(measured, resources)
@@ -96,8 +97,6 @@ def _views(measured: Measured, resources: Resources) -> None:
             _questions(measured)
         case "Plots":
             _plots(measured)
-        case "Gate":
-            gating.draw(measured, resources)
         case _:
             _rows(measured, resources.prices)
 

@@ -13,12 +13,11 @@ Source: docs/design.md#drafting. The decisions:
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError, StoreError
+from ragfilter.errors import RagfilterError
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
@@ -107,11 +106,7 @@ def begin(chunk_id: str, collection: str, rule: str | None) -> None:
     timeout_s = resources.deployment.answer_timeout_s
 
     def work(job: Job[Draft]) -> Draft:
-        draft = suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
-        # A full disk must not lose the draft.
-        with suppress(StoreError):
-            resources.bench.drafts.count(collection, draft)
-        return draft
+        return suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
 
     _jobs()[collection, chunk_id] = background.start(work)
 

@@ -49,21 +49,15 @@ def draw(work: Desk) -> None:
     made = [
         d for d in work.resources.bench.drafts.drafts(work.collection) if d.chunk_id in work.chunks
     ]
-    if under_way is None:
-        used = work.resources.bench.drafts.used(work.collection, work.chunks)
-        if used.prompt_tokens:
-            say.aside(f"Used in this collection so far: {tokens(used, work.resources.prices)}.")
     if made:
         _review(work, made, busy=under_way is not None)
 
 
 def _begin(work: Desk) -> None:
-    """Draw what drafting would cost, and the buttons that start it."""
-    book = work.resources.bench.drafts
+    """Draw what drafting would cost, and the button that starts it."""
     sender = drafting_run.sender()
-    waiting = [i for i in book.waiting(work.collection) if i in work.chunks]
-    waiting = [i for i in waiting if sender.sees(work.chunks[i])]
-    there = {d.chunk_id for d in book.drafts(work.collection) if d.rule is not None}
+    drafted = work.resources.bench.drafts.drafts(work.collection)
+    there = {draft.chunk_id for draft in drafted if draft.rule is not None}
     bare = st.checkbox(
         "Only chunks without a rule",
         key=BARE,
@@ -74,41 +68,25 @@ def _begin(work: Desk) -> None:
     chosen = [
         row.chunk
         for row in desk.selected(work)
-        if row.id not in there
-        and row.id not in waiting
-        and sender.sees(row.chunk)
-        and not (bare and row.chunk.rule)
+        if row.id not in there and sender.sees(row.chunk) and not (bare and row.chunk.rule)
     ]
-    if not chosen and not waiting:
+    if not chosen:
         say.empty(
             "Nothing to draft.",
             "The filter under Chunks shows no chunk that lacks a draft. Clear it, or take chunks "
             "that have a rule as well.",
         )
         return
-    for each in ([work.chunks[i] for i in waiting], chosen):
-        if each:
-            st.markdown(message(_cost(work, each)))
-    with st.container(key="drafts-buttons", horizontal=True, gap="small"):
-        if waiting:
-            st.button(
-                f"Continue with the {counted(len(waiting), 'chunk')} left",
-                key="drafts-go-on",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=drafting_run.go_on,
-                args=(work.collection,),
-                help="Drafts what was paused or interrupted.",
-            )
-        if chosen:
-            st.button(
-                f"Draft {counted(len(chosen), 'rule')}",
-                key="drafts-begin",
-                type="secondary" if waiting else "primary",
-                on_click=drafting_run.begin,
-                args=(work.collection, [chunk.id for chunk in chosen]),
-                help="For the chunks that the filter under Chunks shows. Nothing is saved.",
-            )
+    st.markdown(message(_cost(work, chosen)))
+    st.button(
+        f"Draft {counted(len(chosen), 'rule')}",
+        key="drafts-begin",
+        type="primary",
+        on_click=drafting_run.begin,
+        args=(work.collection, [chunk.id for chunk in chosen]),
+        help="For the chunks that the filter under Chunks shows and that have no draft yet. "
+        "Nothing is saved.",
+    )
 
 
 def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
@@ -142,13 +120,13 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
     st.progress(min(1.0, done / max(1, count)), text=said)
     stopping = running.stop.is_set()
     st.button(
-        "Pausing …" if stopping else "Pause",
-        key="drafts-pause",
-        icon=":material/pause:",
-        on_click=drafting_run.pause,
+        "Stopping …" if stopping else "Stop",
+        key="drafts-stop",
+        icon=":material/stop:",
+        on_click=drafting_run.stop,
         args=(collection,),
         disabled=stopping,
-        help="Drafts so far are kept. The current chunk is drafted again later.",
+        help="Drafts so far are kept, and the next run skips them.",
     )
 
 
@@ -164,7 +142,8 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
     figures = total(made, 0)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
-        f"{figures.doubtful} with remarks; {figures.without} without a draft."
+        f"{figures.doubtful} with remarks; {figures.without} without a draft; "
+        f"{tokens(figures.usage, work.resources.prices)}."
     )
     _without(made)
     drafted = [draft for draft in made if draft.rule is not None]

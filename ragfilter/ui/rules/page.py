@@ -10,7 +10,6 @@ from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance
 from ragfilter.ui.rules import (
     bulk,
-    categories,
     chunks,
     desk,
     drafts,
@@ -64,7 +63,7 @@ def _suggest(work: Desk) -> None:
     WAYS[way](work)
 
 
-WAYS = {"Families": families.draw, "LLM drafts": drafts.draw, "Templates": categories.draw}
+WAYS = {"Families": families.draw, "LLM drafts": drafts.draw}
 PARTS = {
     "Chunks": chunks.draw, "Bulk": bulk.draw, "Suggest": _suggest, "Matrix": matrix.draw,
     "Tester": tester.draw, "Files": files.draw, "History": history.draw,

@@ -1,5 +1,5 @@
 """Paste questions to see which rules they meet. For one question and one chunk, see which terms
-occur, which are missing and what comes nearest. Or drop a file of expectations."""
+occur, which are missing and what comes nearest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import desk, expected
+from ragfilter.ui.rules import desk
 from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
@@ -31,12 +31,7 @@ MOST_TERMS = 4
 
 
 def draw(work: Desk) -> None:
-    """Draw the questions, the rules they meet and one of them explained; then the expectations."""
-    _questions(work)
-    expected.draw(work)
-
-
-def _questions(work: Desk) -> None:
+    """Draw the questions, the rules they meet and one of them explained."""
     text = st.text_area(
         "Questions",
         key=TEXT,

@@ -1,18 +1,14 @@
-"""Rules tried on pasted questions, and on files of expectations."""
+"""Rules tried on pasted questions."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, choose_part, open_rules, told
+from rules_page import MATRIX, choose_part, told
 
 from ragfilter.rules.match import RuleBook
 from ragfilter.ui.rules import tester
-from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 
@@ -80,63 +76,3 @@ def test_the_tester_shows_which_rules_pass_which_block_and_which_never_act(page:
     (frame,) = [f.value for f in page.at.dataframe if "passes" in f.value]
     assert page.at.session_state["tester-shown"] == "pass"
     assert len(frame) < len(found["pass"])
-
-
-def drop_expectations(page: Any, *lines: object) -> Any:
-    text = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-    page.at.file_uploader(key="tester-expected").set_value(("wanted.jsonl", text, "text/plain"))
-    return page.run()
-
-
-def broken_rows(page: Any) -> list[list[str]]:
-    frames = [f.value for f in page.at.dataframe if "expected" in f.value]
-    return [list(row) for frame in frames for row in frame.drop(columns="chunk").to_numpy()]
-
-
-def test_a_file_of_expectations_shows_what_broke(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
-    page = open_rules(open_page({"clearance.enabled": "false"}, workspace=workspace))
-    choose_part(page, "Tester")
-    question = "cleric against armor class 6"
-    drop_expectations(page, {"question": question, "stay": [MATRIX]})
-    assert "1 question, 1 expectation: 0 broken." in told(page)
-    assert broken_rows(page) == []
-    drop_expectations(
-        page,
-        {"question": question, "stay": [MATRIX]},
-        {"question": "a wizard", "stay": [MATRIX, "nobody"], "go": ["monster-beholder"]},
-    )
-    assert "2 questions, 4 expectations: 3 broken." in told(page)
-    rows = broken_rows(page)
-    assert [row[:4] for row in rows] == [
-        [2, "a wizard", "must stay", "blocked"],
-        [2, "a wizard", "must stay", "no such chunk"],
-        [2, "a wizard", "must go", "passed"],
-    ]
-    assert rows[0][4].startswith("no term of group 1: ")
-    assert rows[2][4] == "no rule"
-
-
-def test_a_file_that_holds_no_expectations_is_refused_with_its_line(page: Any) -> None:
-    choose_part(page, "Tester")
-    drop_expectations(page, {"question": "a", "stay": [MATRIX]}, {"question": "b", "keep": []})
-    said = [text for text in page.html if "wanted.jsonl" in text]
-    assert said == [
-        "wanted.jsonl, line 2: unknown key 'keep'. "
-        'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
-    ]
-    assert broken_rows(page) == []
-
-
-def test_expectations_tell_nothing_of_hidden_chunks(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
-    page = open_rules(open_page({"clearance.enabled": "true"}, workspace=workspace))
-    every = resources.open_resources().bench.collection("demo").catalogue().values()
-    secret = next(chunk for chunk in every if chunk.clearance)
-    choose_part(page, "Tester")
-    drop_expectations(page, {"question": "a", "stay": [MATRIX], "go": [secret.id, "nobody"]})
-    assert "1 question, 1 expectation: 1 broken. " in told(page)
-    assert "Skipped: 2 about chunks that are not there, or that" in told(page)
-    assert len(broken_rows(page)) == 1

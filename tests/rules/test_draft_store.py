@@ -1,0 +1,84 @@
+"""Drafts that await review: stored as they are made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from waiting import PROCESS_S
+
+from ragfilter.protocols import Usage
+from ragfilter.rules.draft import Draft
+from ragfilter.rules.draft_store import DraftStore
+from ragfilter.rules.rule import canonical, parse
+
+RULE = parse('{"contain": "troll"}')
+GOOD = Draft(
+    "a",
+    category="general",
+    rule=RULE,
+    text=canonical(RULE),
+    remarks=("too wide",),
+    repaired=True,
+    model="tiny",
+    prompt_version="suggest-1 general-1",
+    usage=Usage(7, 3, estimated=False),
+    ms=12.5,
+)
+FAILED = Draft("b", error="no rule in the answer", failed="rule", usage=Usage(7, 3, estimated=True))
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'book.db'}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[DraftStore]:
+    store = DraftStore(url)
+    yield store
+    store.close()
+
+
+def test_a_draft_comes_back_as_it_was_made(store: DraftStore) -> None:
+    store.keep("c", GOOD)
+    store.keep("c", FAILED)
+    assert store.drafts("c") == (GOOD, FAILED)
+
+
+def test_a_second_draft_of_a_chunk_replaces_the_first(store: DraftStore) -> None:
+    store.keep("c", FAILED)
+    again = replace(GOOD, chunk_id="b")
+    store.keep("c", again)
+    assert store.drafts("c") == (again,)
+
+
+def test_collections_are_kept_apart_and_drafts_forgotten(store: DraftStore) -> None:
+    for name in ("c", "other"):
+        store.keep(name, GOOD)
+        store.keep(name, FAILED)
+    store.forget("c", ["a"])
+    store.forget("c", [])
+    assert store.drafts("c") == (FAILED,)
+    assert store.drafts("other") == (GOOD, FAILED)
+
+
+def test_a_draft_survives_a_killed_process(url: str) -> None:
+    killed = (
+        "import os, signal; from ragfilter.rules.draft import Draft;"
+        "from ragfilter.rules.draft_store import DraftStore;"
+        f"DraftStore({url!r}).keep('c', Draft('b', error='no'));"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", killed], env=dict(os.environ), timeout=PROCESS_S, check=False
+    )
+    assert process.returncode == -9
+    store = DraftStore(url)
+    assert [draft.error for draft in store.drafts("c")] == ["no"]
+    store.close()
