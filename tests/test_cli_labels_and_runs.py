@@ -254,7 +254,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     first = json.loads(run("runs", "new", *common, "--json")[1])
     assert (first["queries"], first["done"], first["profile"]) == (3, 3, "adaptive-gap")
     names = [row["name"] for row in first["rows"]]
-    assert names[:3] == ["settings in force", "unfiltered", "best fixed k"]
+    assert names[:3] == ["current settings", "unfiltered", "best fixed k"]
     assert names[-1] == "oracle"
     for row in first["rows"]:
         for figure in ("precision", "recall", "f1", "f2", "ndcg"):
@@ -282,8 +282,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert made["wins"] + made["losses"] + made["ties"] == made["queries"] == 3
     by_name = {row["name"]: row for row in first["rows"]}, {r["name"]: r for r in second["rows"]}
     gain = (
-        by_name[1]["settings in force"]["f1"]["mean"]
-        - by_name[0]["settings in force"]["f1"]["mean"]
+        by_name[1]["current settings"]["f1"]["mean"] - by_name[0]["current settings"]["f1"]["mean"]
     )
     assert made["gain"]["f1"] == pytest.approx(gain)
     assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
@@ -296,11 +295,11 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     over, (low, high) = (first["gain_over_fixed_k"][name] for name in ("f1", "ci"))
     assert f"F1 {signed(over)}, 95% interval {signed(low)} to {signed(high)}." in text
     assert "What each layer contributes" in text
-    assert re.search(r"^The settings in force are .* the best fixed k", text, re.MULTILINE)
+    assert re.search(r"^The current settings are .* the best fixed k", text, re.MULTILINE)
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
     assert "cost of 1,000" not in text
-    low, high = by_name[0]["settings in force"]["recall"]["ci"]
-    wanted = rf"^settings in force .* {low:.3f} – {high:.3f} "
+    low, high = by_name[0]["current settings"]["recall"]["ci"]
+    wanted = rf"^current settings .* {low:.3f} – {high:.3f} "
     assert not re.search(wanted, text, re.MULTILINE)
     wide = run("runs", "show", numbers[0], "--intervals")[1]
     assert re.search(wanted, wide, re.MULTILINE)

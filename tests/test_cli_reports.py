@@ -62,7 +62,7 @@ def test_runs_are_reported_alone_and_against_each_other(run: Any, place: Path) -
     code, out, _ = run("report", "run", numbers[1])
     assert code == 0
     assert "<h1>adaptive-gap on small</h1>" in out
-    assert '<tr class="strong"><td>settings in force</td>' in out
+    assert '<tr class="strong"><td>current settings</td>' in out
     code, out, _ = run("report", "compare", *numbers)
     assert code == 0
     assert f"<h1>run {numbers[1]} (B) against run {numbers[0]} (A)</h1>" in out

@@ -101,7 +101,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     return "\n".join(lines) + "\n"
 
 
-_MEANS = ("mean", "precision", "recall", "F1", "F1 at most", "kept")
+_MEANS = ("mean", "precision", "recall", "F1", "F1 upper bound", "kept")
 _QUERIES = ("query", "relevant", "kept", "P", "R", "F1", "F1 unfiltered", "noise cut", "lost",
             "status")  # fmt: skip
 

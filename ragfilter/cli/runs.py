@@ -229,7 +229,17 @@ def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
 def _queries_text(rows: Sequence[QuestionRow], kind: Kind) -> str:
     if not rows:
         return f"No query is among the {kind}.\n"
-    heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant", "no label")
+    heads = (
+        "query",
+        "lost",
+        "F1",
+        "against unfiltered",
+        "P",
+        "R",
+        "kept",
+        "relevant",
+        "unlabelled",
+    )
     return columns(heads, [
         (_name(row), str(row.lost), f"{row.f1:.3f}",
          signed(row.gain), f"{row.precision:.3f}", f"{row.recall:.3f}", str(row.kept),
@@ -273,7 +283,7 @@ def _shown(run: Run, bench: Workbench, *, intervals: bool = False) -> tuple[dict
         text += f"{unmeasured([row.name for row in rows])}\n"
         measures = FORMS if intervals else {"f1": FORMS["f1"]}
         text += "\n95% intervals, and F1 if all unlabelled chunks were relevant\n"
-        text += columns(("", *measures, "F1 at most"), [
+        text += columns(("", *measures, "F1 upper bound"), [
             (row.name, *(_ends(row.means.get(name), form) for name, form in measures.items()),
              f"{row.means['f1_most'].mean:.3f}") for row in rows])  # fmt: skip
         text += "\nWhat each layer contributes, with the 95% interval\n"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
 
 HEAD = (
-    "side", "kept", "P", "R", "F1", "F1 at most", "noise cut, own k", "context tokens",
+    "side", "kept", "P", "R", "F1", "F1 upper bound", "noise cut, own k", "context tokens",
     "LLM tokens", "ms", "LLM ms", "fallbacks",
 )  # fmt: skip
 QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens", "ms", "")

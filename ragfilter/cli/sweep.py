@@ -109,7 +109,7 @@ def text(made: Map, settings: Settings, measure: str) -> str:
             *(("front", place) for place in made.front()),
         )
     ]
-    head = ("", *paths, "precision", "recall", "F1", "F1 at most", "F2", "chunks", "tokens")
+    head = ("", *paths, "precision", "recall", "F1", "F1 upper bound", "F2", "chunks", "tokens")
     at = made.at(here)
     bare = told.unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
     left_out = f"; {made.left_out}" if made.left_out else ""

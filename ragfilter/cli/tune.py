@@ -208,7 +208,7 @@ _OTHERS: Mapping[str, Callable[[Means], str]] = {
     "precision": lambda means: f"{means.precision:.3f}",
     "recall": lambda means: f"{means.recall:.3f}",
     "f1": lambda means: f"{means.f1:.3f}",
-    "F1 at most": lambda means: f"{means.f1_most:.3f}",
+    "F1 upper bound": lambda means: f"{means.f1_most:.3f}",
     "chunks": lambda means: f"{means.kept:.1f}",
     "tokens": lambda means: f"{means.tokens:,.0f}",
 }

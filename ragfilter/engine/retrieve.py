@@ -38,7 +38,7 @@ PER_ENTITY = 50
 PINNED_REFERENCES = int(field("query_must.references").ceiling or 0)
 SHOWN_FILES = 10
 SPARE = 3
-"""How many times the chunks wanted are asked for at first where rules or clearance drop some."""
+"""Over-fetch factor when rules or clearance may drop hits."""
 WIDEST = 16
 """A pool that still runs dry at this many times its first size goes to `ids=`."""
 

@@ -17,11 +17,11 @@ from ragfilter.protocols import Collection, Vectors, Where
 Pairs = list[tuple[str, float]]
 
 WIDER = 4
-"""How many times as many are asked for where hidden chunks crowd out visible ones; where that is
-not enough, the nearest among all visible ids are."""
+"""Retry with this many times more results when hidden chunks crowd out visible ones. If there are
+still too few, search all visible ids."""
 SPARE = 1.2
-"""How many times as many are asked for at first as it takes where what is hidden is spread evenly:
-a search costs far more than that many ids more."""
+"""Over-fetch factor of the first search, beyond what evenly spread hidden chunks would need. A
+second search costs far more than these results."""
 
 
 @dataclass(frozen=True, slots=True)

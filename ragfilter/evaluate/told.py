@@ -74,7 +74,7 @@ def over_fixed_k(records: Sequence[QueryRecord], learned: str) -> str:
         return ""
     found = table.over_fixed_k(records)
     said = (
-        f"The settings in force are {compared(found)} the {table.FIXED} (cross-validated): F1 "
+        f"The current settings are {compared(found)} the {table.FIXED} (cross-validated): F1 "
         f"{gain(found)}."
     )
     return f"{said} {too_few(found)}".rstrip()

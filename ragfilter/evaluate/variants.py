@@ -26,7 +26,7 @@ Group = Literal["plain", "strategy", "profile", "settings", "added", "left out"]
 COUNTING = 3
 """Raised when what is counted for a query changes, so that earlier runs are told apart."""
 UNFILTERED = "unfiltered"
-IN_FORCE = "settings in force"
+IN_FORCE = "current settings"
 
 
 @dataclass(frozen=True, slots=True)

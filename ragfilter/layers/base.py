@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 BACKGROUND_FROM = 50
-"""Hits from which on the farther half of a pool tells what chunks are worth that do not fit."""
+"""Smallest pool from which the background distance is estimated."""
 
 
 @dataclass(frozen=True, slots=True)

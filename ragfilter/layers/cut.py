@@ -92,7 +92,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
 
 
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
-    """What every strategy makes of the same values, with the settings in force. One that lacks a
+    """What every strategy makes of the same values, with the current settings. One that lacks a
     background, or has values of its own, is left out."""
     names = [s.name for s in STRATEGIES if s.weigh is None or s.name == detail.cut.strategy]
     every = (

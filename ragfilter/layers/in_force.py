@@ -1,4 +1,4 @@
-"""Which labels chose the settings in force, so that nobody takes figures measured on them for a
+"""Which labels chose the current settings, so that nobody takes figures measured on them for a
 result."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def origin(settings: Settings) -> Origin | None:
-    """Where the settings in force are from, where labels justified them."""
+    """Where the current settings are from, where labels justified them."""
     cutoff = settings.cutoff
     tuned = read_tuned(cutoff.tuned_on) if cutoff.tuned_on else None
     if tuned is not None and tuned.is_in_force(settings):

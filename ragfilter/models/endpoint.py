@@ -63,7 +63,7 @@ def read_endpoint(model: str, *, api_key: str, base_url: str) -> Endpoint:
     key = api_key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SettingsError(
-            "The key of the chat endpoint contains characters that no key has.",
+            "OPENAI_API_KEY contains invalid characters.",
             remedy="Copy OPENAI_API_KEY again, without quotes and line breaks.",
         )
     return Endpoint(model.strip(), url, key)

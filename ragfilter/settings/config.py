@@ -72,7 +72,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings in force, the profile they started from, where each changed value is from."""
+    """The current settings, the profile they started from, where each changed value is from."""
 
     settings: Settings
     profile: str

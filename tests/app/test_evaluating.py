@@ -66,12 +66,12 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     page = measured
     table = page.at.dataframe[0].value
     names = list(table.iloc[:, 0])
-    assert names[:3] == ["settings in force", "unfiltered", "best fixed k"]
+    assert names[:3] == ["current settings", "unfiltered", "best fixed k"]
     assert names[-1] == "oracle"
     assert len(set(names)) == len(names)
     assert {"gap", "otsu", "full", "query-must"} <= set(names)
     rows = table.set_index(table.columns[0])
-    assert rows.loc["settings in force", "F1"] == rows.loc["adaptive-gap", "F1"]
+    assert rows.loc["current settings", "F1"] == rows.loc["adaptive-gap", "F1"]
     assert list(rows.index[rows["ms"].isna()]) == ["unfiltered", "best fixed k", "oracle"]
     plain = rows.loc[["unfiltered", "best fixed k"], "F1"]
     assert plain.max() <= rows.loc["oracle", "F1"]

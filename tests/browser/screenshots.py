@@ -132,7 +132,7 @@ def test_evaluate_and_tune(begin: Callable[..., Any], shoot: Shoot) -> None:
     shoot(tab, "evaluate-empty")
     tab.rest().click("evaluate")
     expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
-    for view in ("Rows", "Layers", "Questions", "Plots"):
+    for view in ("Comparison", "Layers", "Questions", "Plots"):
         tab.rest().choose("view", view)
         shoot(tab, f"evaluate-{view.lower()}")
     tab.rest().keyed("sets-open", "label").click()

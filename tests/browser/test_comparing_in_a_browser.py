@@ -69,7 +69,7 @@ def test_two_settings_are_compared_and_taken_along(
     with page.expect_download() as offered:
         tab.keyed("compare-set-report", "button").click()
     told = read(browser, offered.value, tmp_path / "few.html")
-    expect(told.locator("h1")).to_have_text("profile unfiltered (B) against settings in force (A)")
+    expect(told.locator("h1")).to_have_text("profile unfiltered (B) against current settings (A)")
     told.context.close()
     # A click on the most changed question opens it with both settings.
     expect(tab.keyed("compare-gains-chart").locator("path").first).to_be_attached()

@@ -111,8 +111,8 @@ def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> 
     slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
     expect(slider).to_have_value("40")
     expect(tab.page).to_have_url(re.compile("profile=adaptive-gap.*max_results=40"))
-    # The first step may become a cliff where one sees that it is the tallest.
-    expect(limits).to_contain_text("The first step, 0.155, is the tallest.")
+    # The first step may become a cliff where one sees that it is the largest.
+    expect(limits).to_contain_text("The largest gap, 0.155, comes first.")
     tab.rest().keyed("tune-cutoff-skip_first", "label").click()
     tab.expect_kept(2)
     expect(tab.strip).to_contain_text("Cliff after 1 hit, gap 0.155")

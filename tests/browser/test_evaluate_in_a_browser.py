@@ -232,7 +232,7 @@ def click_the_map(tab: Any, vertical: str, side: int) -> None:
 
 
 def take_along(tab: Any, folder: Path) -> tuple[list[str], Path]:
-    """The ids of the chunks that Inspect keeps now, and the settings in force as a file."""
+    """The ids of the chunks that Inspect keeps now, and the current settings as a file."""
     visit(tab.rest(), "Inspect")
     expect(tab.kept).to_be_visible()
     tab.rest()

@@ -170,7 +170,7 @@ def test_at_400_pixels_every_tab_is_reached_and_nothing_overlaps(open_tab: OpenT
     assert tab.keyed("table").bounding_box()["width"] >= 370
     fact = tab.strip.locator(".rf-fact b").last
     # As long as Tune's are.
-    fact.evaluate("fact => fact.append(', F1 at most 0.847, 4.0 chunks, 571 tokens')")
+    fact.evaluate("fact => fact.append(', F1 upper bound 0.847, 4.0 chunks, 571 tokens')")
     box, strip = fact.bounding_box(), tab.strip.bounding_box()
     assert box["x"] + box["width"] <= strip["x"] + strip["width"]
 

@@ -428,7 +428,7 @@ def _checked(vector: Vectors) -> Vectors:
     if query.ndim != 1 or not np.isfinite(query).all():
         # Chroma would answer a NaN query with arbitrary chunks.
         raise StoreError(
-            "The query's vector is not a row of finite numbers.",
+            "The embedding model returned an invalid vector (NaN or infinity).",
             remedy="Rephrase the question, or check the embedding model.",
         )
     return query

@@ -73,9 +73,9 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
     if word == OWN:
         return f"{_word(letter)} with {counted(len(_own(letter)), 'change')}"
     if word == IN_FORCE:
-        return "settings in force"
+        return "current settings"
     if word.startswith(CUT_BY):
-        return f"settings in force, cut by {word.removeprefix(CUT_BY)}"
+        return f"current settings, cut by {word.removeprefix(CUT_BY)}"
     if word.startswith(RUN):
         number = int(word.removeprefix(RUN))
         return f"run {run_label(runs[number])}" if number in runs else f"run {number}"

@@ -59,8 +59,8 @@ def limits_in_force(result: Result) -> str:
     tall = first_step(result)
     if tall is not None:
         items.append(
-            f"<li>The first step, {numbers.distance(tall)}, is the tallest. It is no cliff while "
-            "the first step is skipped.</li>"
+            f"<li>The largest gap, {numbers.distance(tall)}, comes first. It is ignored while "
+            "<i>Skip the first step</i> is on.</li>"
         )
     items += [f"<li>{html.text(each.words)}</li>" for each in every if not each.bound]
     return "".join(items)

@@ -160,7 +160,7 @@ def _more(asked: Chosen) -> None:
     st.toggle(
         "Keep asked questions",
         on,
-        help="Asked questions form the query set asked. Switching this off deletes them.",
+        help='Keeps the questions you ask as the query set "asked". Turning this off deletes them.',
         **widget.of("history-box", on, _choose_history, asked),
     )
 

@@ -28,11 +28,11 @@ from ragfilter.ui.main import grid, problems
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.resources import Resources
 
-VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
+VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Comparison", "Layers", "Questions", "Plots"
 LABELS = {
     "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
-    "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
-    "f1_most": "F1 at most",
+    "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "unlabelled",
+    "f1_most": "F1 upper bound",
 }  # fmt: skip
 INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "cost", "ms")
 HELP = {
@@ -68,7 +68,7 @@ def _views(measured: Measured, resources: Resources) -> None:
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
         view = choice.draw(
             "View", VIEWS,
-            "Rows: settings side by side. Layers: what each layer contributes. Questions: the "
+            "Comparison: settings side by side. Layers: what each layer contributes. Questions: the "
             "individual results; click one to open it in Inspect. Plots: precision against "
             "recall, and distances.",
             key="view", default=ROWS,
@@ -236,7 +236,7 @@ def _questions(measured: Measured) -> None:
 
 NAMED = {
     "query": "question", "lost": "lost", "f1": "F1", "gain": "ΔF1", "precision": "precision",
-    "recall": "recall", "kept": "kept", "relevant": "relevant", "unlabelled": "no label",
+    "recall": "recall", "kept": "kept", "relevant": "relevant", "unlabelled": "unlabelled",
 }  # fmt: skip
 """The columns of the questions, by the figure they show."""
 _number = st.column_config.NumberColumn
@@ -245,7 +245,7 @@ _COLUMNS: dict[str, Any] = {
     "lost": _number(help="Relevant chunks in the pool that the filter drops."),
     "ΔF1": _number(format="%+.3f", help="F1 minus that of the unfiltered first k."),
     **{name: _number(format="%.3f") for name in ("F1", "precision", "recall")},
-    "no label": _number(help="Kept chunks without a label."),
+    "unlabelled": _number(help="Kept chunks without a label."),
 }
 
 

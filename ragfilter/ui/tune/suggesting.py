@@ -176,7 +176,7 @@ def _table(made: Tuning) -> None:
                     "95% interval": _range(each.means.of, made.target),
                     "precision": f"{each.means.precision:.3f}",
                     "recall": f"{each.means.recall:.3f}",
-                    "F1 at most": f"{each.means.f1_most:.3f}",
+                    "F1 upper bound": f"{each.means.f1_most:.3f}",
                     "chunks": f"{each.means.kept:.1f}",
                     "calibrated is better by": gain_in(
                         made.target.figure, made.over_strategies[name].of
@@ -194,7 +194,7 @@ def _fact(name: str, means: Means, target: Target) -> Fact:
     of = means.of
     extra = "" if target.figure == "f1" else f"recall {means.recall:.3f}, "
     if means.unlabelled:
-        extra = f"F1 at most {means.f1_most:.3f}, {extra}"
+        extra = f"F1 upper bound {means.f1_most:.3f}, {extra}"
     size = f"{means.kept:.1f} chunks, {numbers.tokens(round(means.tokens))}"
     value = f"{NAMES[target.figure]} {_number(of.mean, target)}"
     return name, value, f"{_range(of, target)}, {extra}{size}"
