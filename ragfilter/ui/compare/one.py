@@ -106,8 +106,8 @@ def _waiting(side: Side, result: Result) -> None:
         say.aside(f"{letter}: {result.message}")
     for need in result.needs:
         say.aside(
-            f"Side {letter} is incomplete: the {need.layer} layer still needs {need.why}. Open "
-            "Inspect with these settings to get it."
+            f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for "
+            "it."
         )
 
 

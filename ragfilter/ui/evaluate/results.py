@@ -68,8 +68,8 @@ def _views(measured: Measured, resources: Resources) -> None:
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
         view = choice.draw(
             "View", VIEWS,
-            "Comparison: settings side by side. Layers: what each layer contributes. Questions: the "
-            "individual results; click one to open it in Inspect. Plots: precision against "
+            "Comparison: settings side by side. Layers: what each layer contributes. Questions: "
+            "the individual results; click one to open it in Inspect. Plots: precision against "
             "recall, and distances.",
             key="view", default=ROWS,
         )  # fmt: skip
