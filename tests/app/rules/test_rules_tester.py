@@ -96,7 +96,7 @@ def broken_rows(page: Any) -> list[list[str]]:
 def test_a_file_of_expectations_shows_what_broke(
     open_page: Callable[..., Any], workspace: Path
 ) -> None:
-    page = open_rules(open_page({"clearance.enabled": "false"}, workspace=workspace))
+    page = open_rules(open_page({"view": "operator"}, workspace=workspace))
     choose_part(page, "Tester")
     question = "cleric against armor class 6"
     drop_expectations(page, {"question": question, "stay": [MATRIX]})
@@ -132,7 +132,7 @@ def test_a_file_that_holds_no_expectations_is_refused_with_its_line(page: Any) -
 def test_expectations_tell_nothing_of_hidden_chunks(
     open_page: Callable[..., Any], workspace: Path
 ) -> None:
-    page = open_rules(open_page({"clearance.enabled": "true"}, workspace=workspace))
+    page = open_rules(open_page(workspace=workspace))
     every = resources.open_resources().bench.collection("demo").catalogue().values()
     secret = next(chunk for chunk in every if chunk.clearance)
     choose_part(page, "Tester")
