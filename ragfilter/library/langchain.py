@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,18 @@ class FilterCompressor(BaseDocumentCompressor):
             log.warning(UNSCORED, self.score_key)
         kept, result = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
         return _with_decisions(kept, result) if self.decisions else kept
+
+    async def acompress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+        *,
+        user: User | None = None,
+    ) -> Sequence[Document]:
+        """The same in a thread, for an event loop."""
+        compress = partial(self.compress_documents, user=user)
+        return await run_in_executor(None, compress, documents, query, callbacks)
 
 
 class FilterRetriever(BaseRetriever):

@@ -100,7 +100,9 @@ def compressor(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
 
 def compressor_per_call(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
     made = flt.as_langchain(metric="cosine", user=CHIEF if user else None)
-    return [str(doc.id) for doc in made.compress_documents(documents(), QUERY, user=user)]
+    kept = made.compress_documents(documents(), QUERY, user=user)
+    assert asyncio.run(made.acompress_documents(documents(), QUERY, user=user)) == kept
+    return [str(doc.id) for doc in kept]
 
 
 def retriever(flt: rf.Filter, user: rf.User | None) -> Iterable[str]:
