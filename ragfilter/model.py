@@ -88,8 +88,8 @@ class User:
     department see its chunks.
 
     Only `refusal` decides who may see what, and it fails closed. An `unrestricted` user sees
-    everything; it is used if the clearance layer is off. Raises InputError for a level that is not
-    a whole number of at least 0, and for departments that are not text.
+    everything, like a call without a user if the clearance layer is off. Raises InputError for a
+    level that is not a whole number of at least 0, and for departments that are not text.
     """
 
     level: int = 0
@@ -409,7 +409,7 @@ class LayerTrace:
 class Result:
     """The decisions over one pool. `hits` are all hits, `kept` those that are kept, in order.
 
-    `user` is the user they were made for: unrestricted if the clearance layer is off.
+    `user` is the user they were made for: unrestricted if everything was seen.
     """
 
     query: str

@@ -26,7 +26,7 @@ from ragfilter.errors import CollectionMissing, SettingsError, StoreError, compl
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality, reranker_key
-from ragfilter.model import PUBLIC, User
+from ragfilter.model import User
 from ragfilter.protocols import Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
@@ -286,16 +286,17 @@ class OpenCollection:
         return f"<Collection: {self.collection.name}>"
 
     def search(
-        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC
+        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
     ) -> Result:
         """Search for `query`, and filter the hits.
 
         `flt` is a filter, or what one is made from. If it has no reranker or LLM of its own, the
-        workspace's are used. `user` is who asks, if the clearance layer is on. Raises InputError,
-        StoreError, ModelError.
+        workspace's are used. `user` is who asks, and never sees more than they may, whatever the
+        settings say. Without one, the settings decide: the public if the clearance layer is on,
+        otherwise everything is seen. Raises InputError, StoreError, ModelError.
         """
         from ragfilter.engine.retrieve import run
-        from ragfilter.library.filter import Filter, check_asked, idle_user
+        from ragfilter.library.filter import Filter, check_asked
         from ragfilter.library.result import to_result
 
         query = check_asked(query, user)
@@ -307,12 +308,10 @@ class OpenCollection:
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
         )
-        for warning in idle_user(flt.settings, user):
-            log.warning("%s", warning)
         return to_result(run(query, flt.settings, backends, user))
 
     async def asearch(
-        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC
+        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
     ) -> Result:
         """The same in a thread, for an event loop."""
         return await asyncio.to_thread(self.search, query, flt, user=user)

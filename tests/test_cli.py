@@ -731,8 +731,11 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ("--level 3", "high open"),
         ("--department ops", "open ops"),
         ("--level 3 --department ops --department hr", "high hr open ops"),
-        # Without the layer everyone sees everything.
+        # Without a user, the layer decides; with one, it is on.
         ("--set clearance.enabled=false", "high hr open ops"),
+        ("--set clearance.enabled=false --level 0", "open"),
+        ("--set clearance.enabled=false --level 3", "high open"),
+        ("--set clearance.enabled=false --department ops", "open ops"),
     ],
 )
 def test_who_asks_is_named_by_flags(

@@ -151,8 +151,8 @@ def test_a_secret_is_not_sent_for_a_user_who_may_not_see_it(run: Run, llm: Llm) 
     server = llm(says(GOOD))
     run(*SUGGEST, "--where", "type=special")
     assert run.err.startswith(
-        "ragfilter: 1 chunk is left out: above the user's clearance. Raise it with --level N, or "
-        "switch it off with --set clearance.enabled=false.\n"
+        "ragfilter: 1 chunk is left out: above the user's clearance. Raise it with --level N. "
+        "Without a user, --set clearance.enabled=false selects all.\n"
     )
     assert len(server.asked) == 3
     assert not any("Secret" in title for title in asked_about(server))

@@ -582,14 +582,6 @@ def test_a_model_that_is_never_asked_is_told(
     assert bool(caplog.text) is bool(said)
 
 
-def test_a_user_from_whom_nothing_is_hidden_is_told() -> None:
-    docs = [{"text": "a", "clearance": 3}, {"text": "b"}]
-    for profile, told in (("query-must", True), ("full", False)):
-        result = rf.Filter(profile)(QUERY, docs, user=rf.User(level=1))
-        assert ("clearance layer is off" in " ".join(result.warnings)) is told
-        assert not rf.Filter(profile)(QUERY, ["a"]).warnings
-
-
 def test_mappings_bring_their_scores_if_the_metric_is_said() -> None:
     for name in ("score", "distance"):
         docs = [{"text": str(d), name: d} for d in GAP]

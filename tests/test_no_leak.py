@@ -195,11 +195,11 @@ def worlds(draw: st.DrawFn) -> Ports:
 
 @st.composite
 def choices(draw: st.DrawFn) -> dict[str, Any]:
-    """Any settings with clearance on."""
+    """Any settings, for a user who is named: with the switch of clearance on or off."""
     switches = ("query_must", "entities", "words", "quality", "cutoff", "diversity", "judge")
     values: dict[str, Any] = {f"{name}.enabled": draw(st.booleans()) for name in switches}
     return values | {
-        "clearance.enabled": True,
+        "clearance.enabled": draw(st.booleans()),
         "retrieval.k": draw(st.integers(1, 20)),
         "retrieval.pool_size": draw(st.integers(10, 20)),
         "retrieval.source_pattern": draw(st.sampled_from(["", "", "a.json", "*.json"])),

@@ -73,7 +73,7 @@ def export(
 ) -> None:
     """Write a collection as JSONL that can be re-indexed, including rule edits.
 
-    If the clearance layer is on, only chunks that the user may see are written.
+    Only chunks that the user may see are written. Without a user, the settings decide.
     """
     user = viewing.viewer
     from ragfilter.stores.export import export as lines
@@ -82,7 +82,7 @@ def export(
         collection = bench.collection(name)
         made = list(lines(bench.workspace, collection, user))
         hidden = collection.count() - len(made)
-    if hidden:
+    if hidden and viewing.user is None:
         parts.tell(
             f"left out {counted(hidden, 'chunk')} that the user may not see; set the user with "
             "--level and --department, or export all with --set clearance.enabled=false"

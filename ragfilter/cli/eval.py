@@ -19,9 +19,9 @@ from ragfilter.text.query_id import query_name
 @command(name="eval")
 def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Json = False) -> None:
     """Compare the filtered with the unfiltered result over labelled queries."""
-    loaded = filtering.load()
-    settings, user = loaded.settings, filtering.user
-    with labelled.open("eval", place, user, settings) as (_, backends, labels, unknown):
+    loaded, user = filtering.load()
+    settings = loaded.settings
+    with labelled.open("eval", place, user) as (_, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
         warn_of(labels)
         notes = warn_in_sample(settings, labels, place.collection)

@@ -39,7 +39,7 @@ def experiment(
     for name in prompts:
         # Checked as the setting that it becomes.
         based.load({"--variants": {"judge.prompt": name}})
-    sides = prompt_sides(based.load().settings, prompts)
+    sides = prompt_sides(based.load()[0].settings, prompts)
     measure_sides(
         "experiment", sides, labelled, place, filtering.user,
         limit=limit, as_json=as_json, needs_labels=True,

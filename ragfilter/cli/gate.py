@@ -73,8 +73,8 @@ def gate(
     Also fails if queries or relevant chunks of the baseline are gone, unless --only or --except
     chooses among the queries. Exits with 1 if any check fails.
     """
-    loaded = filtering.load()
-    settings, user = loaded.settings, filtering.user
+    loaded, user = filtering.load()
+    settings = loaded.settings
     limits = [limiting.read_limit(given, least=True, option="--min") for given in least or ()]
     limits += [limiting.read_limit(given, least=False, option="--max") for given in most or ()]
     allowed = {**baselines.DEFAULT_DROPS, **dict(map(_read_drop, max_drop or ()))}
@@ -86,7 +86,7 @@ def gate(
         )
     # Fail before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
-    with labelled.open("gate", place, user, settings) as (bench, backends, labels, unknown):
+    with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
         warn_of(labels)
         learned = warn_in_sample(settings, labels, place.collection)

@@ -25,7 +25,6 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measurable
-from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 
@@ -73,7 +72,6 @@ class Labelled(Chosen):
         what: str,
         place: Place,
         user: User,
-        settings: Settings,
         *,
         bare: bool = False,
         check: Callable[[Workbench], None] | None = None,
@@ -101,8 +99,8 @@ class Labelled(Chosen):
                 stored.load(bench.labels, place.collection, self.queries, llm=self.llm)
             )
             if self.llm:
-                _tell_agreement(bench, place.collection, user, settings)
-            labels, unknown = visible_labels(found, backends, user, settings, stored=read is None)
+                _tell_agreement(bench, place.collection, user)
+            labels, unknown = visible_labels(found, backends, user, stored=read is None)
             yield Opened(bench, backends, labels, unknown)
 
     def _read_files(self, *, bare: bool) -> Labels:
@@ -122,13 +120,11 @@ class Measuring(Chosen):
     queries: SetOrNone = None
     qrels: QrelsFile = None
 
-    def read(
-        self, bench: Workbench, collection: str, user: User, settings: Settings
-    ) -> Labels | None:
+    def read(self, bench: Workbench, collection: str, user: User) -> Labels | None:
         """The named queries; see `read_labels`. None if there are none."""
         if self.queries is None:
             return None
-        return read_labels(self, self.queries, self.qrels, bench, collection, user, settings)
+        return read_labels(self, self.queries, self.qrels, bench, collection, user)
 
 
 def read_labels(
@@ -138,7 +134,6 @@ def read_labels(
     bench: Workbench,
     collection: str,
     user: User,
-    settings: Settings,
 ) -> Labels:
     """The labelled queries of two files, a demo, or a set in the workspace, with the labels that
     `user` may see. Reports labels of chunks that the collection lacks.
@@ -152,11 +147,11 @@ def read_labels(
         labels.load(queries, qrels) if in_files else stored.load(bench.labels, collection, queries)
     )
     backends = parts.backends(bench, collection)
-    return visible_labels(found, backends, user, settings, stored=not in_files)[0]
+    return visible_labels(found, backends, user, stored=not in_files)[0]
 
 
 def visible_labels(
-    labels: Labels, backends: Backends, user: User, settings: Settings, *, stored: bool
+    labels: Labels, backends: Backends, user: User, *, stored: bool
 ) -> tuple[Labels, list[str]]:
     """The labels that `user` may see, and the labelled ids that the collection does not have for
     them: a hidden chunk is treated like one that does not exist. Reports both, and the queries that
@@ -167,7 +162,7 @@ def visible_labels(
     """
     from ragfilter.evaluate.labels import missing
 
-    where, user = backends.collection, viewer(user, settings)
+    where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
     found = find_chunks(where, named)
     there = {i for i, chunk in found.items() if user.sees(chunk)}
@@ -192,14 +187,14 @@ def visible_labels(
     return seen, list(gone)
 
 
-def _tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:
+def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
     """Report how far an LLM's labels agree with people's, for what `user` may see."""
     from ragfilter.evaluate import stored
     from ragfilter.stores import labels
 
     catalogue = bench.collection(collection).entries()
     standing = bench.labels.standing(collection)
-    seen = labels.visible_labels(standing, catalogue, viewer(user, settings))
+    seen = labels.visible_labels(standing, catalogue, user)
     parts.tell(stored.agreed(seen).told)
 
 

@@ -89,7 +89,7 @@ def next_(
     from ragfilter.report.rows import rows as list_rows
     from ragfilter.stores.labels import settle
 
-    loaded, user = filtering.load(), filtering.user
+    loaded, user = filtering.load()
     with place.open("labels") as bench:
         result = parts.ask(question, loaded.settings, parts.backends(bench, place.collection), user)
         standing = bench.labels.standing(place.collection, question)

@@ -8,17 +8,18 @@ from ragfilter.basics.deadline import within
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Place
+from ragfilter.model import PUBLIC
 
 
 @command(name="mcp")
 def serve(place: Place, filtering: Filtering) -> None:
     """Serve the tools search_chunks and get_chunks to an agent over stdio (MCP).
 
-    The agent searches as the user of --level and --department, for as long as the server runs:
-    clearance is on in every profile. The server holds the workspace until its input ends.
+    The agent searches as the user of --level and --department, by default the public, whatever
+    profile it chooses. The server holds the workspace until its input ends.
     """
-    loaded = filtering.load()
-    user = filtering.user
+    loaded, _ = filtering.load()
+    user = filtering.user or PUBLIC
     from ragfilter.library.mcp import make_server
     from ragfilter.library.tools import ChunkTools
 

@@ -88,7 +88,9 @@ SetValues = Annotated[
 Level = Annotated[
     int | None,
     typer.Option(
-        "--level", min=0, help="The user's clearance level. Used if the clearance layer is on."
+        "--level",
+        min=0,
+        help="The user's clearance level: what is above it is hidden, whatever the settings say.",
     ),
 ]
 Departments = Annotated[
@@ -199,7 +201,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewing:
-    """The user who looks at chunks, and the settings that decide what they see."""
+    """The user who looks at chunks. If none is named, the settings decide what is seen."""
 
     config: ConfigFile = None
     values: SetValues = None
@@ -207,8 +209,10 @@ class Viewing:
     department: Departments = None
 
     @property
-    def user(self) -> User:
-        """The user. Raises InputError."""
+    def user(self) -> User | None:
+        """The user, if one is named. Raises InputError."""
+        if self.level is None and not self.department:
+            return None
         return User(self.level or 0, tuple(self.department or ()))
 
     @property
@@ -218,9 +222,14 @@ class Viewing:
 
     @property
     def viewer(self) -> User:
-        """The user as whom the current settings let the user look."""
-        settings = parts.load_config(None, self.config, self.values, {}).settings
-        return viewer(self.user, settings)
+        """The user or, if none is named, whom the settings stand for."""
+        return self._open(None, {})[1]
+
+    def _open(
+        self, profile: str | None, flags: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[Config, User]:
+        loaded = parts.load_config(profile, self.config, self.values, flags)
+        return loaded, viewer(self.user, loaded.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +238,6 @@ class Filtering(Viewing):
 
     profile: ProfileName = None
 
-    def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
-        """Load the settings; see `parts.load_config`."""
-        return parts.load_config(self.profile, self.config, self.values, flags or {})
+    def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Config, User]:
+        """The settings, as `parts.load_config` loads them, and the user for whom they filter."""
+        return self._open(self.profile, flags or {})

@@ -77,8 +77,7 @@ def query(
         "--files": {"retrieval.source_pattern": files},
         "--rerank": {"judge.enabled": rerank or None},
     }
-    loaded = filtering.load(flags)
-    user = filtering.user
+    loaded, user = filtering.load(flags)
     if k is not None:
         loaded = replace(loaded, settings=parts.looking_first_at_k(loaded.settings))
     if rerank is False:

@@ -28,7 +28,6 @@ from ragfilter.publish.question import Called
 from ragfilter.publish.told import Told, told
 from ragfilter.report import seen
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -61,7 +60,7 @@ def query(
     out: Out = None,
 ) -> None:
     """Report what the filter does to one question, or how two settings differ on it."""
-    loaded, user = filtering.load(), filtering.user
+    loaded, user = filtering.load()
     with place.open("report") as bench:
         backends = parts.backends(bench, place.collection)
         prices = bench.prices
@@ -88,9 +87,12 @@ def query(
                 embedder=backends.embedder,
             )
         else:
-            other = _other(against, loaded.settings, bench)
+            other = _other(against, bench)
             first = seen(parts.ask(text, other.settings, backends, user))
-            names = (other, Called("these settings", loaded.profile, loaded.settings))
+            names = (
+                replace(other, settings=first.settings),
+                Called("these settings", loaded.profile, result.settings),
+            )
             made = question.of_two(
                 (first, result), names, origin, prices=prices,
                 answers=answers([("A", first), ("B", result)]), embedder=backends.embedder,
@@ -139,16 +141,13 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
     _write(measured.of_duel(made, (first, second), runs, bench.prices, since=since), out)
 
 
-def _other(against: str, settings: Settings, bench: Workbench) -> Called:
-    """What `--against` names, with clearance on or off as in `settings`. Raises InputError,
-    SettingsError."""
-    clearance = {"clearance.enabled": settings.clearance.enabled}
+def _other(against: str, bench: Workbench) -> Called:
+    """What `--against` names. Raises InputError, SettingsError."""
     if against.isdecimal() and len(against) < 10:
         from ragfilter.evaluate.runs import settings_of
 
         run = bench.runs.get(int(against))
-        own = settings_of(run).with_values(clearance)
-        return Called(f"run {run.id}", run.plan.profile, own)
+        return Called(f"run {run.id}", run.plan.profile, settings_of(run))
     profile, file = (against, None) if against in PROFILES else (None, Path(against))
     try:
         file = file and file_of(file, bench.deployment.data_dir)
@@ -157,7 +156,7 @@ def _other(against: str, settings: Settings, bench: Workbench) -> Called:
             f"There is no profile {against!r}. {error.message}",
             remedy=f"Choose one of: {', '.join(PROFILES)}. {error.remedy}",
         ) from None
-    loaded = parts.load_config(profile, file, None, {"--against": clearance})
+    loaded = parts.load_config(profile, file, None, {})
     return Called(file.name if file else against, loaded.profile, loaded.settings)
 
 

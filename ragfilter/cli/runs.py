@@ -79,19 +79,18 @@ def new(
 
     To continue a run that was stopped (Ctrl+C), give the same command again.
     """
-    loaded = filtering.load()
-    user = filtering.user
+    loaded, user = filtering.load()
     from ragfilter.evaluate import runs as running
     from ragfilter.evaluate import stored
 
     labelled = Labelled(queries=queries, qrels=qrels, llm=llm)
-    with labelled.open("runs", place, user, loaded.settings) as (bench, backends, labels, _):
+    with labelled.open("runs", place, user) as (bench, backends, labels, _):
         warn_of(labels)
         name = stored.title(queries, llm=llm, qrels=qrels)
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)
         bar = parts.progress("queries")
-        running.go_on(run, labels, bench.runs, backends, user, seen=bar)
+        running.go_on(run, labels, bench.runs, backends, seen=bar)
         incomplete = backends.incomplete
         document, text = _shown(bench.runs.get(run.id), bench)
     parts.emit(document | {"incomplete": incomplete} if as_json else text)

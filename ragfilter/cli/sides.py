@@ -17,6 +17,7 @@ from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import paired, told
 from ragfilter.evaluate.paired import Paired
 from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, measure, pairs
+from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.text.numbers import counted, p_value, signed
 from ragfilter.text.query_id import query_name
@@ -38,7 +39,7 @@ def measure_sides(
     sides: Sequence[Side],
     labelled: Labelled,
     place: Place,
-    user: User,
+    user: User | None,
     *,
     limit: int | None,
     as_json: bool,
@@ -46,13 +47,13 @@ def measure_sides(
 ) -> None:
     """Measure every query with every side, and print the results. Raises InputError."""
     show = parts.progress("measurements")
-    # If clearance is on for one side, nothing that it hides may be mentioned.
-    strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
+    # One user for all sides. Without one, a side for the public makes it the public.
+    user = viewer(user, max((s.settings for s in sides), key=lambda each: each.clearance.enabled))
 
     def refuse(bench: Workbench) -> None:
         check(sides, bench.chat)
 
-    with labelled.open(what, place, user, strictest, bare=not needs_labels, check=refuse) as opened:
+    with labelled.open(what, place, user, bare=not needs_labels, check=refuse) as opened:
         notes: list[str] = []
         if opened.labels.qrels:
             warn_of(opened.labels)

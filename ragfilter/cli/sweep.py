@@ -46,8 +46,8 @@ def sweep(
     tokens. The best-scoring settings are chosen and measured on the same queries; `tune` measures
     on held-out queries.
     """
-    loaded = filtering.load()
-    settings, user = loaded.settings, filtering.user
+    loaded, user = filtering.load()
+    settings = loaded.settings
     if measure not in MEASURES:
         raise InputError(
             f"There is no measure {measure!r}.", remedy=f"Use one of {', '.join(MEASURES)}."
@@ -67,7 +67,7 @@ def sweep(
             )
     if across == up:
         raise InputError(f"--across and --up both name {up}.", remedy="Leave out --up.")
-    with labelled.open("sweep", place, user, settings) as (_, backends, labels, _unknown):
+    with labelled.open("sweep", place, user) as (_, backends, labels, _unknown):
         warn_of(labels)
         notes = warn_in_sample(settings, labels, place.collection)
         pools = run.gather_all(

@@ -66,8 +66,7 @@ def tune(
 
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
-    loaded = filtering.load()
-    user = filtering.user
+    loaded, user = filtering.load()
     aim = target.read(measure)
     if loaded.settings.judge.enabled:
         raise InputError(
@@ -80,7 +79,7 @@ def tune(
     if out is not None and kind(out.parent) != "folder":
         # Fail before the minutes that tuning takes.
         raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
-    with labelled.open("tune", place, user, loaded.settings) as (_, backends, labels, _unknown):
+    with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
         if len(labels.labelled) < 2:
             raise InputError(
                 "Cross-validation needs at least two labelled queries.",

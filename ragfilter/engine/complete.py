@@ -22,7 +22,6 @@ from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import (
-    PUBLIC,
     Chunk,
     Failure,
     Hit,
@@ -39,7 +38,7 @@ from ragfilter.settings.schema import Settings, field
 
 log = logging.getLogger(__name__)
 
-Replay = Callable[[Pool, Settings, User], Result]
+Replay = Callable[[Pool, Settings, User | None], Result]
 
 ROUNDS = 3
 """How often layers may ask for more: a reranker's scores can change what the judge is asked."""
@@ -51,7 +50,7 @@ def settle(
     pool: Pool,
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     kinds: Container[PendingKind] = ("rerank", "judge"),
     replay: Replay = replay,
@@ -75,7 +74,7 @@ def complete(
     needs: Sequence[Pending],
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     push_down: bool = False,
 ) -> Pool:
@@ -101,7 +100,7 @@ def look_up(
     needs: Sequence[Pending],
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
 ) -> Pool:
     """The pool with the judge's earlier answers to exactly what is needed. No model is asked."""
     if backends.chat is None or backends.judgements is None:
@@ -225,7 +224,7 @@ def _judged(
     judgement: Judgement,
     settings: Settings,
     backends: Backends,
-    user: User,
+    user: User | None,
     *,
     push_down: bool = False,
 ) -> Pool:
@@ -246,7 +245,7 @@ def _reachable(
     judgement: Judgement,
     settings: Settings,
     backends: Backends,
-    user: User,
+    user: User | None,
     *,
     push_down: bool,
 ) -> tuple[Hit, ...]:

@@ -13,7 +13,7 @@ from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Pending, Pool, Result, Status, User
+from ragfilter.model import Chunk, Hit, LayerTrace, Pending, Pool, Result, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
@@ -26,7 +26,7 @@ more than those."""
 def replay(
     pool: Pool,
     settings: Settings,
-    user: User = PUBLIC,
+    user: User | None = None,
     scan: Scan | None = None,
     *,
     memo: ReplayMemo | None = None,
@@ -34,16 +34,17 @@ def replay(
 ) -> Result:
     """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
 
-    `user` is who asks, if the clearance layer is on. `scan` is the pool's query matched with its
-    rules, for a caller who replays it under many. Without `explain`, layers may leave their
-    decisions out; what is kept is the same. Replays that share `memo` must have the same
-    `explain`.
+    `user` is who asks; without one, the settings decide (`clearance.viewer`). `scan` is the pool's
+    query matched with its rules, for a caller who replays it under many. Without `explain`, layers
+    may leave their decisions out; what is kept is the same. Replays that share `memo` must have the
+    same `explain`.
 
     What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`. Until it is there, the
     layer falls back and says so in the note of its trace.
     """
     memo = {} if memo is None else memo
     user = clearance.viewer(user, settings)
+    settings = clearance.with_clearance(settings, user)
     # Without sides of a comparison, what the entities' settings say makes no difference here.
     start = (settings.retrieval.source_pattern, pool.entities and settings.entities, user)
     if start not in memo:
@@ -148,7 +149,7 @@ def as_user(result: Result, *, memo: ReplayMemo | None = None) -> Result:
     return made
 
 
-def retrieved(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
+def retrieved(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
     """The hits that enter the first layer: the query's own, and the entities' where switched on.
 
     All are of the files that `source_pattern` admits, even if the pool was gathered without it;
@@ -208,14 +209,14 @@ def renew_rules(
     return renewed if enough and all(hit.chunk.loaded for hit in needed) else None
 
 
-def count_clean(pool: Pool, settings: Settings, user: User = PUBLIC) -> int:
+def count_clean(pool: Pool, settings: Settings, user: User | None = None) -> int:
     """The number of clean hits among those that enter the first layer."""
     rules = scan_rules(pool)
     hits = retrieved(pool, settings, user)
     return sum(is_clean(hit.chunk, settings, rules, user) for hit in hits)
 
 
-def unfiltered(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
+def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
     """What a plain search would have put into the prompt: the first k of the query's own hits.
 
     Clearance, where it is on, holds here too: the comparison must not show what is hidden.

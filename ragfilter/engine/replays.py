@@ -19,7 +19,7 @@ class Replays:
     # One value, so that a run which is being stopped cannot mix its steps with those of the next.
     _last: tuple[Pool, ReplayMemo] | None = None
 
-    def of(self, pool: Pool, settings: Settings, user: User) -> Result:
+    def of(self, pool: Pool, settings: Settings, user: User | None = None) -> Result:
         """Call `replay` with the pool."""
         return replay(pool, settings, user, memo=self._memo(pool))
 

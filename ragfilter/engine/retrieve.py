@@ -20,10 +20,10 @@ from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clearance import is_clean, viewer
+from ragfilter.layers.clearance import is_clean, viewer, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
+from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings, field
@@ -47,17 +47,17 @@ def run(
     query: str,
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     wide: bool = False,
 ) -> Result:
     """Gather and replay until nothing is needed: the one call of the library and the command line.
 
-    `user` is who asks, if the clearance layer is on. Only what the enabled layers can use is
-    gathered; with `wide`, everything that any settings could use and show. Raises InputError for an
-    empty query and for a file pattern that matches nothing, StoreError, and ModelError (from the
-    embedder). If the collection is incomplete or damaged, message and status say so, unless the
-    status is `insufficient_clearance`.
+    `user` is who asks; without one, the settings decide (`clearance.viewer`). Only what the enabled
+    layers can use is gathered; with `wide`, everything that any settings could use and show. Raises
+    InputError for an empty query and for a file pattern that matches nothing, StoreError, and
+    ModelError (from the embedder). If the collection is incomplete or damaged, message and status
+    say so, unless the status is `insufficient_clearance`.
     """
     started = perf_counter()
     pool, scan = _gather(query, settings, backends, user, wide=wide)
@@ -97,7 +97,7 @@ def gather(
     query: str,
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     wide: bool = True,
 ) -> Pool:
@@ -113,7 +113,7 @@ def _gather(
     query: str,
     settings: Settings,
     backends: Backends,
-    user: User,
+    user: User | None,
     *,
     wide: bool,
 ) -> tuple[Pool, Scan | None]:
@@ -130,6 +130,7 @@ def _gather(
     if incomplete:
         log.warning(incomplete)
     user = viewer(user, settings)
+    settings = with_clearance(settings, user)
     only = None if catalogue is None else _only_sources(settings, user, collection.name, catalogue)
     compared = detect(query) if wide or settings.entities.enabled else ()
     names = compared or (alternatives(query) if wide or settings.entities.enabled else ())

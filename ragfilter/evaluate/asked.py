@@ -17,11 +17,11 @@ from ragfilter.engine.retrieve import used
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clearance import viewer, visible
+from ragfilter.layers.clearance import visible, with_clearance
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Chunk, Hit, Pool, User
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.settings.schema import Settings
 
@@ -80,13 +80,12 @@ class Asked:
 def ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[Asked]:
     """Prepare the questions of `pools` (by id). Rules count even if `settings` switch them off."""
     settings = settings.with_values({"query_must.enabled": True})
-    user = viewer(user, settings)
     if not settings.judge.enabled:
         # Nothing hidden is left, so clearance need not be checked again and again. A judge's prompt
         # depends on the whole pool, so with a judge the pool stays as it was.
         pools = {i: visible(pool, user) for i, pool in pools.items()}
-        settings = settings.with_values({"clearance.enabled": False})
-        user = viewer(user, settings)
+        user = UNRESTRICTED
+    settings = with_clearance(settings, user)
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
     book = RuleBook(filter(None, rules))
     unruled: dict[str, Chunk] = {}

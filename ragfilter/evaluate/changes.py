@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import precision_recall_f1, relevant_of
 from ragfilter.evaluate.sweep import kept, plan
-from ragfilter.model import PUBLIC, Pool, User
+from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 
 
@@ -30,7 +30,7 @@ def changes(
     qrels: Qrels,
     before: Settings,
     after: Settings,
-    user: User = PUBLIC,
+    user: User | None = None,
 ) -> tuple[HitChange, ...]:
     """The queries that keep other chunks than before, those that lose most first."""
     planned, made = plan([before, after]), []

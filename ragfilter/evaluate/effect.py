@@ -23,7 +23,8 @@ from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.retrieve import target, used
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
-from ragfilter.model import PUBLIC, Chunk, Pool, User
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.settings.schema import Settings
 
@@ -154,14 +155,16 @@ class Labelled:
 
 
 def make_labelled(
-    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
 ) -> Labelled:
     """Replay every pool once. Pure."""
     found_by: dict[str, dict[str, str | None]] = defaultdict(dict)
     for query_id, pool in pools.items():
         for hit in (*pool.hits, *pool.reachable):
             found_by[hit.id][query_id] = hit.chunk.rule
-    made = Labelled(pools, qrels, settings, user, {}, _book(pools), dict(found_by), {})
+    made = Labelled(
+        pools, qrels, settings, viewer(user, settings), {}, _book(pools), dict(found_by), {}
+    )
     return replace(made, kept={i: made._replay(pool)[0] for i, pool in pools.items()})
 
 

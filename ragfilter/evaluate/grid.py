@@ -23,7 +23,7 @@ from ragfilter.evaluate.metrics import FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL
 from ragfilter.layers.cutoff import Cutoff, cut_of
 from ragfilter.layers.strategies.base import EPSILON
-from ragfilter.model import PUBLIC, Pool, User
+from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 
 Counts = NDArray[np.intp]
@@ -43,7 +43,7 @@ class Ranking:
 
 
 def rankings(
-    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
 ) -> tuple[Ranking, ...]:
     """The cutoff's input with these settings, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
@@ -107,7 +107,7 @@ def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
 
 
 def _ranking(
-    query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User
+    query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User | None
 ) -> Ranking:
     result = replay(pool, base, user)
     trace, detail = result.trace("cutoff"), cut_of(result)

@@ -207,7 +207,9 @@ def _about(
     )
 
 
-def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: User) -> Example:
+def example(
+    pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None
+) -> Example:
     """The input of the cutoff of `settings`, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     result = replay(pool, base, user)

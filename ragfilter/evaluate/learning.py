@@ -45,7 +45,7 @@ def learn_by_fold(
     pools: Mapping[str, Pool],
     qrels: Qrels,
     bases: Sequence[Settings],
-    user: User,
+    user: User | None,
     folds: Choice,
     provenance: Provenance,
     target: Target,

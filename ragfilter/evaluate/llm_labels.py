@@ -24,7 +24,7 @@ from ragfilter.judge.call import JudgePrompt
 from ragfilter.judge.prompts import Variant
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import Judge
-from ragfilter.model import PUBLIC, User
+from ragfilter.model import User
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
@@ -101,7 +101,7 @@ def requests(
     standing: Sequence[Label],
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     depth: int,
 ) -> Iterator[Request]:

@@ -22,14 +22,15 @@ from ragfilter.evaluate.records import QueryRecord, record
 from ragfilter.evaluate.run import PATIENT
 from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.evaluate.variants import IN_FORCE, Variant
-from ragfilter.model import PUBLIC, Chunk, Pool, User
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import Chunk, Pool, User
 
 
 def measure(
     labels: Labels,
     variants: Sequence[Variant],
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     done: Collection[str] = (),
 ) -> Iterator[QueryRecord]:
@@ -40,6 +41,7 @@ def measure(
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
     if settings.judge.enabled and backends.chat is None:
         raise InputError("The judge is on and needs an LLM, and none is configured.", remedy=NO_LLM)
+    user = viewer(user, settings)
     for query_id, grades in labels.qrels.items():
         if query_id not in done:
             pool = gather_for(labels.queries[query_id], variants, backends, user)

@@ -15,7 +15,7 @@ from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Choice, Table, Tables, picked
 from ragfilter.evaluate.metrics import Counts, figures, relevant_of
 from ragfilter.evaluate.target import Target
-from ragfilter.model import PUBLIC, Hit, Pool, User
+from ragfilter.model import Hit, Pool, User
 from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
@@ -33,7 +33,7 @@ class Curve:
     tokens: tuple[int, ...]
 
 
-def ranking_of(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
+def ranking_of(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
     """The first `DEEPEST` hits of the unfiltered ranking."""
     return unfiltered(pool, _deep(settings), user)
 
@@ -64,7 +64,7 @@ def prefixes(curves: Sequence[Curve], relevant: Sequence[int]) -> Tables:
 
 
 def prefixes_of_pools(
-    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
 ) -> Tables:
     """The same of pools by query id."""
     curves = [

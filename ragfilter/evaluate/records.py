@@ -17,7 +17,8 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.metrics import ndcg, relevant_of
 from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of, ids_of_each, ranking_of
 from ragfilter.evaluate.variants import IN_FORCE, Variant
-from ragfilter.model import PUBLIC, Hit, Pool, Result, User
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import Hit, Pool, Result, User
 from ragfilter.settings.schema import Settings
 
 
@@ -55,11 +56,12 @@ def record(
     pool: Pool,
     labels: Mapping[str, int],
     variants: Sequence[Variant],
-    user: User = PUBLIC,
+    user: User | None = None,
 ) -> QueryRecord:
     """Replay the pool with every variant and count. A variant that does not apply to the pool is
     left out; the run's own settings apply, or there would be no pool."""
     in_force = next(v.settings for v in variants if v.name == IN_FORCE)
+    user = viewer(user, in_force)
     relevant = relevant_of(labels)
     ranking = ranking_of(pool, in_force, user)
     # Variants with equal settings share one object.

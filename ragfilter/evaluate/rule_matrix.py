@@ -27,7 +27,7 @@ from ragfilter.evaluate.asked import Asked, ready
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import precision_recall_f1
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import PUBLIC, Chunk, Pool, User
+from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import parse, parts, without
 from ragfilter.settings.schema import Settings
@@ -163,7 +163,7 @@ def build_matrix(
     qrels: Qrels,
     chunks: Iterable[Chunk],
     settings: Settings,
-    user: User = PUBLIC,
+    user: User | None = None,
 ) -> Matrix:
     """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
 
@@ -171,8 +171,8 @@ def build_matrix(
     those; pass the rest separately with empty `qrels`. What `user` may not see is left out,
     including chunks.
     """
-    asked = ready(pools, qrels, settings, user)
     viewed = viewer(user, settings)
+    asked = ready(pools, qrels, settings, viewed)
     ids: dict[str, list[str]] = defaultdict(list)
     for chunk in chunks:
         if chunk.rule and viewed.sees(chunk):
@@ -209,7 +209,7 @@ def build_parts(
     qrels: Qrels,
     chunks: Iterable[Chunk],
     settings: Settings,
-    user: User = PUBLIC,
+    user: User | None = None,
 ) -> tuple[RuleRow, ...]:
     """A row for every group and every term of `rule`, most harmful first. Pure.
 
@@ -220,7 +220,7 @@ def build_parts(
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
     labelled = sum(i in qrels for i in pools)
     met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}
-    asked = ready(met, qrels, settings, user)
+    asked = ready(met, qrels, settings, viewed)
     rests = {place: without(read, place) for place in parts(read)}
     tallies = {place: _Tally() for place in rests}
     book = RuleBook(rests.values())

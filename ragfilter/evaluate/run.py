@@ -31,7 +31,7 @@ from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.crossval import FOLDS, folds_of
 from ragfilter.evaluate.metrics import Scores, noise_reduction, precision_recall_f1, relevant_of
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
-from ragfilter.model import PUBLIC, Chunk, Pool, Status, User
+from ragfilter.model import Chunk, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
@@ -131,7 +131,7 @@ def evaluate(
     qrels: Qrels,
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -149,7 +149,7 @@ def gather_all(
     queries: Queries,
     settings: Settings,
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     progress: Progress | None = None,
 ) -> dict[str, Pool]:
@@ -171,7 +171,7 @@ def score(
     pools: Mapping[str, Pool],
     qrels: Qrels,
     settings: Settings,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     unlabelled: Sequence[str] = (),
 ) -> Evaluation:
@@ -194,7 +194,7 @@ def score(
 
 
 def _fixed_k(
-    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None
 ) -> FixedK | None:
     if len(pools) < 2:
         return None
@@ -229,7 +229,7 @@ def means_of(sides: Sequence[Kept]) -> Means:
 
 
 def _row(
-    query_id: str, pool: Pool, labels: Mapping[str, int], settings: Settings, user: User
+    query_id: str, pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None
 ) -> QueryRow:
     relevant = relevant_of(labels)
     result = replay(pool, settings, user)

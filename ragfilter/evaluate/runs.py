@@ -17,7 +17,7 @@ from ragfilter.evaluate.labels import are_files
 from ragfilter.evaluate.measuring import labels_version, measurable, measure
 from ragfilter.evaluate.records import QueryRecord, read
 from ragfilter.evaluate.variants import Variant, profiles_version, variants
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers.clearance import viewer, with_clearance
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -38,16 +38,17 @@ def plan(
     profile_name: str,
     settings: Settings,
     backends: Backends,
-    user: User,
+    user: User | None,
 ) -> Plan:
     """The plan of a run over these labels. Raises StoreError."""
-    collection = backends.collection
+    collection, who = backends.collection, viewer(user, settings)
+    settings = with_clearance(settings, who)
     return Plan(
         collection=collection.name,
         query_set=query_set,
         profile=profile_name,
         changes=settings.changed_from(of_profile(profile_name)),
-        viewer=viewer(user, settings),
+        viewer=who,
         collection_version=collection.version,
         labels_version=labels_version(labels),
         model=backends.embedder.name,
@@ -62,7 +63,6 @@ def go_on(
     labels: Labels,
     runs: Runs,
     backends: Backends,
-    user: User,
     *,
     seen: Seen = lambda done, total: None,
 ) -> None:
@@ -71,7 +71,7 @@ def go_on(
     total, done = run.plan.queries, runs.done(run.id)
     if seen(len(done), total) is False:
         return
-    records = measure(labels, variants_of(run), backends, user, done=done)
+    records = measure(labels, variants_of(run), backends, run.plan.viewer, done=done)
     for count, record in enumerate(records, start=len(done) + 1):
         runs.keep(run.id, record.id, asdict(record))
         if seen(count, total) is False:

@@ -31,7 +31,7 @@ from ragfilter.evaluate.paired import Paired, compare
 from ragfilter.evaluate.run import Kept, kept_of, means_of
 from ragfilter.judge import call
 from ragfilter.layers.registry import SWITCHES
-from ragfilter.model import PUBLIC, User
+from ragfilter.model import User
 from ragfilter.protocols import ChatModel
 from ragfilter.report import judge_stats
 from ragfilter.settings.schema import Settings
@@ -95,18 +95,18 @@ class SideMeans:
 
 def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
     """`sides`, preceded by an unfiltered search for every k among them. If several have one k, it
-    sees what one with clearance does, of those one that searches all files."""
-    off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
+    searches all files if one of them does."""
+    off = {f"{layer}.enabled": False for layer in SWITCHES}
     by_k = {each.retrieval.k: each for each in sorted((s.settings for s in sides), key=_sees)}
     plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
     return (*plain, *sides)
 
 
-def _sees(settings: Settings) -> tuple[bool, bool, str]:
-    """The order in which an unfiltered search takes over what decides which chunks it sees: the
-    last one counts."""
+def _sees(settings: Settings) -> tuple[bool, str]:
+    """The order in which an unfiltered search takes over which files it searches: the last one
+    counts."""
     pattern = settings.retrieval.source_pattern
-    return settings.clearance.enabled, not pattern, pattern
+    return not pattern, pattern
 
 
 def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...]:
@@ -122,7 +122,7 @@ def measure(
     qrels: Qrels,
     sides: Sequence[Side],
     backends: Backends,
-    user: User = PUBLIC,
+    user: User | None = None,
 ) -> Iterator[Measured]:
     """Yield every query with every side as it is measured.
 
@@ -178,7 +178,7 @@ def _measure(
     labels: Mapping[str, int] | None,
     side: Side,
     backends: Backends,
-    user: User,
+    user: User | None,
 ) -> Measured:
     started = perf_counter()
     result = run(text, side.settings, backends, user, wide=True)

@@ -20,7 +20,7 @@ from ragfilter.evaluate.metrics import Counts, figures, relevant_of
 from ragfilter.layers.cut import cut_hits
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pending, Pool, Result, User
+from ragfilter.model import CutoffDetail, Hit, Pending, Pool, Result, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
@@ -32,7 +32,7 @@ def sweep(
     pools: Mapping[str, Pool],
     qrels: Qrels,
     settings: Sequence[Settings],
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     progress: Progress | None = None,
     lacking: set[int] | None = None,
@@ -72,7 +72,7 @@ def plan(settings: Sequence[Settings]) -> Plan:
 
 
 def kept(
-    pool: Pool, planned: Plan, user: User = PUBLIC
+    pool: Pool, planned: Plan, user: User | None = None
 ) -> Iterator[tuple[tuple[Hit, ...], Sequence[Pending]]]:
     """What `replay` keeps of one pool with each of the planned settings, in this order, and what
     the pool lacks for it."""

@@ -39,7 +39,7 @@ from ragfilter.layers.in_force import seen_labels
 from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import PUBLIC, Pool, User
+from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
@@ -144,7 +144,7 @@ def tune(
     pools: Mapping[str, Pool],
     qrels: Qrels,
     settings: Settings,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     target: Target = Target(),
     folds: int = 5,
@@ -237,7 +237,7 @@ def tune(
     )
 
 
-def _applicable(settings: Settings, pool: Pool, user: User) -> tuple[Settings, str]:
+def _applicable(settings: Settings, pool: Pool, user: User | None) -> tuple[Settings, str]:
     """The settings, and why others stand in for them if they do not apply to the pool."""
     try:
         replay(pool, settings, user)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
 from ragfilter.model import (
+    PUBLIC,
     UNRESTRICTED,
     Chunk,
     Decision,
@@ -40,20 +41,33 @@ UNREADABLE_MESSAGE = (
 
 
 class Clearance(Section):
-    """Who the user is, is no setting: it is the argument `user` beside the settings."""
+    """Who the user is, is no setting: it is the argument `user` beside the settings. The layer is
+    on for every user who is given, and the setting counts only without one."""
 
     enabled: bool = setting(
-        False, "Hide chunks that the user may not see, before any other layer runs."
+        False,
+        "Hide chunks that the user may not see, before any other layer runs. Can be off only "
+        "without a user, or by hand on the page.",
     )
 
 
-def viewer(user: User, settings: Settings) -> User:
-    """As whom the settings let `user` look: as themselves, or without any limit where the layer is
-    off."""
-    return user if settings.clearance.enabled else UNRESTRICTED
+def viewer(user: User | None, settings: Settings) -> User:
+    """Who asks: `user`, whatever the settings say. Without one, the settings decide: the public
+    where the layer is on, or else somebody who sees everything."""
+    if user is not None:
+        return user
+    return PUBLIC if settings.clearance.enabled else UNRESTRICTED
 
 
-def is_clean(chunk: Chunk, settings: Settings, rules: Scan, user: User) -> bool:
+def with_clearance(settings: Settings, user: User) -> Settings:
+    """The settings with the layer on exactly if `user` may not see everything."""
+    on = not user.unrestricted
+    if settings.clearance.enabled == on:
+        return settings
+    return settings.with_values({"clearance.enabled": on})
+
+
+def is_clean(chunk: Chunk, settings: Settings, rules: Scan, user: User | None) -> bool:
     """Whether the user may see `chunk`, and its rule holds where rules are on."""
     if not viewer(user, settings).sees(chunk):
         return False

@@ -29,7 +29,6 @@ from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import (
-    PUBLIC,
     Brought,
     Chunk,
     Decision,
@@ -122,7 +121,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def question(
-    asked: Sequence[Hit], pool: Pool, settings: Settings, user: User = PUBLIC
+    asked: Sequence[Hit], pool: Pool, settings: Settings, user: User | None = None
 ) -> call.JudgePrompt:
     """The prompt over `asked` as the user: references to what they may not see are not in it."""
     shown = with_visible_refs(asked, pool, viewer(user, settings))

@@ -28,7 +28,7 @@ from ragfilter.library.scores import (
     check_similarities,
     check_thresholds,
 )
-from ragfilter.model import PUBLIC, Chunk, Cut, Entity, PendingKind, Pool, User
+from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.profiles import PROFILES
@@ -99,21 +99,23 @@ class Filter:
         scores: Iterable[float] | None = None,
         *,
         metric: Metric | None = None,
-        user: User = PUBLIC,
+        user: User | None = None,
     ) -> Result:
         """Decide which of `docs` are kept.
 
         `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …),
         hits, or documents of LangChain, LlamaIndex or Haystack. `scores` belong to them, unless the
         documents have their own; `metric` says what they are. Without scores, the order is the
-        rank. `user` is who asks, if the clearance layer is on. Raises InputError, SettingsError.
+        rank. `user` is who asks: they see what they may, whatever the settings say. Without one,
+        the settings decide: the public if the clearance layer is on, otherwise everything is seen.
+        Raises InputError, SettingsError.
         """
         query = check_asked(query, user)
-        hits, space, warnings = to_hits(docs, scores, metric, viewer(user, self.settings))
+        user = viewer(user, self.settings)
+        hits, space, warnings = to_hits(docs, scores, metric, user)
         reranks = self.reranker is not None and always_reranks(self.settings.quality)
         check_thresholds(self.settings, space, reranks=reranks)
         check_similarities(self.settings, space, [hit.distance for hit in hits])
-        warnings += idle_user(self.settings, user)
         for warning in warnings:
             log.warning("%s", warning)
         ids = tuple(hit.id for hit in hits)
@@ -135,7 +137,7 @@ class Filter:
         scores: Iterable[float] | None = None,
         *,
         metric: Metric | None = None,
-        user: User = PUBLIC,
+        user: User | None = None,
     ) -> Result:
         """The same in a thread, for an event loop."""
         return await asyncio.to_thread(self, query, docs, scores, metric=metric, user=user)
@@ -146,7 +148,7 @@ class Filter:
         metric: Metric | None = None,
         score_key: str = "score",
         decisions: bool = False,
-        user: User = PUBLIC,
+        user: User | None = None,
     ) -> FilterCompressor:
         """A LangChain document compressor. Kept documents are the objects that were passed in.
 
@@ -164,25 +166,34 @@ class Filter:
         )
 
     def as_langchain_retriever(
-        self, store: VectorStore, *, metric: Metric, k: int | None = None, user: User = PUBLIC
+        self,
+        store: VectorStore,
+        *,
+        metric: Metric,
+        k: int | None = None,
+        fetch_k: int | None = None,
+        user: User | None = None,
     ) -> FilterRetriever:
         """A LangChain retriever over the ``similarity_search_with_score`` of `store`.
 
-        `metric` says what the store's scores are. `k` is the number of hits to filter; default:
+        `metric` says what the store's scores are. At most `k` documents are returned, by default
+        all that the filter keeps. `fetch_k` is the number of hits to filter; default:
         ``retrieval.pool_size``. Raises DependencyError, InputError.
         """
         from ragfilter.library.langchain import FilterRetriever
 
         check_metric(metric)
-        wide = self.settings.retrieval.pool_size if k is None else k
-        return FilterRetriever(filter=self, store=store, metric=metric, k=wide, user=user)
+        wide = self.settings.retrieval.pool_size if fetch_k is None else fetch_k
+        return FilterRetriever(
+            filter=self, store=store, metric=metric, k=k, fetch_k=wide, user=user
+        )
 
     def as_llamaindex(
         self,
         *,
         metric: Metric | None = None,
         exponential: bool | None = None,
-        user: User = PUBLIC,
+        user: User | None = None,
     ) -> FilterPostprocessor:
         """A LlamaIndex node postprocessor. Kept nodes are the objects that were passed in.
 
@@ -197,7 +208,9 @@ class Filter:
         check_metric(metric)
         return FilterPostprocessor(filter=self, metric=metric, exponential=exponential, user=user)
 
-    def as_haystack(self, *, metric: Metric | None = None, user: User = PUBLIC) -> FilterComponent:
+    def as_haystack(
+        self, *, metric: Metric | None = None, user: User | None = None
+    ) -> FilterComponent:
         """A Haystack component with ``run(query, documents)``. Kept documents are the objects that
         were passed in.
 
@@ -296,16 +309,6 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     return found
 
 
-def idle_user(settings: Settings, user: User) -> tuple[str, ...]:
-    """A warning if somebody is named who asks, and nothing is hidden from them."""
-    if settings.clearance.enabled or user == PUBLIC or user.unrestricted:
-        return ()
-    return (
-        "A user was passed, but the clearance layer is off, so nothing is hidden from them. Enable "
-        "it with clearance.enabled.",
-    )
-
-
 def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
     """The settings naming the reranker that is passed."""
     if reranker is None or not settings.quality.enabled:
@@ -318,12 +321,13 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
 
 
 def check_asked(query: object, user: object) -> str:
-    """The query as text. Raises InputError if it is not text, or `user` is not a user."""
+    """The query as text. Raises InputError if it is not text, or `user` is neither a user nor
+    None."""
     if not isinstance(query, str):
         raise InputError(f"The query is {query!r}.", remedy="Pass a question as text.")
     if not query.strip():
         raise InputError("The query is empty.", remedy="Pass a question.")
-    if not isinstance(user, User):
+    if not isinstance(user, User | None):
         raise InputError(f"The user is {user!r}.", remedy="Pass a User.")
     return whole(query)
 

@@ -8,7 +8,7 @@ from typing import Any
 from ragfilter.basics.extras import extra
 from ragfilter.library.own import FilterCall, keep
 from ragfilter.library.scores import Metric
-from ragfilter.model import PUBLIC, User
+from ragfilter.model import User
 
 with extra("haystack"):
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -19,23 +19,29 @@ class FilterComponent:
     """Filters retrieved documents. `Filter.as_haystack` makes it and says what its fields mean."""
 
     def __init__(
-        self, filter: FilterCall, metric: Metric | None = None, user: User = PUBLIC
+        self, filter: FilterCall, metric: Metric | None = None, user: User | None = None
     ) -> None:
         self.filter = filter
         self.metric = metric
         self.user = user
 
     @component.output_types(documents=list[Document])
-    def run(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
-        """The documents that stay, best first. Raises InputError, SettingsError."""
+    def run(
+        self, query: str, documents: list[Document], user: User | None = None
+    ) -> dict[str, list[Document]]:
+        """The documents that stay, best first. `user` is who asks now, by default the component's.
+        Raises InputError, SettingsError."""
+        asker = self.user if user is None else user
         scores = [doc.score for doc in documents]
-        kept, _ = keep(self.filter, query, documents, scores, metric=self.metric, user=self.user)
+        kept, _ = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
         return {"documents": kept}
 
     @component.output_types(documents=list[Document])
-    async def run_async(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
+    async def run_async(
+        self, query: str, documents: list[Document], user: User | None = None
+    ) -> dict[str, list[Document]]:
         """The same in a thread, for an asynchronous pipeline."""
-        return await asyncio.to_thread(self.run, query, documents)
+        return await asyncio.to_thread(self.run, query, documents, user)
 
     def to_dict(self) -> dict[str, Any]:
         """The component as Haystack saves it, without who asks. Raises InputError for a model that

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, wraps
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import report
 from ragfilter.basics.extras import extra
+from ragfilter.errors import InputError
 from ragfilter.library.own import FilterCall, keep
 from ragfilter.library.result import Result
 from ragfilter.library.scores import Metric
@@ -23,13 +27,21 @@ with extra("langchain"):
     )
     from langchain_core.documents import BaseDocumentCompressor, Document
     from langchain_core.retrievers import BaseRetriever
-    from langchain_core.runnables import run_in_executor
+    from langchain_core.runnables import RunnableConfig, ensure_config, run_in_executor
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langchain_core.vectorstores import VectorStore
     from pydantic import ConfigDict
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
+
+
+log = logging.getLogger(__name__)
+
+UNSCORED = (
+    "The documents have no score in metadata[%r], so only their order counts. A vector store's own "
+    "retriever leaves scores out: use Filter.as_langchain_retriever(store, metric=…) instead"
+)
 
 
 class FilterCompressor(BaseDocumentCompressor):
@@ -41,43 +53,112 @@ class FilterCompressor(BaseDocumentCompressor):
     metric: Metric | None = None
     score_key: str = "score"
     decisions: bool = False
-    user: User = PUBLIC
+    user: User | None = None
 
     def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+        *,
+        user: User | None = None,
     ) -> Sequence[Document]:
-        """The documents that stay, best first. Raises InputError, SettingsError."""
+        """The documents that stay, best first. `user` is who asks now, by default the compressor's.
+        Raises InputError, SettingsError."""
+        asker = user or _configured().get("user") or self.user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
-        kept, result = keep(
-            self.filter, query, documents, scores, metric=self.metric, user=self.user
-        )
+        if documents and all(score is None for score in scores):
+            log.warning(UNSCORED, self.score_key)
+        kept, result = keep(self.filter, query, documents, scores, metric=self.metric, user=asker)
         return _with_decisions(kept, result) if self.decisions else kept
+
+    async def acompress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+        *,
+        user: User | None = None,
+    ) -> Sequence[Document]:
+        """The same in a thread, for an event loop."""
+        compress = partial(self.compress_documents, user=user)
+        return await run_in_executor(None, compress, documents, query, callbacks)
 
 
 class FilterRetriever(BaseRetriever):
     """Searches a vector store and filters what it finds. `Filter.as_langchain_retriever` makes
-    it."""
+    it and says what its fields mean. `invoke` takes a `user` and a `k` of its own."""
 
     filter: FilterCall
     store: VectorStore
     metric: Metric
-    k: int
-    user: User = PUBLIC
+    k: int | None = None
+    fetch_k: int = Settings().retrieval.pool_size
+    user: User | None = None
+
+    def invoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """The documents that stay, best first. `user` and `k` are those of this call, by default
+        those of the configuration (``config["configurable"]``), then the retriever's. Raises
+        InputError, SettingsError, and what the store raises."""
+        return super().invoke(input, config, **_configured(config) | kwargs)
+
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """The same in an event loop."""
+        return await super().ainvoke(input, config, **_configured(config) | kwargs)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        user: User | None = None,
+        k: int | None = None,
     ) -> list[Document]:
-        return self._keep(query, self.store.similarity_search_with_score(query, k=self.k))
+        most = self._most(k)
+        found = self.store.similarity_search_with_score(query, k=max(self.fetch_k, most or 0))
+        return self._keep(query, found, user)[:most]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        user: User | None = None,
+        k: int | None = None,
     ) -> list[Document]:
-        found = await self.store.asimilarity_search_with_score(query, k=self.k)
-        return await run_in_executor(None, self._keep, query, found)
+        most = self._most(k)
+        found = await self.store.asimilarity_search_with_score(
+            query, k=max(self.fetch_k, most or 0)
+        )
+        return (await run_in_executor(None, self._keep, query, found, user))[:most]
 
-    def _keep(self, query: str, found: list[tuple[Document, float]]) -> list[Document]:
+    def _most(self, k: int | None) -> int | None:
+        """How many documents to return at most, None for all. Raises InputError."""
+        most = self.k if k is None else k
+        if most is not None and (not isinstance(most, int) or most < 1):
+            raise InputError(f"k is {most!r}.", remedy="Pass a whole number of at least 1.")
+        return most
+
+    def _keep(
+        self, query: str, found: list[tuple[Document, float]], user: User | None
+    ) -> list[Document]:
         docs, scores = [doc for doc, _ in found], [score for _, score in found]
-        return keep(self.filter, query, docs, scores, metric=self.metric, user=self.user)[0]
+        asker = self.user if user is None else user
+        return keep(self.filter, query, docs, scores, metric=self.metric, user=asker)[0]
+
+
+def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
+    """The `user` and `k` that a run is configured with, as a chain passes them on. Raises
+    InputError for a user who is none."""
+    known = ensure_config(config).get("configurable", {})
+    given = {name: known[name] for name in ("user", "k") if known.get(name) is not None}
+    if not isinstance(given.get("user"), User | None):
+        raise InputError(f"The user is {given['user']!r}.", remedy="Pass a User.")
+    return given
 
 
 def chunk_tools(
@@ -90,12 +171,22 @@ def chunk_tools(
     """The tools ``search_chunks`` and ``get_chunks`` over an open workspace, for an agent.
 
     `collection` and `settings` (or a profile's name) hold where the agent names no other. `user` is
-    who asks, for good: the agent cannot change it, and clearance is on in every profile.
+    who asks, unless the run is configured with another (``config["configurable"]["user"]``). The
+    agent can change neither, and sees no more whatever profile it chooses.
     """
     tools = ChunkTools.of(workspace, collection, settings, user)
+
+    def asked(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            mine = replace(tools, user=_configured().get("user", user))
+            return getattr(mine, function.__name__)(*args, **kwargs)
+
+        return raising(called, ToolException)
+
     return [
         StructuredTool.from_function(
-            raising(function, ToolException),
+            asked(function),
             description=getdoc(function),
             handle_tool_error=True,
             handle_validation_error=True,

@@ -10,7 +10,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
 from ragfilter.library.own import FilterCall, keep
 from ragfilter.library.scores import Metric
-from ragfilter.model import PUBLIC, User
+from ragfilter.model import User
 
 with extra("llamaindex"):
     from llama_index.core.bridge.pydantic import Field
@@ -31,7 +31,7 @@ class FilterPostprocessor(BaseNodePostprocessor):
     filter: FilterCall = Field(exclude=True)
     metric: Metric | None = None
     exponential: bool | None = None
-    user: User = PUBLIC
+    user: User | None = None
 
     @classmethod
     def class_name(cls) -> str:
@@ -46,6 +46,36 @@ class FilterPostprocessor(BaseNodePostprocessor):
             )
         if self.exponential is None and self.metric is not None:
             logger.warning("%s", UNSAID)
+
+    def postprocess_nodes(
+        self,
+        nodes: list[NodeWithScore],
+        query_bundle: QueryBundle | None = None,
+        query_str: str | None = None,
+        *,
+        user: User | None = None,
+    ) -> list[NodeWithScore]:
+        """The nodes that stay, best first. `user` is who asks now, by default the postprocessor's.
+        Raises InputError, SettingsError."""
+        return super(FilterPostprocessor, self._of(user)).postprocess_nodes(
+            nodes, query_bundle, query_str
+        )
+
+    async def apostprocess_nodes(
+        self,
+        nodes: list[NodeWithScore],
+        query_bundle: QueryBundle | None = None,
+        query_str: str | None = None,
+        *,
+        user: User | None = None,
+    ) -> list[NodeWithScore]:
+        """The same in a thread, for an event loop."""
+        return await super(FilterPostprocessor, self._of(user)).apostprocess_nodes(
+            nodes, query_bundle, query_str
+        )
+
+    def _of(self, user: User | None) -> FilterPostprocessor:
+        return self if user is None else self.model_copy(update={"user": user})
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None

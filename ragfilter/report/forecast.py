@@ -14,7 +14,7 @@ from ragfilter.judge.call import JudgePrompt
 from ragfilter.judge.references import DEPTHS, Finder, Library, Reached, finder, walk
 from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.judge import question
-from ragfilter.model import PUBLIC, Chunk, Result, User
+from ragfilter.model import Chunk, Result, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
@@ -96,7 +96,7 @@ def preview_expansion(
     chunk_id: str,
     collection: Library,
     settings: Settings,
-    user: User = PUBLIC,
+    user: User | None = None,
     *,
     query: str = "",
 ) -> dict[int, tuple[Reached, ...]]:

@@ -86,7 +86,7 @@ def seen(result: Result, *, as_operator: bool = False) -> Result:
 
 
 def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
-    """The ids of the hits that may be named: all, unless the clearance layer is on."""
+    """The ids of the hits that may be named: those that its user sees, all for an operator."""
     return frozenset(hit.id for hit in result.hits if as_operator or result.user.sees(hit.chunk))
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 LINK = {"profile": "query-must", "q": CLERIC}
 MATRIX, PLAIN = "attack-matrix-clerics-ac-7", "the-cleric"
-SECRET = {"profile": "adaptive-gap", "clearance.enabled": "true",
+SECRET = {"profile": "adaptive-gap",
           "q": "Which treasure maps are false?"}  # fmt: skip
 NEAREST = "secret-treasure-maps"
 GOOD = '{"contain_one_of": [["cleric", "clerics"], ["armor class 7", "ac 7"]]}'

@@ -235,7 +235,7 @@ def test_a_draft_is_compared_with_the_rules_that_are_stored(
 def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     open_page: Callable[..., Any], workspace: Path, endpoint: Server
 ) -> None:
-    link = {"profile": "adaptive-gap", "clearance.enabled": "true"}
+    link = {"profile": "adaptive-gap"}
     page = drafts_of(open_page(link, workspace=workspace), "treasure")
     chunk = bench().collection("demo").chunks([SECRET])[SECRET]
     assert not page.at.session_state["user"].sees(chunk)

@@ -179,7 +179,7 @@ def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_o
     with Workspace.open(tmp_path) as workspace:
         records = [Record(chunk, "one line") for chunk in chunks]
         index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
-    link = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": "What is in the vault?"}
+    link = {"profile": "adaptive-gap", "q": "What is in the vault?"}
     page = open_page(link, workspace=tmp_path)
     assert page.strip.startswith("0 kept of 0 retrieved")
     assert any(text.endswith(said) for text in page.html)

@@ -320,7 +320,7 @@ def test_references_to_secrets_are_counted_and_not_named(
     with Workspace.open(tmp_path) as workspace:
         records = [Record(chunk, "one line") for chunk in chunks]
         index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
-    link = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": "Where is the vault?"}
+    link = {"profile": "adaptive-gap", "q": "Where is the vault?"}
     page = open_page(link, workspace=tmp_path).open_chunk("map").choose("chunk-part", "References")
     told = "\n".join(page.html)
     assert "Not followed: 1 hidden from the user, 1 unknown to this collection." in told

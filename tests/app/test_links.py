@@ -19,7 +19,7 @@ OWLBEARS = "Tell me about owlbears"
 def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> None:
     first = open_page({"profile": "adaptive-gap+entities"}).ask("hill giant vs troll")
     first.slide("cutoff.max_results", 7).slide("cutoff.gap_threshold", 0.315)
-    first.switch("quality", True).choose("set-quality-mode", "always").switch("clearance", True)
+    first.switch("quality", True).choose("set-quality-mode", "always")
     first.at.multiselect(key=DEPARTMENTS).set_value(["referee & co=1", "ops"])
     first.at.slider(key=LEVEL).set_value(2)
     first.run().slide("confidence.large_gap", 0.25)
@@ -30,7 +30,6 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
         "profile": "adaptive-gap+entities",
         "level": "2",
         "departments": "ops,referee & co=1",
-        "clearance.enabled": "true",
         "confidence.large_gap": "0.25",
         "cutoff.gap_threshold": "0.315",
         "cutoff.max_results": "7",

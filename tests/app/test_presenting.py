@@ -149,7 +149,7 @@ def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     secret = "secret-treasure-maps"
     asked = {"profile": "adaptive-gap", "q": "Which treasure maps are false?", "present": "true"}
     assert "Which Treasure Maps Are False" in open_page(asked).sent
-    page = open_page(asked | {"clearance.enabled": "true"})
+    page = open_page(asked)
     page.at.session_state["operator"] = True
     page.press("scene-flip")
     assert secret not in page.sent

@@ -9,16 +9,17 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.layers.registry import SWITCHES
+from ragfilter.settings.profiles import PROFILES
 from ragfilter.ui.panels import costs
 from ragfilter.ui.panels.clearance import AS_OPERATOR, DEPARTMENTS, LEVEL, SENT_AS_USER
-from ragfilter.ui.session.state import PANELS
+from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
 from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 
 QUESTION = "Which treasure maps are false?"
 SECRETS = {record["id"]: record["title"] for record in demo.records() if record.get("clearance")}
-AS_USER = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": QUESTION}
+AS_USER = {"profile": "adaptive-gap", "q": QUESTION}
 NEAREST = "secret-treasure-maps"
 
 
@@ -32,7 +33,7 @@ def leaked(text: str) -> set[str]:
 
 
 def test_the_secrets_are_found_by_this_question(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER | {"clearance.enabled": "false"})
+    page = open_page(AS_USER).switch("clearance", False)
     assert page.kept[0] == NEAREST
     assert len(leaked(page.sent)) > 3
 
@@ -54,7 +55,7 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(
 
 
 def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., Any]) -> None:
-    page = open_page(AS_USER | {"clearance.enabled": "false"}).open_chunk(NEAREST)
+    page = open_page(AS_USER).switch("clearance", False).open_chunk(NEAREST)
     assert "Which Treasure Maps Are False" in page.sent
     page.switch("clearance", True)
     assert any("or the user may not see it." in text for text in page.html)
@@ -168,3 +169,78 @@ def test_level_and_department_decide(
     page.run()
     assert (NEAREST in page.kept) is seen
     assert (NEAREST in leaked(page.sent)) is seen
+
+
+ASKED = "When may the referee override the dice?"
+
+
+def banners(page: Any) -> set[str]:
+    """Which of the two banners the page has."""
+    said = {warning.replace("\\", "") for warning in page.warnings}
+    return {SWITCHED_OFF, SEEN_BY_OPERATOR} & said
+
+
+def load_file(page: Any, toml: str) -> None:
+    page.at.file_uploader(key="settings-file").set_value(
+        ("own.toml", toml.encode(), "application/toml")
+    )
+    page.run()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_no_profile_file_or_link_shows_a_guest_a_secret(
+    open_page: Callable[..., Any], profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGFILTER_CLEARANCE__ENABLED", "false")
+    linked = open_page({"profile": profile, "clearance.enabled": "false", "q": ASKED})
+    chosen = open_page({"q": ASKED})
+    chosen.at.selectbox(key="profile-box").set_value(profile)
+    chosen.run()
+    loaded = open_page({"q": ASKED})
+    load_file(loaded, f'profile = "{profile}"\nclearance.enabled = false\n')
+    for page in (linked, chosen, loaded):
+        assert page.at.session_state["profile"] == profile
+        assert page.at.toggle(key=key("clearance.enabled")).value
+        assert page.changes == {}
+        for panel in ("Answer", "Prompt", "Debug"):
+            page.choose("panel-box", panel)
+            assert leaked(page.sent) == set(), panel
+        for name, made in page.downloads.items():
+            assert leaked(made()) == set(), name
+        assert not banners(page)
+    # By hand only, which a link does not pass on and nothing but a hand takes back.
+    page.switch("clearance", False)
+    assert leaked(page.sent)
+    assert banners(page) == {SWITCHED_OFF}
+    assert "clearance.enabled" not in page.link
+    load_file(page, 'profile = "full"\nclearance.enabled = true\n')
+    assert page.changes == {"clearance.enabled": False}
+    page.press("undo").press("undo")
+    assert page.at.toggle(key=key("clearance.enabled")).value
+    assert leaked(page.sent) == set()
+
+
+@pytest.mark.parametrize("name", ["inspect", "compare", "rules", "evaluate", "tune", "collections"])
+def test_every_page_says_that_it_shows_everything(open_page: Callable[..., Any], name: str) -> None:
+    page = open_page({"profile": "adaptive-gap"})
+    for act, said in (
+        (lambda: page, set()),
+        (lambda: page.choose("view-as", "Operator"), {SEEN_BY_OPERATOR}),
+        (lambda: page.switch("clearance", False), {SWITCHED_OFF}),
+    ):
+        page.at.switch_page("pages/inspect.py")
+        page.run()
+        act()
+        page.at.switch_page(f"pages/{name}.py")
+        page.run()
+        assert banners(page) == said
+
+
+def test_present_and_compare_keep_to_the_user(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-gap", "q": ASKED, "present": "true"})
+    assert leaked(page.sent) == set()
+    page = open_page({"q": ASKED, "a": "adaptive-gap", "b": "unfiltered"})
+    page.at.switch_page("pages/compare.py")
+    page.run()
+    assert leaked(page.sent) == set()
+    assert "clearance" not in " ".join(page.html).casefold().partition("differ")[2]

@@ -180,10 +180,9 @@ def test_a_change_is_read_aloud_and_a_copied_link_shows_the_same_elsewhere(
     expect(live).to_have_text("3 kept of 200")
     expect(live).to_have_attribute("data-stays", "yes")
     # The address says what is set, and nothing else.
-    tab.rest().switch("clearance")
-    tab.expect_layers("retrieved", "clearance", "cutoff", "context").rest()
+    tab.rest().expect_layers("retrieved", "clearance", "cutoff", "context").rest()
     expect(tab.page).to_have_url(re.compile(r"cutoff\.max_results=3"))
-    changed = {"clearance.enabled": "true", "cutoff.max_results": "3"}
+    changed = {"cutoff.max_results": "3"}
     assert dict(parse_qsl(urlsplit(tab.page.url).query)) == OWLBEARS | changed
     # One click copies a link to what is looked at, until that changes.
     tab.choose("view-as", "Operator").rest().choose("window-box", "First 50").rest()

@@ -114,23 +114,21 @@ def test_the_order_of_sides_changes_no_figure() -> None:
     }  # fmt: skip
 
 
-def test_the_plain_side_sees_what_the_strictest_of_its_k_does() -> None:
-    strict = FOUR.with_values({"clearance.enabled": True})
-    some = strict.with_values({"retrieval.source_pattern": "*.md"})
-    sides = (Side("all", FOUR), Side("strict", strict), Side("some", some))
+def test_the_plain_side_searches_all_files_if_one_of_its_k_does() -> None:
+    some = FOUR.with_values({"retrieval.source_pattern": "*.md"})
+    sides = (Side("all", FOUR), Side("some", some))
     for given in (sides, sides[::-1]):
-        plain = before_and_after(given)[0].settings
-        assert (plain.clearance.enabled, plain.retrieval.source_pattern) == (True, "")
+        assert before_and_after(given)[0].settings.retrieval.source_pattern == ""
 
 
-def test_the_plain_side_has_every_layer_off_but_clearance() -> None:
+def test_the_plain_side_has_every_layer_off() -> None:
     full = LLM.with_values({"clearance.enabled": True, "query_must.enabled": True})
     plain = before_and_after((Side("full", full),))[0]
     on = [
         name for name in ("clearance", "query_must", "entities", "quality", "cutoff", "judge")
         if plain.settings.get(f"{name}.enabled")
     ]  # fmt: skip
-    assert (plain.plain, on) == (True, ["clearance"])
+    assert (plain.plain, on) == (True, [])
     # A context budget does not shorten the unfiltered ranking, as in `eval`.
     tight = FOUR.with_values({"context.max_context_tokens": 60})
     rows = measured(before_and_after((Side("tight", tight),)))

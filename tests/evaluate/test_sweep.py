@@ -131,7 +131,7 @@ def test_a_map_over_k_is_what_the_first_k_give() -> None:
     assert axes(plain)[0] == "retrieval.k"
     assert "retrieval.k" not in axes(FULL)
     made = make(pools, qrels, plain, User(), "retrieval.k", "")
-    first = prefixes_of_pools(pools, qrels, plain)["f1"][0]
+    first = prefixes_of_pools(pools, qrels, plain, User())["f1"][0]
     assert 12 in made.xs
     assert made.figures["f1"][:, 0].tolist() == [first[min(int(k), DEEPEST) - 1] for k in made.xs]
 

@@ -117,11 +117,11 @@ def test_the_retriever_filters_what_a_vector_store_finds() -> None:
     store.add_texts([str(1 - distance) for distance in GAP])
     flt = rf.Filter("adaptive-gap")
     retriever = flt.as_langchain_retriever(store, metric="similarity")
-    assert retriever.k == flt.settings.retrieval.pool_size
+    assert (retriever.k, retriever.fetch_k) == (None, flt.settings.retrieval.pool_size)
     kept = [doc.page_content for doc in retriever.invoke(QUERY)]
     assert kept == ["0.88", "0.8200000000000001", "0.78", "0.65"]
     assert [doc.page_content for doc in asyncio.run(retriever.ainvoke(QUERY))] == kept
-    few = flt.as_langchain_retriever(store, metric="similarity", k=2)
+    few = flt.as_langchain_retriever(store, metric="similarity", fetch_k=2)
     assert len(few.invoke(QUERY)) == 2
 
 

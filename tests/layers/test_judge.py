@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ragfilter.judge import call
 from ragfilter.judge.parse import parse
 from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import Judge, apply
 from ragfilter.model import (
-    PUBLIC,
     Brought,
     Chunk,
     Hit,
@@ -59,7 +59,7 @@ def judge(
     reachable: tuple[Hit, ...] = (),
     pinned: frozenset[str] = frozenset(),
     query: str = "why?",
-    user: User = PUBLIC,
+    user: User | None = None,
     **settings: Any,
 ) -> LayerOutput:
     tree = Settings().with_values(
@@ -79,7 +79,7 @@ def judge(
             tree,
             found,
             rule_book(()).scan(query),
-            user,
+            viewer(user, tree),
             dict.fromkeys(pinned, "named in the comparison"),
         ),
     )
@@ -235,7 +235,7 @@ def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> 
     judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
     assert judge(hits, judgement, reachable=secret).needs == ()
     for level, needs in ((1, 1), (2, 0)):
-        step = judge(hits, judgement, reachable=secret, user=User(level), clearance__enabled=True)
+        step = judge(hits, judgement, reachable=secret, user=User(level))
         assert len(step.needs) == needs
 
 
@@ -464,7 +464,7 @@ def test_clearance_holds_in_expansion_and_hides_what_lies_behind() -> None:
     judgement = over(hits, a="EXPAND_5")
     everything = judge(hits, judgement, reachable=reachable)
     assert ids(everything) == ["a", "secret", "open", "broken", "other", "behind"]
-    step = judge(hits, judgement, reachable=reachable, user=User(1), clearance__enabled=True)
+    step = judge(hits, judgement, reachable=reachable, user=User(1))
     assert ids(step) == ["a", "open"]
     assert "secret" not in str((step.decisions, step.note, step.hits[1:]))
 

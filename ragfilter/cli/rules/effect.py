@@ -20,7 +20,6 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Effect, Labelled, document, make_labelled
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.evaluate.rule_matrix import RuleRow
-from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.text.numbers import counted, signed
 
@@ -72,7 +71,8 @@ class Asking:
 
         if not rules or (self.queries is None and self.yes):
             return None
-        settings, user = filtering.load().settings, filtering.user
+        loaded, user = filtering.load()
+        settings = loaded.settings
         labelled, asked = (self.queries, self.qrels), {}
         if labelled == (ASKED, None):
             asked = stored.questions(bench.labels, place.collection, ASKED)
@@ -147,13 +147,12 @@ def labels_of(
 
     queries, qrels = labelled
     if queries is not None:
-        read = read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
+        read = read_labels(Chosen(), queries, qrels, bench, place.collection, user)
         return read, settings
     # Nobody asked for these queries, so do not pay an LLM for them.
     settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
     catalogue = bench.collection(place.collection).entries()
-    seen_by = viewer(user, settings)
-    return stored.everything(bench.labels, place.collection, catalogue, seen_by), settings
+    return stored.everything(bench.labels, place.collection, catalogue, user), settings
 
 
 def gather_labelled(
@@ -164,13 +163,14 @@ def gather_labelled(
 ) -> Labelled | None:
     """The labelled queries that were named, or all of the workspace, with their pools, to measure
     proposed rules on; None if there are none."""
-    given = filtering.load().settings.with_values({"query_must.enabled": True})
-    read, given = labels_of(labelled, bench, place, filtering.user, given)
+    loaded, user = filtering.load()
+    given = loaded.settings.with_values({"query_must.enabled": True})
+    read, given = labels_of(labelled, bench, place, user, given)
     if read is None:
         return None
     backends, show = parts.backends(bench, place.collection), parts.progress("queries")
-    pools = run.gather_all(read.labelled, given, backends, filtering.user, progress=show)
-    return make_labelled(pools, read.qrels, given, filtering.user)
+    pools = run.gather_all(read.labelled, given, backends, user, progress=show)
+    return make_labelled(pools, read.qrels, given, user)
 
 
 def loss_remarks(chunk_id: str, evidence: Evidence) -> tuple[str, ...]:

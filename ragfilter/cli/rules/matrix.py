@@ -18,8 +18,7 @@ from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate import rule_matrix, run
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
-from ragfilter.layers.clearance import viewer
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.rules.rule import parse, shorten, written
 from ragfilter.text.numbers import counted, signed
 
@@ -42,8 +41,8 @@ def measured(
     chunks: Iterable[Chunk],
 ) -> Matrix | None:
     """The matrix of the rules of `chunks` over labelled queries; None if none are named."""
-    settings, user = _settings(filtering), filtering.user
-    labels = measuring.read(bench, place.collection, user, settings)
+    settings, user = _load(filtering)
+    labels = measuring.read(bench, place.collection, user)
     if labels is None:
         return None
     backends, show = parts.backends(bench, place.collection), parts.progress("queries")
@@ -72,7 +71,7 @@ def matrix(
     """Show the effect of every rule over many questions, most harmful rule first."""
     if measuring.queries is None and questions is None:
         raise InputError("--queries is missing.", remedy="Pass labelled queries, or --questions.")
-    settings, user = _settings(filtering), filtering.user
+    settings, user = _load(filtering)
     from ragfilter.stores.labels import ASKED
 
     asked: dict[str, tuple[Mapping[str, str], Any]] = {}
@@ -95,13 +94,12 @@ def matrix(
                 )
         backends = parts.backends(bench, place.collection)
         catalogue = bench.collection(place.collection).entries()
-        labels = measuring.read(bench, place.collection, user, settings)
+        labels = measuring.read(bench, place.collection, user)
         if labels is not None:
             asked = {"labelled": (labels.labelled, labels.qrels)} | asked
         rule = None
         if chunk is not None:
-            viewed = viewer(user, settings)
-            if chunk not in catalogue or not viewed.sees(catalogue[chunk]):
+            if chunk not in catalogue or not user.sees(catalogue[chunk]):
                 raise InputError(f"There is no chunk {chunk!r}.", remedy="Check its id.")
             rule = catalogue[chunk].rule
             if not rule:
@@ -121,9 +119,10 @@ def matrix(
     parts.emit(head | _document(made) if as_json else text)
 
 
-def _settings(filtering: Filtering) -> Settings:
+def _load(filtering: Filtering) -> tuple[Settings, User]:
+    loaded, user = filtering.load()
     # Gathered with rules applied, so that the pools are large enough for what passes them.
-    return filtering.load().settings.with_values({"query_must.enabled": True})
+    return loaded.settings.with_values({"query_must.enabled": True}), user
 
 
 def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:

@@ -60,8 +60,8 @@ class Selection:
             return ""
         what = "1 chunk is" if self.hidden == 1 else f"{self.hidden:,} chunks are"
         return (
-            f"{what} left out: above the user's clearance. Raise it with --level N, or switch it "
-            "off with --set clearance.enabled=false."
+            f"{what} left out: above the user's clearance. Raise it with --level N. Without "
+            "a user, --set clearance.enabled=false selects all."
         )
 
 

@@ -83,10 +83,7 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
 
 
 def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> Side:
-    """The chosen side. If it cannot be used, the page says why and the default takes its place.
-
-    A comparison never varies the user, so clearance is on in both sides or in neither.
-    """
+    """The chosen side. If it cannot be used, the page says why and the default takes its place."""
     try:
         return _read(letter, _word(letter), _own(letter), in_force, runs)
     except RagfilterError as error:
@@ -165,10 +162,8 @@ def _read(
         raise SettingsError(
             f"There is no {word!r} to compare with.", remedy="Choose one from the list."
         )
-    if run is None:
-        settings = settings.with_values({"clearance.enabled": in_force.clearance.enabled})
     key = OWN if own else word
-    return Side(letter, word, named(key, letter, runs), profile, settings, run)
+    return Side(letter, word, named(key, letter, runs), profile, state.as_viewed(settings), run)
 
 
 def _cut_by(name: str, in_force: Settings) -> Settings:

@@ -11,7 +11,6 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import measurable
-from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run
@@ -48,7 +47,7 @@ class Chosen:
     @property
     def user(self) -> User:
         """The user the questions are measured for."""
-        return viewer(state.user(), self.visit.settings)
+        return state.user()
 
     @property
     def chunks(self) -> Mapping[str, Chunk]:
@@ -92,7 +91,7 @@ def read(visit: Visit, name: str = "") -> Chosen:
 def sets_of(visit: Visit) -> dict[str, int]:
     """The number of questions in every set, as the user may know it. Raises StoreError."""
     bench, collection = visit.resources.bench, st.session_state.collection
-    user = viewer(state.user(), visit.settings)
+    user = state.user()
     catalogue = {} if user.unrestricted else bench.collection(collection).entries()
     return stored.sets(bench.labels, collection, catalogue, user)
 
@@ -138,7 +137,7 @@ def saved_runs(visit: Visit) -> dict[int, Run]:
     """The saved runs of this collection, newest first. Those made for others are left out unless
     this user may see every chunk that they saw, since their figures count hidden ones."""
     bench, collection = visit.resources.bench, st.session_state.collection
-    user = viewer(state.user(), visit.settings)
+    user = state.user()
     user = replace(user, departments=tuple(sorted(user.departments)))
     found = bench.runs.saved(collection)
     others = any(run.plan.viewer != user for run in found)

@@ -36,12 +36,12 @@ def begin(asked: Chosen, profile: str, settings: Settings) -> Run:
     """Start a run, or continue one that was stopped. Raises StoreError."""
     resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
     assert given is not None
-    backends, user = resources.backends(asked.collection), state.user()
+    backends = resources.backends(asked.collection)
     run = saved.begin(plan(asked, profile, settings), who=author())
     job = resources.runs.get(_key(run))
     if job is None or job.done:
         job = background.start(
-            lambda job: running.go_on(run, given, saved, backends, user, seen=job.tell)
+            lambda job: running.go_on(run, given, saved, backends, seen=job.tell)
         )
         resources.runs.put(_key(run), job)
     return run

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
 from ragfilter.rules.rule import pretty, stored_form_or_text
@@ -90,7 +89,7 @@ def begin(chunk_id: str, collection: str, rule: str | None) -> None:
     before = replace(of(chunk_id), error="", draft=None)
     _all()[chunk_id] = before
     try:
-        user, resources = viewer(state.user(), state.settings()), open_resources()
+        user, resources = state.user(), open_resources()
         # Read again: the chunk's text or clearance may have changed since the pool was gathered.
         chunk = resources.bench.collection(collection).chunks([chunk_id]).get(chunk_id)
         templates = resources.bench.templates()

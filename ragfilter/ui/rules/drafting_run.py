@@ -14,7 +14,6 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
-from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft
@@ -45,7 +44,7 @@ def is_shown(collection: str, user: User, resources: Resources) -> bool:
 
 def sender() -> User:
     """The user whose clearance decides whether a chunk may be sent."""
-    return viewer(state.user(), state.settings())
+    return state.user()
 
 
 def begin(collection: str, chunk_ids: Sequence[str]) -> None:

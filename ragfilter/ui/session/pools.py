@@ -11,7 +11,6 @@ from ragfilter.engine import complete
 from ragfilter.engine.complete import Replay, forget_failures, join_pools, look_up
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
-from ragfilter.layers.clearance import viewer
 from ragfilter.model import PendingKind, Pool, Result, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.resources import Resources
@@ -23,7 +22,7 @@ def reach(settings: Settings, user: User) -> Reach:
     return Reach(
         pool_size=settings.retrieval.pool_size,
         wanted=target(settings),
-        user=viewer(user, settings),
+        user=user,
         source_pattern=settings.retrieval.source_pattern,
     )
 

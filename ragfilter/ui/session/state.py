@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ParamSpec, cast
 
@@ -17,7 +17,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.engine.replays import Replays
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.model import User
+from ragfilter.layers.clearance import with_clearance
+from ragfilter.model import UNRESTRICTED, User
 from ragfilter.rules.overview import WORDS
 from ragfilter.settings.config import Config, of_profile
 from ragfilter.settings.schema import Settings
@@ -26,6 +27,17 @@ from ragfilter.ui.session import link
 
 P = ParamSpec("P")
 OPERATOR = "operator"
+CLEARANCE = "clearance.enabled"
+"""The one setting that only a hand changes here, and no profile, file, link or variable."""
+ON = {CLEARANCE: True}
+SWITCHED_OFF = (
+    "Clearance is switched off, so everyone sees everything here, in answers and exports as well. "
+    "The layer's switch turns it on again."
+)
+SEEN_BY_OPERATOR = (
+    "You see everything here as the operator, including what is hidden from the user. Prompts, "
+    "answers and exports keep to the user's view."
+)
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
@@ -66,7 +78,7 @@ def begin() -> None:
     opened = link.read(st.query_params.to_dict())
     st.session_state.update(
         profile=opened.profile,
-        changes=dict(opened.changes),
+        changes=_without_clearance(opened.changes),
         query=opened.query,
         collection=opened.collection,
         pending=bool(opened.query),
@@ -104,7 +116,7 @@ def _went_back() -> bool:
 def _reopen() -> None:
     """Restore the state in the address bar. Undo returns to the state before."""
     opened = link.read(st.query_params.to_dict())
-    _move(opened.profile, dict(opened.changes))
+    _move(opened.profile, _keeping_clearance(opened.changes))
     st.session_state.update(
         query=opened.query,
         collection=opened.collection or st.session_state.collection,
@@ -165,12 +177,23 @@ def replays() -> Replays:
 
 def settings() -> Settings:
     """The current settings."""
-    return link.settings(st.session_state.profile, st.session_state.changes)
+    return link.settings(st.session_state.profile, ON | st.session_state.changes)
+
+
+def as_viewed(settings: Settings) -> Settings:
+    """`settings` with clearance on, unless it was switched off by hand."""
+    return with_clearance(settings, user())
 
 
 def user() -> User:
-    """The user as whom the page is viewed if the clearance layer is on."""
-    return cast(User, st.session_state.user)
+    """The user as whom the page is viewed: one who sees everything if clearance was switched off by
+    hand."""
+    return UNRESTRICTED if _is_off() else cast(User, st.session_state.user)
+
+
+def onlooker() -> User:
+    """Who looks at a page that lists chunks: an operator sees everything."""
+    return UNRESTRICTED if st.session_state.operator else user()
 
 
 def become(user: User) -> None:
@@ -188,22 +211,22 @@ def change(values: Mapping[str, Any]) -> None:
     why."""
     name = st.session_state.profile
     try:
-        changed = link.settings(name, {**st.session_state.changes, **values})
+        changed = link.settings(name, {**ON, **st.session_state.changes, **values})
     except SettingsError as error:
         notice(str(error))
         return
-    _move(name, changed.changed_from(of_profile(name)))
+    _move(name, changed.changed_from(link.settings(name, ON)))
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
     """Use a profile and its changes, as from a saved run. Can be undone."""
-    _move(profile, dict(changes))
+    _move(profile, _keeping_clearance(changes))
     st.session_state.settle = True
 
 
 def reset() -> None:
     """Restore the profile with the environment's changes."""
-    _move(st.session_state.profile, link.beginning(st.session_state.profile))
+    _move(st.session_state.profile, _without_clearance(link.beginning(st.session_state.profile)))
 
 
 def choose_profile(name: str) -> None:
@@ -218,14 +241,15 @@ def choose_profile(name: str) -> None:
         changes = link.settings(name, {**changes, **tuned}).changed_from(of_profile(name))
     except SettingsError as error:
         notice(f"What was tuned does not go together with {name}. {error}")
-    _move(name, changes)
+    _move(name, _keeping_clearance(changes))
     st.session_state.settle = True
 
 
 def load(content: bytes, name: str) -> None:
     """Load the settings in a file, all or none, with the current profile if the file names none.
     Raises SettingsError."""
-    _move(*link.from_file(content, name, st.session_state.profile))
+    profile, changes = link.from_file(content, name, st.session_state.profile)
+    _move(profile, _keeping_clearance(changes))
     st.session_state.settle = True
 
 
@@ -248,6 +272,19 @@ def _move(profile: str, changes: dict[str, Any]) -> None:
     st.session_state.profile, st.session_state.changes = profile, changes
 
 
+def _is_off() -> bool:
+    return CLEARANCE in st.session_state.changes
+
+
+def _without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {path: value for path, value in changes.items() if path != CLEARANCE}
+
+
+def _keeping_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`changes` with clearance as it is now."""
+    return _without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {})
+
+
 def _step(taken: list[Any], target: list[Any]) -> None:
     if taken:
         target.append((st.session_state.profile, st.session_state.changes))
@@ -256,7 +293,9 @@ def _step(taken: list[Any], target: list[Any]) -> None:
 
 def own() -> Config:
     """The settings that a reset restores."""
-    return link.own(st.session_state.profile)
+    made = link.own(st.session_state.profile)
+    settings, origins = made.settings.with_values(ON), _without_clearance(made.origins)
+    return replace(made, settings=settings, origins=origins)
 
 
 def changed() -> int:
@@ -328,9 +367,14 @@ def ignore(message: str) -> None:
 
 
 def notices() -> tuple[list[str], list[str]]:
-    """Return and clear the ignored values of links and files, and the other messages."""
+    """Return and clear the ignored values of links and files, and the other messages. The first
+    message says if this page shows more than its user may see."""
     ignored, said = st.session_state.ignored, st.session_state.notices
     st.session_state.ignored, st.session_state.notices = [], []
+    if _is_off():
+        said = [SWITCHED_OFF, *said]
+    elif st.session_state.operator and not st.session_state.present:
+        said = [SEEN_BY_OPERATOR, *said]
     return ignored, said
 
 
@@ -346,9 +390,9 @@ def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> N
         query=put.query if put else "",
         collection=st.session_state.collection or "",
         profile=st.session_state.profile,
-        changes=st.session_state.changes,
+        changes=_without_clearance(st.session_state.changes),
         unscored=unscored,
-        user=user(),
+        user=st.session_state.user,
         present=st.session_state.present,
     ) | dict(more or {})
     st.session_state.shared = st.session_state.unshown = params

@@ -11,7 +11,6 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.maps import gathering_for
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
-from ragfilter.layers.clearance import viewer
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
@@ -80,5 +79,5 @@ def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
     version = visit.resources.bench.collection(st.session_state.collection).version
     return (
         "pools", st.session_state.collection, version, labels_version(given),
-        viewer(state.user(), settings), settings.retrieval, tuple(scored),
+        state.user(), settings.retrieval, tuple(scored),
     )  # fmt: skip

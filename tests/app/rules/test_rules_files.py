@@ -70,7 +70,7 @@ def test_only_the_export_of_one_who_sees_everything_counts(
 
     monkeypatch.setattr(st, "download_button", spy)
     for limited in (True, False):
-        params = {"clearance.enabled": str(limited).lower()}
+        params = {} if limited else {"view": "operator"}
         page = open_rules(open_page(params, workspace=workspace))
         journal = resources.open_resources().bench.journal
         enter(journal, MATRIX)

@@ -65,7 +65,7 @@ def test_going_to_the_rules_and_back_loses_nothing(
 
 
 def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], workspace: Path) -> None:
-    page = open_rules(open_page({"clearance.enabled": "true"}, workspace=workspace))
+    page = open_rules(open_page(workspace=workspace))
     every = resources.open_resources().bench.collection("demo").catalogue().values()
     secret = next(chunk for chunk in every if chunk.clearance)
     page.at.text_input(key="rules-text").set_value(secret.id)
