@@ -107,7 +107,8 @@ def test_a_thought_is_no_part_of_the_answer(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["<think>\nHm?", "<think>Hm </think", "[THINK]Hm", "◁think▷Hm",
-     "<|channel|>analysis<|message|>Hm", "<|channel|>commentary to=functions.x<|message|>{}", "analysisWe need", "Hm?</think>", HARMONY,
+     "<|channel|>analysis<|message|>Hm",
+     "<|channel|>commentary to=functions.x<|message|>{}", "analysisWe need", "Hm?</think>", HARMONY,
      "<think>I end with `</think>` then", "Hm?</think>\n<think>No", "<|channel>thought\nHm"],
 )  # fmt: skip
 def test_of_a_thought_alone_nothing_is_left(text: str) -> None:
