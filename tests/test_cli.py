@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import typer
-from faults import Handler, Serve
+from faults import Behave, Handler, Serve, cut_off, events, half_a_json, says, status
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter import workbench as bench
@@ -803,6 +803,65 @@ def test_a_failed_answer_leaves_the_result_and_says_so(
     assert made["answer"]["error"]
     assert err.startswith("ragfilter: The answer failed: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    "behave",
+    [
+        status(500, "down"),
+        half_a_json,
+        cut_off,
+        says("<think>Roll 10 [1]."),
+        says("Roll 10 [1].\n</think>"),
+        events({"choices": [{"delta": {"content": "Roll [1]"}, "finish_reason": "MAX_TOKENS"}]}),
+    ],
+    ids=["down", "half a JSON", "cut", "an open thought", "a thought", "a limit"],
+)
+def test_instead_of_an_answer_that_failed_sentences_are_quoted(
+    workspace: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
+    behave: Behave,
+) -> None:
+    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer"]
+    args += ["--data-dir", str(workspace)]
+    capsys.readouterr()
+    assert main([*args, "--json"]) == 0
+    quoted = printed(capsys)["answer"]
+    monkeypatch.setenv("OPENAI_BASE_URL", serve(behave).url)
+    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
+    assert main([*args, "--json"]) == 2
+    out, err = capsys.readouterr()
+    made = json.loads(out)["answer"]
+    for part in ("text", "citations", "unknown_citations", "model", "extractive", "doubt"):
+        assert made[part] == quoted[part]
+    assert made["text"]
+    assert made["prompt"]
+    assert made["error"] in err
+    assert main(args) == 2
+    out, err = capsys.readouterr()
+    assert quoted["text"] in out
+    assert err.startswith("ragfilter: The answer failed: ")
+
+
+@pytest.mark.model
+def test_a_thought_is_not_printed(
+    workspace: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", serve(says("<think>Hm [2]?</think>Roll 10 [1].")).url)
+    monkeypatch.setenv("OPENAI_MODEL", "thinks")
+    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
+    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer", "--json"]
+    for cached in (False, True):
+        capsys.readouterr()
+        assert main([*args, "--data-dir", str(workspace)]) == 0
+        answer = printed(capsys)["answer"]
+        assert (answer["text"], answer["cached"]) == ("Roll 10 [1].", cached)
 
 
 @pytest.mark.model

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
-from ragfilter.basics.reply import MOST_BYTES, bounded
+from ragfilter.basics.reply import MOST_BYTES, bounded, without_thought
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.layers.judge import Judge
-from ragfilter.model import Chunk, Hit
+from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import draft as suggest
 from ragfilter.text.characters import whole
@@ -57,6 +57,83 @@ def test_no_more_is_read_than_there_is_room_for() -> None:
     assert caught.value.kind == "interrupted"
     assert caught.value.remedy
     assert "".join(d.text for d in bounded(map(Delta, ["ab", "cd", "e"]), most_bytes=5)) == "abcde"
+
+
+HARMONY = "<|channel|>analysis<|message|>Hm?<|end|><|start|>assistant"
+THOUGHTS = [
+    # DeepSeek R1, Qwen3, QwQ, GLM, MiniMax, Nemotron, Step, Olmo
+    "<think>\nHm?\n</think>\n\n{}", "<think></think>{}", "Hm?\n</think>\n\n{}", "Hm?</think>{}",
+    # A template opens the thought, and so does the model; one that thinks again; nested ones.
+    "<think>\n<think>\nHm?\n</think>\n{}", "<think>Hm?</think><think>No.</think>{}",
+    "Hm?</think>No.</think>{}", "<think>Hm <think>well</think> so</think>{}",
+    # Claude as it is often prompted, Gemini, EXAONE, Granite, Hunyuan, ERNIE, K2-Think, Reflection
+    "<thinking>Hm?</thinking>{}", "<thought>\nHm?</thought>{}", "<reasoning>Hm?</reasoning>\n{}",
+    "<think>Hm?</think>\n<answer>\n{}\n</answer>", "<think>Hm?</think><response>{}</response>",
+    "<Thought>Hm?</Thought><Output>{}</Output>", "<reflection>Hm?</reflection>{}",
+    # Seed-OSS, LongCat, a thought with a budget, OpenThinker, Cohere, Solar
+    "<seed:think>Hm?</seed:think>{}", "<longcat_think>Hm?</longcat_think>{}",
+    '<think budget="200">Hm?</think>{}', "<|think|>Hm?<|/think|>{}",
+    "<|begin_of_thought|>Hm?<|end_of_thought|>\n<|begin_of_solution|>{}<|end_of_solution|>",
+    "<|START_THINKING|>Hm?<|END_THINKING|><|START_RESPONSE|>{}<|END_RESPONSE|>",
+    # Magistral, Kimi, Gemma, Apriel
+    "[THINK]Hm?[/THINK]{}", "Hm?[/THINK]{}", "◁think▷Hm?◁/think▷{}",
+    "<|channel>thought\nHm?<channel|>{}",
+    "Here are my reasoning steps:\nHm?\n[BEGIN FINAL RESPONSE]\n{}\n[END FINAL RESPONSE]<|end|>",
+    # gpt-oss, whole, in two steps, with a type, and where a server leaves out its tokens
+    HARMONY + "<|channel|>final<|message|>{}<|return|>",
+    HARMONY + HARMONY + "<|channel|>final<|message|>{}",
+    HARMONY + "<|channel|>final json<|message|>{}",
+    HARMONY + "<|channel|>final <|constrain|>json<|message|>{}<|return|>",
+    "<|start|>assistant<|channel|>final<|message|>{}<|return|>",
+    "analysisWe need fire.assistantfinal{}", HARMONY + "<|channel|>final{}",
+]  # fmt: skip
+MENTIONS = [
+    "It writes `<think>` and then `</think>` [1].", "Use ``</think>``.", 'It ends with "</think>".',
+    'The tags "<think>" and "</think>".', "Between '<think>' and '</think>'.",
+    "“</think>” ends it.",
+    '{"why": "it shows <think>", "then": "</think>"}', '["say \\"<think>\\" then"]',
+    "```\n<think>\nHm?\n</think>\n```\nis its form.", "~~~xml\n</think>\n~~~",
+    "‘[/THINK]’ and «[THINK]»",
+    "I think [THINK tank] of <b>x</b> where x < y </b> [1].", "An analysis of <thinkers>.", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", THOUGHTS)
+def test_a_thought_is_no_part_of_the_answer(text: str) -> None:
+    for said in ("Trolls fear fire [1].", '{"c1": "KEEP"}', MENTIONS[0], MENTIONS[2]):
+        assert without_thought(text.replace("{}", said)) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<think>\nHm?", "<think>Hm </think", "[THINK]Hm", "◁think▷Hm",
+     "<|channel|>analysis<|message|>Hm",
+     "<|channel|>commentary to=functions.x<|message|>{}", "analysisWe need", "Hm?</think>", HARMONY,
+     "<think>I end with `</think>` then", "Hm?</think>\n<think>No", "<|channel>thought\nHm"],
+)  # fmt: skip
+def test_of_a_thought_alone_nothing_is_left(text: str) -> None:
+    assert without_thought(text) == ""
+
+
+@pytest.mark.parametrize("text", MENTIONS)
+def test_a_mark_that_is_only_mentioned_stays(text: str) -> None:
+    assert without_thought(text) == text
+
+
+def test_what_stands_around_a_thought_stays() -> None:
+    assert (
+        without_thought("Fire.\n<think>Hm <think>well</think> so</think>\nAcid.")
+        == "Fire.\n\nAcid."
+    )
+    assert without_thought("<think>Hm</think>Fire. <think>Or") == "Fire."
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<thinking>", "[/THINK]", "Hm ", "\n"])))
+def test_an_answer_begins_after_the_last_mark(pieces: list[str]) -> None:
+    said = "".join(pieces)
+    assert without_thought(f"{said}</think>Fire.").endswith("Fire.")
+    assert "secret" not in without_thought(f"{said}<think>secret")
+    assert "secret" not in without_thought(f"secret{said.replace('<', '</')}</think>Fire.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +179,38 @@ def test_an_emoji_split_over_two_pieces_is_whole_for_every_listener() -> None:
     said = ('{"contain_one_of": [["troll", "\ud83d', '\ude00"]]}')
     draft = suggest.suggest(HIT.chunk, Says(said), timeout_s=5)
     assert draft.text == '{"contain_one_of":[["troll","😀"]]}'
+
+
+@pytest.mark.parametrize("text", THOUGHTS)
+def test_no_listener_takes_a_thought_for_the_answer(text: str) -> None:
+    made = answered(*text.replace("{}", "Fire [1]."))
+    assert (made.text, made.citations, made.error) == ("Fire [1].", (1,), "")
+    assert judged(*text.replace("{}", "c1 -> KEEP")).verdicts == (Verdict("c1", "KEEP"),)
+    rule = '{"contain_one_of": [["troll"]]}'
+    draft = suggest.suggest(HIT.chunk, Says((text.replace("{}", rule),)), timeout_s=5)
+    assert draft.text == '{"contain_one_of":[["troll"]]}'
+
+
+def test_an_answer_of_thoughts_alone_is_none() -> None:
+    for text in ("<think>Fire [1].", "Fire [1].</think>\n", "", "  "):
+        made = answered(text)
+        assert (made.text.strip(), made.failed) == ("", "empty")
+    assert judged("<think>c1 -> KEEP").error == call.NO_DECISION
+
+
+@pytest.mark.parametrize(
+    ("pieces", "read"),
+    [
+        (["Fire ", "[1]."], ["Fire ", "[1]."]),
+        (["<th", "ink>Hm</thi", "nk>", "Fire ", "[1]."], ["Fire [1]."]),
+        (["Fire ", "[1]. ", "<think>", "Hm"], ["Fire ", "[1]. "]),
+        (["1 ", "< 2 ", "[1]."], ["1 ", "< 2 [1]."]),
+    ],
+)
+def test_the_pieces_hold_no_thought(pieces: list[str], read: list[str]) -> None:
+    context = Context((HIT,), (), "[1] Trolls fear fire.", 5)
+    stream = answer.AnswerStream("why?", context, Says(tuple(pieces)), NoEmbedder(), timeout_s=5)  # type: ignore[arg-type]
+    assert list(stream) == read
 
 
 def test_an_answer_without_end_fails_like_any_other() -> None:

@@ -144,6 +144,149 @@ def test_a_quotation_is_no_decision() -> None:
     assert decided(f"{text}sd-api:CreateCampaign -> KEEP") == {IDS[0]: "KEEP"}
 
 
+def read(text: str, ids: str = "a b c") -> tuple[dict[str, str], list[str], int]:
+    """What is decided by id; the ids about which it is not clear; and the number of remarks on
+    ids that were not asked about."""
+    reading = parse(text, tuple(ids.split()))
+    other = sum("not asked about" in remark for remark in reading.remarks)
+    return {v.chunk_id: v.written for v in reading.verdicts}, list(reading.unreadable), other
+
+
+TABLE = (
+    "| # | id | action |\n|---|---|---|\n| 1 | 7 | KEEP |\n| 2 | 3 | DISCARD |\n| 3 | 2 | KEEP |"
+)
+ROWS = TABLE.partition("---|\n")[2]
+OF_NUMBERS = {"7": "KEEP", "3": "DISCARD", "2": "KEEP"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TABLE,
+        TABLE.replace("# |", "No. |"),
+        TABLE.replace("id", "**Chunk_ID**").replace("action", "Decision"),
+        TABLE.replace("id", "Chunk"),
+        TABLE.replace("| 7 |", "| `7` |")
+        .replace("| 3 | DIS", '| "3" | DIS')
+        .replace("2 |", "[2] |"),
+        "|id|action|reason|\n|--|:-:|--|\n|7|KEEP|3 of 2|\n|3|discard|see 7|\n|2|keep|7|",
+        "| action | id |\n|---|---|\n| KEEP | 7 |\n| DISCARD | 3 |\n| KEEP | 2 |",
+        "| id | rank | action |\n| 7 | 3 | KEEP |\n| 3 | 2 | DISCARD |\n| 2 | 7 | KEEP |",
+        "id | action\n7 | KEEP (of 3)\n3 | DISCARD\n2 | KEEP",
+        "| 7 | KEEP | 1 |\n| 3 | DISCARD | 2 |\n| 2 | KEEP | 3 |",
+        "| 1 | 7 -> KEEP |\n| 2 | 3 -> DISCARD |\n| 3 | 2 -> KEEP |",
+        '#,id,action,reason\n1,7,KEEP,"over 3, and 2"\n2,3,DISCARD,no\n3,2,KEEP,7',
+        "id;action\n7;KEEP\n3;DISCARD\n2;KEEP",
+        "7, KEEP\n3, DISCARD\n2, KEEP",
+        "#\tid\taction\n1\t7\tKEEP\n2\t3\tDISCARD\n3\t2\tKEEP",
+        "7\tKEEP\n3\tDISCARD\n2\tKEEP",
+        "1. 7: KEEP\n2. 3: DISCARD\n3. 2: KEEP",
+        "1) **7** – KEEP\n2) **3** – DISCARD\n3) **2** – KEEP",
+        "- 7: KEEP\n- 3: DISCARD\n- 2: KEEP",
+        '[{"index": 2, "id": 7, "action": "KEEP"}, {"index": 7, "id": 3, "action": "DISCARD"}, '
+        '{"index": 3, "id": 2, "action": "KEEP"}]',
+    ],
+)
+def test_ids_that_are_numbers_are_told_from_what_counts_them(text: str) -> None:
+    assert read(text, "7 3 2") == (OF_NUMBERS, [], 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "unclear"),
+    [
+        (ROWS, "732"),
+        (ROWS.replace("| ", "").replace(" |", ","), "732"),
+        (ROWS.replace(" |", "\t").replace("| ", ""), "732"),
+        ("| # | action |\n| 1 | KEEP |\n| 2 | DISCARD |\n| 3 | KEEP |", "32"),
+        ("| id | id | action |\n| 3 | 2 | KEEP |", "32"),
+        ("| id | action |\n| 3 | 2 | KEEP |", "32"),
+        ("1. KEEP\n2. DISCARD\n3. KEEP", "32"),
+        ("1) KEEP\n2) DISCARD\n3) KEEP", "32"),
+        ("[1] KEEP\n[2] DISCARD\n[3] KEEP", "32"),
+        ("1: KEEP\n2: DISCARD\n3: KEEP", "32"),
+        ("1 -> KEEP\n2 -> DISCARD\n3 -> KEEP", "32"),
+        ('{"1": "KEEP", "2": "DISCARD", "3": "KEEP"}', "32"),
+        ("Chunk 2: KEEP\n#3: DISCARD\n| Chunk 7 | KEEP |", "732"),
+        ("2 3 KEEP", "32"),
+        ("7, 3 -> KEEP", "73"),
+    ],
+)
+def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed(
+    text: str, unclear: str
+) -> None:
+    decisions, unreadable, _ = read(text, "7 3 2")
+    assert decisions == {}
+    assert unreadable == list(unclear)
+    assert parse(text, ("7", "3", "2")).remarks[: len(unclear)] == tuple(
+        f"no clear decision for {i}" for i in unclear
+    )
+
+
+def test_names_from_one_on_are_ids_if_all_of_them_are() -> None:
+    assert read("1: KEEP\n2: DISCARD\n3: KEEP", "3 1 2")[0] == {
+        "3": "KEEP", "1": "KEEP", "2": "DISCARD",
+    }  # fmt: skip
+
+
+SIGNS = "-> => --> —> ~> → ⇒ ⟹ ➜ ➡️ : ： := = – — - -- ‐ − , ;"
+
+
+@pytest.mark.parametrize("sign", SIGNS.split())
+@pytest.mark.parametrize(
+    "form", ["b {} KEEP", "**b {} KEEP**", "- `b` {} **KEEP**.", "“b” {} “KEEP”"]
+)
+def test_every_sign_between_an_id_and_its_action(sign: str, form: str) -> None:
+    text = f"a -> KEEP\n{form.format(sign)}\nc -> DISCARD"
+    assert read(text) == ({"a": "KEEP", "b": "KEEP", "c": "DISCARD"}, [], 0)
+
+
+@pytest.mark.parametrize(
+    "line", ["b KEEP", "**b** KEEP", "b\tKEEP", "chunk b: KEEP", "**b:** KEEP"]
+)
+def test_an_id_that_only_its_action_follows(line: str) -> None:
+    assert read(line) == ({"b": "KEEP"}, [], 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["b ... KEEP", "b is a KEEP", "b: I would KEEP it", "KEEP b", "KEEP: b", "b) KEEP", "b. KEEP",
+     "b ✅ KEEP", "b ~ KEEP", "b / KEEP", "Action for b is KEEP", '<chunk id="b" action="KEEP"/>',
+     "<td>b</td><td>KEEP</td>", "| b (Trolls) | KEEP |", "| KEEP | b |", "a KEEP, b KEEP",
+     "a -> KEEP, b -> KEEP", "id=b action=KEEP", "b -> EXPAND_2", "b,MAYBE\na,KEEP\nb,MAYBE"],
+)  # fmt: skip
+def test_no_line_with_an_action_is_passed_over_in_silence(line: str) -> None:
+    decisions, unreadable, _ = read(f"{line}\nc -> DISCARD")
+    assert decisions["c"] == "DISCARD"
+    assert "b" not in decisions
+    assert "b" in unreadable
+
+
+@pytest.mark.parametrize("text", ["b\nKEEP", "### b\nAction: KEEP", "- id: b\n  action: KEEP"])
+def test_an_action_for_no_id_is_reported(text: str) -> None:
+    assert read(f"{text}\n\nc -> DISCARD") == ({"c": "DISCARD"}, [], 1)
+
+
+def test_an_explanation_does_not_take_back_a_decision() -> None:
+    assert read("I KEEP b, as a and c are in it.\nb -> KEEP\na -> DISCARD\nc -> DISCARD") == (
+        {"a": "DISCARD", "b": "KEEP", "c": "DISCARD"}, [], 0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hm.\na -> DISCARD\nc -> KEEP\n</think>\n\na -> KEEP\nb -> DISCARD",
+        "c -> KEEP</reasoning>a -> KEEP\nb -> DISCARD",
+        "<|channel|>analysis<|message|>c -> KEEP<|end|><|start|>assistant<|channel|>final "
+        '<|constrain|>json<|message|>{"a": "KEEP", "b": "DISCARD"}<|return|>',
+        "<think>c -> KEEP</think><answer>a -> KEEP\nb -> DISCARD</answer>",
+        "a -> KEEP\nb -> DISCARD\n<think>\nc -> KEEP",
+    ],
+)
+def test_a_thought_decides_nothing(text: str) -> None:
+    assert read(text) == ({"a": "KEEP", "b": "DISCARD"}, [], 0)
+
+
 def test_every_action() -> None:
     text = (
         "sd-api:CreateCampaign -> EXPAND_3\n"
@@ -248,6 +391,12 @@ HEAVY = {
     "quotes": '{"',
     "spaces": " ",
     "dots": "sd-api:CreateCampaign -> KEEP....",
+    "marks": "<think>",
+    "ends of thoughts": "`</think>",
+    "rows": "| a | KEEP |\n",
+    "CSV": "a,KEEP,",
+    "signs": "a - ",
+    "unclear": "KEEP sd-api:ErrorCodes ",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 from ragfilter.answer import prompts, usage
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
-from ragfilter.basics.reply import bounded
+from ragfilter.basics.reply import MAY_BE_MARK, bounded, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Embedder, Message, Usage
 
@@ -27,6 +27,8 @@ DOUBT = "The context may not hold the answer: {why}. These sentences are the clo
 UNFINISHED = "The answer was not read to its end."
 EXTRACTIVE = "extractive"
 MOST_IN_RANGE = 50
+MARK_CHARS = 16
+"""Characters of what came before, in which the mark of a thought may have begun."""
 
 _NUMBERS = r"\d{1,6}(?:\s*[-–]\s*\d{1,6})?"
 _CITATION = re.compile(
@@ -84,7 +86,9 @@ class Answer:
 class AnswerStream:
     """Yields the text in pieces, once. `answer` is the answer so far.
 
-    Without `chat` the answer is extractive. An empty context calls no model.
+    Without `chat` the answer is extractive. An empty context calls no model. A model's thoughts are
+    no part of its answer: from where one may begin, the pieces wait for the end. A thought that
+    only ends (its beginning is in the prompt) may have been yielded, but is not in `answer`.
     """
 
     def __init__(
@@ -118,7 +122,6 @@ class AnswerStream:
         started = perf_counter()
         try:
             for piece in self._pieces():
-                self._said.append(piece)
                 self._ms = (perf_counter() - started) * 1000
                 yield piece
             self._error = ""
@@ -139,14 +142,19 @@ class AnswerStream:
         return self.answer
 
     @property
-    def answer(self) -> Answer:
+    def _text(self) -> str:
         text = "".join(self._said)
+        return text if self._chat is None else without_thought(text)
+
+    @property
+    def answer(self) -> Answer:
+        text = self._text
         # The quotes of an extractive answer may themselves contain numbers in brackets.
         known: tuple[int, ...] = tuple(dict.fromkeys(self._quoted))
         unknown: tuple[int, ...] = ()
         if self._chat is not None:
             known, unknown = cited(text, len(self._context.chunks))
-        used = self._usage or self._estimated(text)
+        used = self._usage or self._estimated("".join(self._said))
         return Answer(
             text=text,
             citations=known,
@@ -166,7 +174,7 @@ class AnswerStream:
 
     def _pieces(self) -> Iterator[str]:
         if not self._context.chunks:
-            yield EMPTY
+            yield self._say(EMPTY)
         elif self._chat is None:
             hits = self._context.chunks
             quotes = extract(self._query, hits, self._embedder)
@@ -174,12 +182,30 @@ class AnswerStream:
             for quote in quotes:
                 between = "\n\n" if self._quoted else ""
                 self._quoted.append(quote.number)
-                yield f"{between}{quote.text} [{quote.number}]"
+                yield self._say(f"{between}{quote.text} [{quote.number}]")
         else:
+            shown = end = ""
+            waits = False
             for delta in bounded(self._chat.stream(self._prompt, timeout_s=self._timeout_s)):
                 self._usage = delta.usage or self._usage
-                if delta.text:
+                end = end[-MARK_CHARS:] + self._say(delta.text)
+                waits = waits or MAY_BE_MARK.search(end) is not None
+                if delta.text and not waits:
+                    shown += delta.text
                     yield delta.text
+            text = self._text
+            if not text.strip():
+                raise ChatError(
+                    "The model gave no answer, or only thoughts.",
+                    kind="empty",
+                    remedy="Try again, or let the model think less.",
+                )
+            if waits and not shown.startswith(text):
+                yield text.removeprefix(shown)
+
+    def _say(self, piece: str) -> str:
+        self._said.append(piece)
+        return piece
 
     def _estimated(self, text: str) -> Usage:
         if self._chat is None or not (text or self._failed):

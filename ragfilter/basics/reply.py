@@ -1,10 +1,11 @@
-"""Reads a chat model's reply as whole characters and with a size limit.
+"""Reads a chat model's reply: in whole characters, up to a size, and without its thoughts.
 
 A model behind the protocol may send anything, so every caller reads through this module.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ragfilter.errors import ChatError
@@ -38,3 +39,70 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MOST_BYTES) -> Iterato
             yield Delta(text, delta.usage)
     if held:
         yield Delta(whole(held))
+
+
+_WORD = r"(?:\w{1,20}[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
+_TURN = r"(?:<\|start\|>assistant)?"
+# Every span ends where another of its kind begins, so that reading takes linear time.
+_MARK = re.compile(
+    rf"""
+    # What only mentions a mark: a block of code, code, and what stands in quotes on one line.
+    (?:^[ ]{{0,3}}|(?<=[>▷\]]))(?P<fence>`{{3,}}|~{{3,}})[^`\n]*\n
+        (?:(?![ ]{{0,3}}(?P=fence))[^\n]*\n)*+ [ ]{{0,3}}(?P=fence)[`~]*[ \t]*$
+    | (?<![`\w])(?P<tick>`{{1,2}})(?![` ])[^`\n]++(?<![ ])(?P=tick)(?!`)
+    | (?<![\w\\])"(?:[^"\\\n]|\\.)*+"(?!\w) | “[^“”\n]*+” | «[^«»\n]*+»
+    | (?<=['‘])[<\[◁]\S{{1,30}}(?=['’])
+    | (?P<close>
+        </{_WORD}\s*> | <\|(?:/|end_(?:of_)?){_WORD}\|> | (?-i:\[/THINK\]) | ◁/think▷
+        | {_TURN}<\|channel\|>\s*+final(?:[^<\n]{{0,40}}(?:<\|constrain\|>[\w\ ]*+)?<\|message\|>)?
+        | <channel\|> | assistantfinal | (?-i:\[BEGIN\ FINAL\ RESPONSE\])
+    )
+    | (?P<open>
+        <{_WORD}(?:\s[^<>\n]{{0,80}})?> | <\|{_WORD}\|>
+        | (?-i:\[THINK\]) | ◁think▷ | {_TURN}<\|channel\|?>\s*+(?!final)\w+
+        | \A(?-i:analysis(?=[A-Z]))
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+# What some models wrap around the answer after a thought.
+_WRAP = re.compile(
+    r"\A\s*+(?:<(?:answer|response|output)>|<\|\w+\|>)\s*+"
+    r"|(?:(?:</(?:answer|response|output)>|<\|\w+\|>|\[END FINAL RESPONSE\])\s*+){1,3}\Z",
+    re.IGNORECASE,
+)
+MAY_BE_MARK = re.compile(r"[<◁]|\[/?(?:T|B)|^analysis|assistantfinal")
+"""Begins everything that marks a thought."""
+
+
+def without_thought(text: str) -> str:
+    """`text` without what the model marks as thinking.
+
+    A closing mark without an opening one ends a thought that the prompt opened, so nothing before
+    it counts. A thought that is not closed was cut, so nothing after it counts. A mark in code or
+    in quotes is only mentioned.
+    """
+    gone: list[tuple[int, int]] = []
+    opened: list[int] = []
+    closed = 0
+    for mark in _MARK.finditer(text):
+        if mark["open"]:
+            opened.append(mark.start())
+        elif mark["close"]:
+            closed = mark.end()
+            begun = opened.pop() if opened else 0
+            if not begun:
+                gone.clear()
+            if not opened:
+                gone.append((begun, closed))
+    if not gone and not opened:
+        return text
+    if opened and opened[0] < closed:
+        # Some models open a thought twice and close it once.
+        gone.append((opened[0], closed))
+    gone += [(start, len(text)) for start in opened if start >= closed][:1]
+    kept, at = [], 0
+    for start, end in gone:
+        kept.append(text[at:start])
+        at = end
+    return _WRAP.sub("", "".join([*kept, text[at:]])).strip()

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ragfilter.errors import CollectionMissing, InputError, SettingsError
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import Result, User
-from ragfilter.protocols import Progress
+from ragfilter.protocols import ChatModel, Progress
 from ragfilter.report import waits_for_judge
 from ragfilter.report.fitted import learned_elsewhere
 from ragfilter.settings import config as configuration
@@ -140,20 +141,27 @@ def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
 
 
 def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
+    """The answer to the query, with its context. If the LLM fails, the extractive answer with the
+    LLM's error, prompt and costs."""
     packed = context.pack(result.kept, result.settings)
     name = bench.chat.name if bench.chat else ""
     known = bench.answers.get(result.query, packed, name, bench.prices)
     if known is not None:
         return known, packed
-    made = AnswerStream(
-        result.query,
-        packed,
-        bench.chat,
-        bench.embedder,
-        timeout_s=bench.deployment.answer_timeout_s,
-        prices=bench.prices,
-    ).read()
+
+    def read(chat: ChatModel | None) -> Answer:
+        timeout_s = bench.deployment.answer_timeout_s
+        return AnswerStream(
+            result.query, packed, chat, bench.embedder, timeout_s=timeout_s, prices=bench.prices
+        ).read()
+
+    made = read(bench.chat)
     bench.answers.put(made)
+    if made.error and not made.extractive and not (quoted := read(None)).error:
+        made = replace(
+            made, text=quoted.text, citations=quoted.citations, unknown_citations=(),
+            model=quoted.model, extractive=True, doubt=quoted.doubt,
+        )  # fmt: skip
     return made, packed
 
 

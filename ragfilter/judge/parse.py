@@ -1,27 +1,32 @@
-"""Reads the judge's answer: lines ``chunk id -> ACTION``, a table, or the same as JSON. Pure.
+"""Reads the judge's answer: lines ``chunk id -> ACTION``, a table, CSV, or the same as JSON. Pure.
 
 Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The decisions:
 
 - The last decision for an id counts, since models think before they conclude. A changed decision
   is reported. Ids that were not asked about and unknown actions are reported and never obeyed.
+- Nothing is guessed. A decision that could be meant for another chunk is reported and not obeyed:
+  that of a row whose id column is not clear, since a cell may count the rows, and those for 1, 2,
+  3 where not all of these are ids. So is a line that names an action but could not be read.
 - A report names only ids that were asked about, and quotes nothing, since an answer may name
   anything.
 - A line that decides is not searched for JSON, since its explanation may quote some.
 - JSON may come in several values. If one of them cannot be read, none of them counts: half a list
   would discard everything after the cut. Only an answer in lines may quote such JSON.
-- Text that the model marks as thinking does not count.
+- What the model marks as thinking does not count (`ragfilter.basics.reply`).
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, Field, WithJsonSchema, model_validator
 
+from ragfilter.basics.reply import without_thought
 from ragfilter.judge.prompts import ACTIONS as ACTIONS
 from ragfilter.model import Verdict
 
@@ -60,69 +65,127 @@ class JudgeAnswer(BaseModel, extra="forbid"):
 SCHEMA: dict[str, object] = JudgeAnswer.model_json_schema()
 """The schema for structured output; the line format goes through the same parser."""
 
-# Within JSON no line begins like this, since a string has no line breaks.
-_THINKING = re.compile(r"(?ims)^[ \t]*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 # Repetitions are possessive, bounded, or run once through a line: reading takes linear time.
-_JSON = r'(?:\[\s*+)?\{\s*+"'
+_JSON = re.compile(r'(?:\[\s*+)?\{\s*+"')
 _BULLET = r"(?:[-*•+][ \t]++|\(?\d+[.):][ \t]*+|\[\d+\][ \t]++)"
 _OPENING = r"[ \t`*\"'“”‘’\[(<]{0,9}?"
-_CLOSING = r"[ \t`*\"'“”‘’\])>,;]*+"
-_ARROW = r"(?:[-=—–]{1,3}>|[→⇒⟶➔])"
+_CLOSING = r"[ \t`*\"'“”‘’\])>]*+"
+_PREFIX = r"(?:(?:chunk[ _]?)?id[ \t]*+[:=]|(?P<ordinal>chunk[ \t]*+\#?|\#))"
+_ARROW = r"(?:[-=—–~]{1,3}>|[→⇒⟶⟹➔➜➡]\ufe0f?)"
+_SIGN = r"(?::=|[:：=＝,;]|[-‐‑‒–—―−]{1,3})"
 # What follows an action may explain it, but must not continue the word.
 _ACTION = r"[ \t`*\"'“”‘’\[\]()]*+(?:KEEP|DISCARD|EXPAND[ _-]?[135])(?![\w.-]*\w)"
-_CELL = rf"\| (?={_ACTION}[^\w|\n]*+(?:\||$))"
-
-
-def _pattern(asked: Iterable[str]) -> re.Pattern[str]:
-    """A line that decides, or the beginning of JSON."""
-    # An id may contain an arrow, an action and another id, so ids are looked for by name, and the
-    # longest first.
-    names = (r"\s+".join(map(re.escape, i.split())) for i in sorted(asked, key=len, reverse=True))
-    return re.compile(
-        rf"""
-        ^(?:
-            (?:[^|>\n]*\|){{0,9}}? [ \t]*+          # in a table, the cells before the id
-            {_BULLET}{{0,3}}? {_OPENING} (?:(?:chunk[ _]?)?id[ \t]*+[:=]{_OPENING})??
-            (?P<id>{"|".join(names)}) (?!"\s*+:\s*+")   # a member of an object is left to JSON
-            {_CLOSING} (?: {_ARROW} | : (?={_ACTION}) | (?:\|[^|\n]*){{0,9}}? {_CELL} )
-            | (?!.*{_JSON}) .*{_ARROW} (?={_ACTION})    # an id that was not asked about
-        )
-        (?P<action>{_ACTION})?
-        (?P<another>
-            [^\w|\n]*+ (?:(?:or|and)[^\w\n]++)? (?:KEEP|DISCARD|EXPAND(?:[ _-]?\d)?)\b
-            | .*? (?:\b(?-i:KEEP|DISCARD|EXPAND) | {_ARROW}{_ACTION} | {_CELL})
-        )?
-        .*
-        | (?P<json>{_JSON})
-        """,
-        re.VERBOSE | re.IGNORECASE | re.MULTILINE,
-    )
+_VERDICT = rf"""
+    (?P<action>{_ACTION})?
+    (?P<another>
+        [^\w|\n]*+ (?:(?:or|and)[^\w\n]++)? (?:KEEP|DISCARD|EXPAND(?:[ _-]?\d)?)\b
+        | .*? (?:\b(?-i:KEEP|DISCARD|EXPAND) | {_ARROW}{_ACTION})
+    )?
+    .*
+"""
+_FLAGS = re.VERBOSE | re.IGNORECASE
+_VERDICT_ALONE = re.compile(_VERDICT, _FLAGS)
+_ACTION_ALONE = re.compile(rf"{_ACTION}[^\w]*+", _FLAGS)
+_NAMES_ACTION = re.compile(r"\b(?:KEEP|DISCARD|EXPAND_?\d)\b")
+_ID_HEADS = ("id", "chunk id", "chunkid")
+_ACTION_HEADS = ("action", "decision", "verdict")
+_COUNTING_HEADS = ("", "no", "nr", "number", "row", "rank", "index", "position", "order")
 
 
 class Reading(NamedTuple):
     """The decisions for the ids that were asked about, in that order; remarks on the rest; and the
-    ids whose only action is unknown."""
+    ids whose only decision is not clear."""
 
     verdicts: tuple[Verdict, ...]
     remarks: tuple[str, ...]
     unreadable: tuple[str, ...]
 
 
+class _Said(NamedTuple):
+    """A decision for what is called `name`. `action` is empty if it is unknown, None if it is not
+    clear what was decided about it."""
+
+    name: str
+    action: str | None
+
+
+class _Asked:
+    """The ids that were asked about, and what a decision about them looks like."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = frozenset(ids)
+        self._loose: dict[str, str] = {}
+        for chunk_id in self.ids:
+            # Ids that differ only in case or spaces must be written exactly.
+            key = _loose(chunk_id)
+            self._loose[key] = "" if key in self._loose else chunk_id
+        self.delimiters = [d for d in "|\t;," if not any(d in chunk_id for chunk_id in self.ids)]
+        # An id may contain an arrow, an action and another id, so ids are looked for by name, and
+        # the longest first.
+        every = sorted(self.ids, key=len, reverse=True)
+        names = "|".join(r"\s+".join(map(re.escape, i.split())) for i in every) or "(?!)"
+        opening = rf"{_OPENING}(?:{_PREFIX}{_OPENING})??"
+        self._cell = re.compile(rf"{opening}(?P<id>{names}){_CLOSING}", _FLAGS)
+        self._mention = re.compile(rf"(?<!\w)(?:{names})(?!\w)", _FLAGS)
+        self._line = re.compile(
+            rf"""
+            [ \t]*+ {_BULLET}{{0,3}}? {opening} (?P<id>{names}|\d{{1,6}})
+            (?!"\s*+:\s*+")    # a member of an object is left to JSON
+            (?: {_CLOSING} (?:{_ARROW} | {_SIGN}(?={_ACTION}))
+                | [ \t`*"'“”‘’]++ (?={_ACTION}[^\w\n]*+$) )
+            {_VERDICT}
+            """,
+            _FLAGS | re.MULTILINE,
+        )
+
+    def id_of(self, name: str) -> str:
+        """The id that is written as `name`; empty if there is none."""
+        return name if name in self.ids else self._loose.get(_loose(name), "")
+
+    def id_in(self, cell: str) -> str:
+        """The id that is all that `cell` holds; empty if there is none."""
+        found = None if cell in self.ids else self._cell.fullmatch(cell)
+        return "" if found and _is_ordinal(found) else self.id_of(found["id"] if found else cell)
+
+    def in_line(self, line: str) -> _Said | None:
+        """The decision of a line that begins with an id or a number."""
+        match = self._line.match(line)
+        if match is None:
+            return None
+        return _Said(match["id"], None if _is_ordinal(match) else _action(match))
+
+    def unclear(self, line: str) -> Iterator[_Said]:
+        """Every id in `line`, none of which is clearly decided about."""
+        return (_Said(found[0], None) for found in self._mention.finditer(line))
+
+
+_UNASKED = re.compile(
+    rf"(?!.*{_JSON.pattern}) (?:.* (?:{_ARROW}(?={_ACTION}) | {_SIGN}(?={_ACTION}[^\w]*+$))"
+    rf"| {_ACTION}[^\w]*+$)",
+    _FLAGS,
+)
+"""A line that decides about something else than what was asked about."""
+
+
 def parse(text: str, asked: Sequence[str]) -> Reading:
     """Read what `text` says about the ids in `asked`."""
+    ids = _Asked(asked)
     said: dict[str, list[Verdict | None]] = {chunk_id: [] for chunk_id in asked}
-    loose: dict[str, str] = {}
-    for chunk_id in said:
-        # Ids that differ only in case or spaces must be written exactly.
-        loose[_loose(chunk_id)] = "" if _loose(chunk_id) in loose else chunk_id
+    decisions = _decisions(without_thought(text), ids)
+    numbers = dict.fromkeys(one.name for one in decisions if one.name.isdecimal() and one.action)
+    # As many names as chunks counted from 1: if one of them is no id, none need be.
+    counted = list(numbers) == [str(n + 1) for n in range(len(numbers))] != []
+    counted = counted and not all(map(ids.id_of, numbers))
+    unclear: set[str] = set()
     unknown = 0
-    for match in _decisions(text, _pattern(said)):
-        raw = match["id"] or ""
-        chunk_id = raw if raw in said else loose.get(_loose(raw), "")
-        if chunk_id in said:
-            said[chunk_id].append(_verdict(chunk_id, match))
+    for name, action in decisions:
+        chunk_id = ids.id_of(name)
+        if not chunk_id:
+            unknown += bool(action)
+        elif action is None or (counted and name in numbers):
+            unclear.add(chunk_id)
         else:
-            unknown += 1
+            said[chunk_id].append(_verdict(chunk_id, action))
     verdicts: list[Verdict] = []
     remarks: list[str] = []
     unreadable: list[str] = []
@@ -136,8 +199,10 @@ def parse(text: str, asked: Sequence[str]) -> Reading:
                 remarks.append(f"changed for {name}: {one.written}, then {next_.written}")
         if readable:
             verdicts.append(readable[-1])
-        elif given:
+        elif given or chunk_id in unclear:
             unreadable.append(chunk_id)
+            if not given:
+                remarks.append(f"no clear decision for {name}")
     if len(remarks) > MOST_REMARKS:
         remarks = [*remarks[:MOST_REMARKS], f"and {len(remarks) - MOST_REMARKS} more"]
     if unknown:
@@ -146,34 +211,144 @@ def parse(text: str, asked: Sequence[str]) -> Reading:
     return Reading(tuple(verdicts), tuple(remarks), tuple(unreadable))
 
 
-def _decisions(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]]:
-    """What decides in `text`, in its order: lines, and what JSON says, written as lines."""
-    text = _THINKING.sub("", text)
-    found: list[re.Match[str]] = []
+def _decisions(text: str, asked: _Asked) -> list[_Said]:
+    """What decides in `text`, in its order: lines, rows, and what JSON says."""
+    found: list[_Said] = []
     in_json = False
-    end = 0
     try:
-        while match := pattern.search(text, end):
-            end = match.end()
-            if match["json"] is None:
-                found.append(match)
-                continue
-            value, end = json.JSONDecoder().raw_decode(text, match.start())
-            for item in JudgeAnswer.model_validate(value).decisions:
-                line = f"{item.chunk_id} -> {item.action}".replace("\n", " ")
-                if decided := pattern.match(line):
-                    found.append(decided)
-                    in_json = True
+        for said, from_json in _read(text, asked, with_json=True):
+            found.append(said)
+            in_json = in_json or (from_json and bool(asked.id_of(said.name)))
     except (ValueError, RecursionError):
-        lines = [line for line in pattern.finditer(text) if line["json"] is None]
-        return [] if in_json else lines
+        return [] if in_json else [said for said, _ in _read(text, asked, with_json=False)]
     return found
 
 
-def _verdict(chunk_id: str, match: re.Match[str]) -> Verdict | None:
-    """None if the action is unknown, or if another one follows."""
-    action = match["action"]
-    if action is None or match["another"]:
+def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said, bool]]:
+    """The decisions in `text`, and whether each is in JSON. Raises ValueError or RecursionError if
+    its JSON cannot be read."""
+    table: list[_Row] = []
+    value = _JSON.search(text) if with_json else None
+    at, fresh = 0, True
+    while at <= len(text):
+        end = text.find("\n", at) % (len(text) + 1)
+        line = text[at:end].rstrip("\r")
+        row = _row(line, asked, table[-1].mark if table else "") if fresh else None
+        if row:
+            table.append(row)
+        else:
+            yield from ((said, False) for said in _of_table(table, asked))
+            table = []
+            said = asked.in_line(line) if fresh else None
+            while value and value.start() < at:
+                value = _JSON.search(text, at)
+            if said:
+                yield said, False
+            elif value and value.start() <= end:
+                data, at = json.JSONDecoder().raw_decode(text, value.start())
+                for item in JudgeAnswer.model_validate(data).decisions:
+                    name = asked.id_in(item.chunk_id) or item.chunk_id
+                    yield _Said(name, _action_in(str(item.action))), True
+                fresh = False
+                continue
+            elif _UNASKED.match(line):
+                yield _Said("", "KEEP"), False
+            if not (said and said.action) and _NAMES_ACTION.search(line):
+                yield from ((each, False) for each in asked.unclear(line))
+        at, fresh = end + 1, True
+    yield from ((said, False) for said in _of_table(table, asked))
+
+
+class _Row(NamedTuple):
+    """A line of a table: its cells, what stands between them, and those that are an action."""
+
+    line: str
+    mark: str
+    cells: list[str]
+    actions: list[int]
+
+
+def _row(line: str, asked: _Asked, mark_before: str) -> _Row | None:
+    """`line` as a row of a table or of CSV; None if it is none. `mark_before`: what stands between
+    the cells of the row before it."""
+    for mark in asked.delimiters:
+        if mark not in line:
+            continue
+        if mark in ",;":
+            try:
+                cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True))
+            except csv.Error:
+                continue
+        else:
+            cells = line.strip().removeprefix(mark).removesuffix(mark).split(mark)
+        cells = [cell.strip() for cell in cells]
+        actions = [n for n, cell in enumerate(cells) if _ACTION_ALONE.fullmatch(cell)]
+        if mark in ",;":
+            is_row = any(map(asked.id_in, cells)) and (bool(actions) or mark == mark_before)
+        else:
+            is_row = bool(actions) or mark == mark_before or line.lstrip().startswith("|")
+        if len(cells) > 1 and (is_row or _is_head(cells)):
+            return _Row(line, mark, cells, actions)
+    return None
+
+
+def _of_table(rows: Sequence[_Row], asked: _Asked) -> Iterator[_Said]:
+    """The decisions in `rows`. The ids are in the column that is called so; else in the only one
+    before the action that holds any."""
+    heads: list[str] = []
+    if rows and _is_head(rows[0].cells):
+        heads, rows = [_head(cell) for cell in rows[0].cells], rows[1:]
+    act = [n for n, head in enumerate(heads) if head in _ACTION_HEADS]
+    ids = [n for n, head in enumerate(heads) if head in _ID_HEADS]
+    ids = ids or [n for n, head in enumerate(heads) if head == "chunk"]
+    if not ids:
+        before = (enumerate(row.cells[: _action_at(row, act)]) for row in rows)
+        held = {n for cells in before for n, cell in cells if asked.id_in(cell)}
+        ids = [n for n in held if not heads[n:] or heads[n] not in _COUNTING_HEADS]
+    for row in rows:
+        at = _action_at(row, act)
+        whole = not heads or len(row.cells) == len(heads)
+        if at is not None and len(ids) == 1 and whole and ids[0] < len(row.cells):
+            cell = row.cells[ids[0]]
+            yield _Said(asked.id_in(cell) or cell, _action_in(row.cells[at]))
+            if not asked.id_in(cell):
+                yield from asked.unclear(cell)
+            continue
+        in_cells = [said for said in map(asked.in_line, row.cells) if said] if at is None else []
+        yield from in_cells or asked.unclear(row.line)
+
+
+def _action_at(row: _Row, called: Sequence[int]) -> int | None:
+    """Where the action is: in the column that is called so, else in the only cell that is one."""
+    places = called or row.actions
+    return places[0] if len(places) == 1 and places[0] < len(row.cells) else None
+
+
+def _is_head(cells: Sequence[str]) -> bool:
+    return not {*_ACTION_HEADS, *_ID_HEADS}.isdisjoint(map(_head, cells))
+
+
+def _head(cell: str) -> str:
+    return re.sub(r"[\s_-]+", " ", cell[:60].strip(" \t`*\"'_#.:")).casefold()
+
+
+def _is_ordinal(match: re.Match[str]) -> bool:
+    """Whether "chunk 2" may mean the second chunk rather than the id 2."""
+    return bool(match["ordinal"]) and match["id"].isdecimal()
+
+
+def _action_in(cell: str) -> str:
+    match = _VERDICT_ALONE.match(cell.replace("\n", " "))
+    return _action(match) if match else ""
+
+
+def _action(match: re.Match[str]) -> str:
+    """Empty if the action is unknown, or if another one follows."""
+    return match["action"] if match["action"] and not match["another"] else ""
+
+
+def _verdict(chunk_id: str, action: str) -> Verdict | None:
+    if not action:
         return None
     if action[-1].isdigit():
         return Verdict(chunk_id, "EXPAND", int(action[-1]))

@@ -267,7 +267,7 @@ def _decision(
             budget = inputs.settings.judge.max_prompt_tokens
             said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
         elif hit.id in judgement.unreadable:
-            said = f"the judge's action is not one of {', '.join(judge_prompts.ACTIONS)}"
+            said = "the judge's decision could not be read"
     else:
         said = f"the judge said {verdict.written}"
     if hit.id in judgement.shortened:

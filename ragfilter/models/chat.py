@@ -13,7 +13,8 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,12 @@ MOST_BODY_BYTES = 32 * 1024 * 1024
 """Of one response: every few characters of an answer come in an envelope of hundreds of bytes."""
 MOST_EVENT_BYTES = 2 * 1024 * 1024
 MOST_TOKENS = 1_000_000_000
+LINGER_S = 1.0
+"""How long the usage is waited for, once the model has said that it is done."""
+REFUSALS = (400, 404, 415, 422, 500, 501)
+"""What servers answer that do not know a part of a request."""
+_COMPLETE = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete")
+_TOO_LONG = ("length", "max_tokens", "model_length", "max_output_tokens")
 _MISSING = "the endpoint sent no chat completion"
 
 
@@ -85,7 +92,7 @@ class OpenAIChat:
         refuses that is asked again without. Raises ChatError, also after pieces have come.
         """
         deadline = time.monotonic() + timeout_s
-        pieces: queue.SimpleQueue[Delta | ChatError | None] = queue.SimpleQueue()
+        pieces: queue.SimpleQueue[Delta | ChatError | _Finished | None] = queue.SimpleQueue()
         stop = threading.Event()
 
         def work() -> None:
@@ -95,7 +102,7 @@ class OpenAIChat:
                 # Closed at once, even if the answer is not read to its end.
                 with self._open(messages, schema, deadline, stop) as response:
                     answered = True
-                    for piece in bounded(_read(response)):
+                    for piece in bounded(_read(response, pieces.put)):
                         if time.monotonic() > deadline:
                             raise timed_out(timeout_s)
                         pieces.put(piece)
@@ -105,18 +112,25 @@ class OpenAIChat:
                 pieces.put(None)
 
         threading.Thread(target=work, name="ragfilter-chat", daemon=True).start()
+        finished: _Finished | None = None
         try:
             while True:
+                left = max(0.0, deadline - time.monotonic())
                 try:
                     # What has arrived in time is delivered, however late it is fetched.
-                    piece = pieces.get(timeout=max(0.0, deadline - time.monotonic()))
+                    piece = pieces.get(timeout=min(left, LINGER_S) if finished else left)
                 except queue.Empty:
-                    raise timed_out(timeout_s) from None
-                if piece is None:
+                    if finished is None:
+                        raise timed_out(timeout_s) from None
+                    piece = finished.error
+                if isinstance(piece, _Finished):
+                    finished = piece
+                elif piece is None:
                     return
-                if isinstance(piece, ChatError):
+                elif isinstance(piece, ChatError):
                     raise piece
-                yield piece
+                else:
+                    yield piece
         finally:
             stop.set()
 
@@ -128,8 +142,9 @@ class OpenAIChat:
         stop: threading.Event,
     ) -> openai.Stream[Any]:
         """The opened stream. Parts of the request that a server may not know are left out when it
-        refuses them (400 or 422): the one that its message names, else one after the other. What
-        was to blame is not sent again by this client, so that the refusal is paid for once."""
+        refuses them: the one that its message names, else one after the other; where another fault
+        is as likely (not 400 or 422), only the schema. What was to blame is not sent again by this
+        client, so that the refusal is paid for once."""
         optional: dict[str, Any] = {}
         if schema is not None:
             shape = {"name": "answer", "schema": dict(schema), "strict": True}
@@ -152,12 +167,13 @@ class OpenAIChat:
                 # Of those left out by trial only the last is known to be to blame.
                 self._refused.update([*named, last] if last else named)
                 return opened
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if not optional or stop.is_set():
-                    raise
+            except openai.APIStatusError as error:
                 said = f"{error.message} {error.body}"
                 blamed = next((part for part in optional if part in said), "")
-                last = blamed or next(iter(optional))
+                tried = list(optional) if error.status_code in (400, 422) else ["response_format"]
+                last = blamed or tried[0] if tried else ""
+                if last not in optional or error.status_code not in REFUSALS or stop.is_set():
+                    raise
                 if blamed:
                     named.append(blamed)
                 log.info("%s refused %s; asked again without", self._at.model, last)
@@ -173,6 +189,13 @@ class OpenAIChat:
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise failure("unreadable", "it is compressed, which was not asked for")
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """The model has said why it ended. `error`: in which way the answer is not whole."""
+
+    error: ChatError | None
 
 
 class _Body(httpx2.SyncByteStream):
@@ -221,50 +244,58 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
-def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
-    """The pieces of an opened stream. Raises ChatError if the answer is not whole."""
+def _read(response: openai.Stream[Any], finished: Callable[[_Finished], None]) -> Iterator[Delta]:
+    """The pieces of an opened stream. Calls `finished` when the model says that it is done, since
+    some servers keep the stream open. Raises ChatError if the answer is not whole."""
     body = insides.body(response)
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):
         response.close()
         raise failure("unreadable", f"{kind} instead of an event stream")
-    if kind.endswith("json"):
-        events: Iterator[Any] = iter([_whole(response)])
-    else:
-        events = iter(response)
+    whole = kind.endswith("json")
+    events: Iterator[Any] = iter([_whole(response)]) if whole else iter(response)
     finish = ""
     some_text = some_event = False
     usage: Usage | None = None
     for event in events:
+        if getattr(event, "object", None) == "error":
+            raise openai.APIError("error", response.response.request, body=event.model_dump())
         choice = _first(getattr(event, "choices", None))
         some_event = some_event or isinstance(getattr(event, "choices", None), list)
         usage = _usage(getattr(event, "usage", None)) or usage
         text = _text(choice)
-        finish = getattr(choice, "finish_reason", None) or finish
         if text:
             some_text = some_text or bool(text.strip())
             yield Delta(text)
+        reason = str(getattr(choice, "finish_reason", None) or "").strip().lower()
+        if reason:
+            finish = reason
+            finished(_Finished(_unfinished(finish, some_text=some_text)))
+        if finish and usage is not None:
+            yield Delta(usage=usage)
+            usage = None
     if usage is not None:
         yield Delta(usage=usage)
-    received = not isinstance(body, _Body) or body.received
-    # Some servers end a stream in order without giving a reason.
-    finish = finish or ("stop" if isinstance(body, _Body) and body.ended else "")
-    _check_end(finish, received=received, some_event=some_event, some_text=some_text)
-
-
-def _check_end(finish: str, *, received: bool, some_event: bool, some_text: bool) -> None:
-    if not received:
+    if isinstance(body, _Body) and not body.received:
         raise failure("empty", "nothing")
     if not some_event:
         raise failure("unreadable", _MISSING)
-    if finish == "content_filter":
-        raise failure("filtered")
-    if finish == "length":
-        raise failure("too long")
-    if not finish:
+    # Some servers end a stream in order without giving a reason.
+    if not finish and not whole and not (isinstance(body, _Body) and body.ended):
         raise failure("cut")
-    if not some_text:
-        raise failure("empty", "an answer without text")
+    if error := _unfinished(finish, some_text=some_text):
+        raise error
+
+
+def _unfinished(finish: str, *, some_text: bool) -> ChatError | None:
+    """Why an answer that ended for the reason `finish` is not whole; None if it is."""
+    if finish == "content_filter":
+        return failure("filtered")
+    if finish in _TOO_LONG:
+        return failure("too long")
+    if finish and finish not in _COMPLETE:
+        return failure("unfinished", finish if finish.isidentifier() else "unknown")
+    return None if some_text else failure("empty", "an answer without text")
 
 
 def _whole(response: openai.Stream[Any]) -> Any:
@@ -289,7 +320,14 @@ def _first(choices: object) -> Any:
 def _text(choice: Any) -> str:
     part = getattr(choice, "delta", None) or getattr(choice, "message", None)
     content = getattr(part, "content", None)
-    return content if isinstance(content, str) else ""
+    return "".join(map(_text_of, content if isinstance(content, list) else [content]))
+
+
+def _text_of(part: object) -> str:
+    """The text of a part of a message; empty if it is a thought, or anything else."""
+    if isinstance(part, Mapping) and part.get("type") in ("text", "output_text"):
+        part = part.get("text")
+    return part if isinstance(part, str) else ""
 
 
 def _usage(value: Any) -> Usage | None:

@@ -21,9 +21,12 @@ with extra("openai"):
     import openai
 
 DETAIL_CHARS = 300
+MOST_WAIT_S = 86_400.0
+"""A day. Nobody means to wait longer, whatever a header says."""
 Failure = Literal[
-    "late", "cut", "too long", "too large", "redirected", "filtered", "empty", "unreadable"
-]
+    "late", "cut", "too long", "too large", "redirected", "filtered", "unfinished", "empty",
+    "unreadable",
+]  # fmt: skip
 
 _URL = "Check that the base URL is that of an OpenAI-compatible API; most end in /v1."
 _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
@@ -41,6 +44,8 @@ _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
                    "If you trust that address, put it into OPENAI_BASE_URL."),
     "filtered": ("interrupted", "The endpoint's content filter stopped the answer.",
                  "Rephrase the question."),
+    "unfinished": ("interrupted", "The answer ended before it was complete (reason: {:.40}).",
+                   "Try again, or choose another model."),
     "empty": ("empty", "The endpoint sent {}.", "Try again."),
     "unreadable": ("protocol", "The endpoint's answer cannot be read ({}).", _URL),
 }  # fmt: skip
@@ -72,8 +77,12 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
 
 
 def timed_out(timeout_s: float) -> ChatError:
-    # What is left for a second call is no round number.
-    return failure("late", f"{max(round(timeout_s, 1), 0.1):g}")
+    return failure("late", _seconds(timeout_s))
+
+
+def _seconds(seconds: float) -> str:
+    # What is left for a second call, or what a server asks for, is no round number.
+    return f"{max(round(seconds, 1), 0.1):g}"
 
 
 def failure(name: Failure, said: str = "") -> ChatError:
@@ -95,7 +104,7 @@ def _status(error: openai.APIStatusError, model: str, detail: str) -> ChatError:
         remedy = "Check OPENAI_API_KEY and that it may use this model."
     elif status == 429:
         kind, what = "rate_limit", f"has reached its rate limit or quota (HTTP 429){said}"
-        remedy = "Wait, or check the quota." if wait is None else f"Wait {wait:g} s."
+        remedy = "Wait, or check the quota." if wait is None else f"Wait {_seconds(wait)} s."
     elif status == 404:
         what = f"does not know the model {model!r} or the address (HTTP 404){said}"
         remedy = "Check the model name, and that the base URL is right; most end in /v1."
@@ -104,7 +113,7 @@ def _status(error: openai.APIStatusError, model: str, detail: str) -> ChatError:
         remedy = "Try again."
     elif status >= 500:
         kind, what = "server", f"failed (HTTP {status}){said}"
-        remedy = "Try again." if wait is None else f"Try again in {wait:g} s."
+        remedy = "Try again." if wait is None else f"Try again in {_seconds(wait)} s."
     return ChatError(f"The endpoint {what}.", kind=kind, remedy=remedy, retry_after=wait)
 
 
@@ -145,12 +154,13 @@ def _detail(error: openai.APIError, at: Endpoint) -> str:
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
-    """Seconds of the Retry-After header; its date form is left aside."""
+    """Seconds of the Retry-After header, None if it is not to be believed; its date form is left
+    aside."""
     try:
         seconds = float(error.response.headers.get("retry-after", ""))
     except ValueError:
         return None
-    return seconds if 0 <= seconds < float("inf") else None
+    return seconds if 0 <= seconds <= MOST_WAIT_S else None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

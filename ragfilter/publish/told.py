@@ -28,7 +28,8 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer as a report shows it. `doubt` says that the context may not hold it."""
+    """An answer as a report shows it. `doubt` says that the context may not hold it, or that the
+    LLM failed."""
 
     name: str
     by: str
@@ -52,5 +53,6 @@ def told(name: str, answer: Answer, context: Context) -> Told:
         QUOTED if answer.extractive else f"by {answer.model}",
         answer.text or answer.error,
         tuple((n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
-        DOUBT.format(why=answer.doubt) if answer.doubt else "",
+        (answer.error if answer.text else "")
+        or (DOUBT.format(why=answer.doubt) if answer.doubt else ""),
     )

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from ragfilter.answer import usage as using
 from ragfilter.answer.context import SHORTENED, defuse, one_line
-from ragfilter.basics.reply import bounded
+from ragfilter.basics.reply import bounded, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
@@ -245,7 +245,7 @@ def _ask(
         usage = using.estimated(asked, text, failed)
     usage = using.total((draft.usage, usage))
     made = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
-    return made, text
+    return made, without_thought(text)
 
 
 def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:

@@ -30,6 +30,17 @@ SERVER_S = 10.0
 """Timeout for a foreign server, in seconds."""
 SAMPLE = 50
 NEAR_ONE = 0.01
+BUNDLED_BY_CHROMA = ("default", "onnx_mini_lm_l6_v2")
+OVER_OPENAI = (
+    "cloudflare_workers_ai", "cohere", "google_gemini", "google_generative_ai", "jina", "mistral",
+    "morph", "ollama", "openai", "together_ai",
+)  # fmt: skip
+"""Chroma's functions whose models their makers also serve over the OpenAI protocol."""
+UNSERVED = (
+    "amazon_bedrock", "chroma-cloud-qwen", "google_palm", "google_vertex", "nomic", "open_clip",
+    "perplexity", "voyageai",
+)  # fmt: skip
+"""Those whose models neither sentence-transformers nor the OpenAI protocol offers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +122,21 @@ def open_store(folder: str) -> ChromaStore:
 
 
 def hint(store: ChromaStore, name: str) -> str:
-    """The embedding model named in the collection's own configuration; empty if there is none.
+    """The embedding model named in the collection's own configuration; empty if there is none that
+    ragfilter can ask.
 
     Read as text, because building the function could run foreign code.
     """
     function = store.collection(name).raw().configuration_json.get("embedding_function") or {}
-    if function.get("name") == "default":
-        # Chroma's default is this model.
+    made_by = function.get("name")
+    if made_by in BUNDLED_BY_CHROMA:
         return "all-MiniLM-L6-v2"
     # What it holds is up to the function.
     config = function.get("config")
-    model = config.get("model_name") if isinstance(config, dict) else ""
-    return model if isinstance(model, str) else ""
+    model = config.get("model_name", config.get("model")) if isinstance(config, dict) else ""
+    if not isinstance(model, str) or not model or made_by in UNSERVED:
+        return ""
+    return f"openai:{model}" if made_by in OVER_OPENAI else model
 
 
 def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, ...]:

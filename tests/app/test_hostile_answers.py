@@ -62,6 +62,13 @@ def test_half_an_emoji_in_an_answer_is_shown_to_everybody(open_with: Callable[..
     assert answers(again).count("Owls 🦉 and \ufffd fear \ufffd") == 2
 
 
+@pytest.mark.parametrize("thought", ["<think>Bears?", "Bears?"])
+def test_a_thought_is_not_shown(open_with: Callable[..., Any], thought: str) -> None:
+    page = open_with(split(thought, "</th", "ink>", "Owls [1]."), f"thinks {len(thought)}", LINK).press("answer")
+    assert answers(page).count("Owls") == 2
+    assert "Bears" not in answers(page)
+
+
 def test_half_an_emoji_in_a_reply_of_the_judge_is_shown(open_with: Callable[..., Any]) -> None:
     behave = split("monster-owlbear -> KEEP \ud83e", "\udd89\nmonster-owl -> KEEP \udd89")
     page = open_with(behave, "judging halves", JUDGED)

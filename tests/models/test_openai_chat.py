@@ -212,6 +212,59 @@ def test_the_schema_is_sent_in_strict_form(serve: Serve) -> None:
     }
 
 
+@pytest.mark.parametrize("status", [400, 404, 415, 422, 500, 501])
+def test_a_schema_that_is_refused_with_any_of_these_is_left_out(serve: Serve, status: int) -> None:
+    def without_schemas(handler: Handler, body: dict[str, Any]) -> None:
+        if "response_format" in body:
+            handler.reply(status, error_body("no"))
+        else:
+            well(handler, body)
+
+    server = serve(without_schemas)
+    client = chat(server)
+    for requests in (2, 3):
+        text = "".join(d.text for d in client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
+        assert text == "Trolls fear fire [1]."
+        assert len(server.asked) == requests
+        assert "stream_options" in server.asked[-1]["body"]
+
+
+@pytest.mark.parametrize(
+    ("status", "schema", "requests"),
+    [(500, True, 2), (501, True, 2), (404, True, 2), (500, False, 1), (404, False, 1),
+     (401, True, 1), (403, True, 1), (429, True, 1), (502, True, 1), (503, True, 1)],
+)  # fmt: skip
+def test_a_server_that_is_down_is_asked_again_at_most_once(
+    serve: Serve, status: int, schema: bool, requests: int
+) -> None:
+    server = serve(page(status, error_body("down"), "application/json"))
+    _, _, failure = ask(server, schema=SCHEMA if schema else None)
+    assert failure is not None
+    assert f"HTTP {status}" in failure.message
+    assert len(server.asked) == requests
+
+
+@pytest.mark.parametrize(
+    ("header", "wait", "said"),
+    [
+        ("1e308", None, "Wait, or check the quota."), ("1e999", None, "Wait, or check the quota."),
+        ("inf", None, "Wait, or check the quota."), ("nan", None, "Wait, or check the quota."),
+        ("-5", None, "Wait, or check the quota."), ("86401", None, "Wait, or check the quota."),
+        ("soon", None, "Wait, or check the quota."), ("", None, "Wait, or check the quota."),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", None, "Wait, or check the quota."),
+        ("0", 0.0, "Wait 0.1 s."), ("1e-300", 1e-300, "Wait 0.1 s."),
+        ("20.123456", 20.123456, "Wait 20.1 s."), ("86400", 86400.0, "Wait 86400 s."),
+    ],
+)  # fmt: skip
+def test_no_wait_is_told_that_nobody_means(
+    serve: Serve, header: str, wait: float | None, said: str
+) -> None:
+    server = serve(lambda h, _: h.reply(429, error_body("slow down"), Retry_After=header))
+    _, _, failure = ask(server)
+    assert failure is not None
+    assert (failure.retry_after, failure.remedy) == (wait, said)
+
+
 @pytest.mark.parametrize(
     ("status", "body", "headers", "kind", "retry_after", "says"),
     [
@@ -299,6 +352,176 @@ def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None
     assert failure is not None
     assert failure.kind == kind, failure
     assert failure.remedy
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("length", "length limit"), ("max_tokens", "length limit"), ("MAX_TOKENS", "length limit"),
+        ("model_length", "length limit"), ("max_output_tokens", "length limit"),
+        ("content_filter", "content filter"), ("tool_calls", "(reason: tool_calls)"),
+        ("function_call", "(reason: function_call)"), ("SAFETY", "(reason: safety)"),
+        ("RECITATION", "(reason: recitation)"), ("error", "(reason: error)"),
+        ("abort", "(reason: abort)"), ("OTHER", "(reason: other)"),
+        ("insufficient_system_resource", "(reason: insufficient_system_resource)"),
+        (f"key {KEY}", "(reason: unknown)"), ("x" * 99, f"(reason: {'x' * 40})"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("streams", [True, False])
+def test_an_answer_that_ended_for_another_reason_is_not_whole(
+    serve: Serve, reason: str, said: str, streams: bool
+) -> None:
+    choice = {"message": {"content": "Trolls"}, "finish_reason": reason}
+    whole = page(200, json.dumps({"choices": [choice]}), "application/json")
+    text, _, failure = ask(serve(finished(reason) if streams else whole))
+    assert text == "Trolls"
+    assert failure is not None
+    assert failure.kind == "interrupted"
+    assert said in failure.message
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["stop", "STOP", "end_turn", "stop_sequence", "eos", "eos_token", "COMPLETE", "", None],
+)
+def test_an_answer_that_ended_by_itself_is_whole(serve: Serve, reason: str | None) -> None:
+    choice = {"message": {"content": "Trolls"}, "finish_reason": reason}
+    whole = page(200, json.dumps({"choices": [choice]}), "application/json")
+    for behave in (finished(reason), whole):
+        assert ask(serve(behave)) == ("Trolls", None, None)
+
+
+def test_a_reason_that_comes_with_every_piece_ends_nothing(serve: Serve) -> None:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for piece in ("Trolls ", "fear ", "fire."):
+            handler.piece(piece, "stop")
+        handler.event("[DONE]")
+
+    assert ask(serve(behave)) == ("Trolls fear fire.", None, None)
+
+
+USAGE = {"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 5}}
+
+
+@pytest.mark.parametrize(
+    ("after", "usage"),
+    [
+        ([], None),
+        ([USAGE], Usage(11, 5)),
+        ([USAGE, "[DONE]"], Usage(11, 5)),
+        (["[DONE]"], None),
+    ],
+)
+@pytest.mark.parametrize(("reason", "kind"), [("stop", None), ("max_tokens", "interrupted")])
+def test_a_stream_that_stays_open_after_its_end_is_finished(
+    serve: Serve, after: list[object], usage: Usage | None, reason: str, kind: str | None
+) -> None:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        handler.piece("Trolls")
+        handler.piece(None, reason)
+        for event in after:
+            handler.event(event)
+        while not handler.server.over.wait(0.05):
+            handler.send(": keep-alive\n\n")
+
+    with ends_soon(OWN_S):
+        text, told, failure = ask(serve(behave))
+    assert (text, told, failure and failure.kind) == ("Trolls", usage, kind)
+
+
+THINKS = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm, giants?"}]}
+SAYS = {"type": "text", "text": "Trolls"}
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        [[THINKS], [SAYS]],
+        [[THINKS, SAYS]],
+        [[THINKS], "Trolls"],
+        [[{"type": "reasoning", "text": "Hm."}, {"type": "output_text", "text": "Trolls"}]],
+        [["Tro", "lls"]],
+        [[{"type": "reference", "reference_ids": [1]}, SAYS], [], None],
+        [[{"type": "text"}, {"type": "text", "text": None}, 7, None, SAYS]],
+    ],
+)
+def test_content_in_parts_is_read_without_thoughts(serve: Serve, contents: list[Any]) -> None:
+    streamed = [{"choices": [{"delta": {"content": content}}]} for content in contents]
+    assert ask(serve(events(*streamed))) == ("Trolls", None, None)
+    for content in contents:
+        if content and content != [THINKS]:
+            choice = {"message": {"content": content}, "finish_reason": "stop"}
+            whole = page(200, json.dumps({"choices": [choice]}), "application/json")
+            assert ask(serve(whole)) == ("Trolls", None, None)
+
+
+def said(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta} | more]}
+
+
+STOP = said({}, finish_reason="stop")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param([said({"role": "assistant", "content": "", "reasoning_content": "Hm."}),
+                      said({"content": "Fire."}), STOP], id="DeepSeek and vLLM"),
+        pytest.param([said({"content": "", "reasoning": "Hm.", "reasoning_details": [{}]}),
+                      said({"content": "Fire."}), STOP], id="OpenRouter and gpt-oss on Groq"),
+        pytest.param([{"choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
+                      said({"role": "assistant", "content": None, "refusal": None}),
+                      said({"content": "Fire."}), STOP,
+                      {"choices": [{"index": 0, "finish_reason": None,
+                                    "content_filter_offsets": {"check_offset": 44}}]}],
+                     id="Azure with annotations"),
+        pytest.param([said({"content": "Fire."}, finish_reason="stop"), USAGE],
+                     id="a usage without choices"),
+        pytest.param([said({"content": "Fire."}), said({"content": ""}, finish_reason="stop")
+                      | {"usage": None}], id="LM Studio and Ollama"),
+        pytest.param([said({"content": "Fire."}, finish_reason=""), STOP], id="an empty reason"),
+        pytest.param([said({"content": "Fire.", "tool_calls": []}), STOP], id="no tools called"),
+        pytest.param([said({"content": "Fire."}) | {"citations": ["https://x"]}, STOP],
+                     id="Perplexity"),
+        pytest.param([said({"content": "Fire."}), STOP, STOP], id="a second end"),
+        pytest.param([{"error": None} | said({"content": "Fire."}), STOP], id="no error"),
+        pytest.param([said({"content": "Fire."}), {"type": "ping"}, STOP], id="a proxy's event"),
+        pytest.param([said({"content": "Fire."}), said(None, finish_reason="stop")],  # type: ignore[arg-type]
+                     id="no delta at the end"),
+    ],
+)  # fmt: skip
+def test_streams_of_real_servers(serve: Serve, data: list[Any]) -> None:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for event in data:
+            handler.send(": OPENROUTER PROCESSING\n\n")
+            handler.event(event)
+        handler.event("[DONE]")
+
+    text, _, failure = ask(serve(behave))
+    assert (text, failure) == ("Fire.", None)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ([{"error": {"message": "overloaded", "code": 502}}], "server"),
+        ([{"error": {"message": "overloaded"}, **said({"content": ""}, finish_reason="error")}],
+         "server"),
+        ([{"object": "error", "message": "overloaded", "type": "x", "code": 500}], "server"),
+        ([{"error": "overloaded"}], "server"),
+        ([said({"reasoning_content": "more"}, finish_reason="length")], "interrupted"),
+        ([said({"refusal": "No."}, finish_reason="content_filter")], "interrupted"),
+    ],
+)  # fmt: skip
+def test_failures_in_the_middle_of_a_stream(serve: Serve, data: list[Any], kind: str) -> None:
+    text, _, failure = ask(serve(events(said({"content": "Fire"}), *data)))
+    assert text == "Fire"
+    assert failure is not None
+    assert failure.kind == kind
+    assert kind != "server" or "overloaded" in failure.message
 
 
 def drip_headers(handler: Handler, body: dict[str, Any]) -> None:

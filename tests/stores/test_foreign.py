@@ -11,7 +11,8 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
-from chromadb.utils.embedding_functions import DefaultEmbeddingFunction
+from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, OpenAIEmbeddingFunction
+from faults import KEY, Serve, embeddings
 from test_chroma_server import chroma_run
 
 from ragfilter.cli import main
@@ -130,6 +131,61 @@ def test_a_function_that_names_its_model_elsewhere_gives_no_hint(
     store = bench.workspace.store()
     store.client.create_collection("odd", embedding_function=Odd())
     assert hint(store, "odd") == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "config", "model"),
+    [
+        ("openai", {"model_name": "text-embedding-3-small", "api_base": None},
+         "openai:text-embedding-3-small"),
+        ("ollama", {"url": "http://localhost:11434", "model_name": "nomic-embed-text"},
+         "openai:nomic-embed-text"),
+        ("mistral", {"model": "mistral-embed"}, "openai:mistral-embed"),
+        ("jina", {"model_name": "jina-embeddings-v3", "task": None}, "openai:jina-embeddings-v3"),
+        ("cohere", {"model_name": "embed-english-v3.0"}, "openai:embed-english-v3.0"),
+        ("google_gemini", {"model_name": "gemini-embedding-001"}, "openai:gemini-embedding-001"),
+        ("together_ai", {"model_name": "BAAI/bge-base-en-v1.5"}, "openai:BAAI/bge-base-en-v1.5"),
+        ("sentence_transformer", {"model_name": "all-mpnet-base-v2"}, "all-mpnet-base-v2"),
+        ("huggingface", {"model_name": "BAAI/bge-small-en"}, "BAAI/bge-small-en"),
+        ("onnx_mini_lm_l6_v2", {"preferred_providers": None}, "all-MiniLM-L6-v2"),
+        ("voyageai", {"model_name": "voyage-3"}, ""),
+        ("open_clip", {"model_name": "ViT-B-32", "checkpoint": "laion2b_s34b_b79k"}, ""),
+        ("langchain", {"embedding_function_class": "OpenAIEmbeddings"}, ""),
+    ],
+)  # fmt: skip
+def test_each_function_of_chroma_gives_the_name_by_which_its_model_can_be_asked(
+    bench: Workbench, function: str, config: Any, model: str
+) -> None:
+    class Theirs(DefaultEmbeddingFunction):
+        name = staticmethod(lambda: function)
+
+        def get_config(self) -> Any:
+            return config
+
+    store = bench.workspace.store()
+    store.client.create_collection("theirs", embedding_function=Theirs())
+    assert hint(store, "theirs") == model
+
+
+def test_one_made_with_openai_is_asked_over_the_openai_protocol(
+    bench: Workbench, theirs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    function = OpenAIEmbeddingFunction(
+        api_key_env_var="OPENAI_API_KEY", model_name="text-embedding-3-small"
+    )
+    client: Any = chromadb.PersistentClient(
+        str(theirs), settings=Settings(anonymized_telemetry=False)
+    )
+    made = client.create_collection("bought", embedding_function=function)
+    made.add(ids=["a"], embeddings=[[1.0, 0.0, 0.0]], documents=["Fire."])
+    client.close()
+    server = serve(embeddings())
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with open_workspace(bench.workspace.path.with_name("other")) as opened:
+        opened.stores.open("bought", Opening(str(theirs)), opened.embedder_called)
+        assert opened.stores.embedder("bought") == "openai:text-embedding-3-small"
+    assert server.asked[0]["body"]["model"] == "text-embedding-3-small"
 
 
 def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Path) -> None:

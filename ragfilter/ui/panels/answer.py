@@ -186,11 +186,10 @@ def title(side: Side, note: str = "") -> None:
 def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
     """Draw the answer as it arrives; until the first piece, show how long it has taken."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
-    place, text, began = st.empty(), "", monotonic()
+    place, began = st.empty(), monotonic()
     # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
-    with closing(answers.make(query, side, resources)) as pieces:
-        for piece in pieces:
-            text += piece
+    with closing(answers.make(query, side, resources)) as texts:
+        for text in texts:
             if text:
                 place.markdown(prose.written(text[:SHOWN_CHARS]))
             elif chat is not None:

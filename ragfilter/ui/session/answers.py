@@ -67,7 +67,7 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
 
 
 def make(query: str, side: Side, resources: Resources) -> Generator[str]:
-    """Yield the answer in pieces, empty ones while nothing arrives. Each piece is cached as it
+    """Yield the text so far, again and again, even while nothing arrives. It is cached as it
     arrives: when the user stops, the next run may begin before this one has ended."""
     embedder = Remembered(resources.bench.embedder, resources.vectors)
     chat, stop = resources.bench.chat, threading.Event()
@@ -81,12 +81,10 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
     )
     key, earlier = _key(query, side, resources), known(query, side, resources)
     try:
-        if chat is None:
-            yield from stream
-        else:
-            for piece in background.pieces(iter(stream), TICK_S):
-                resources.answers.put(key, stream.answer)
-                yield piece
+        pieces = iter(stream) if chat is None else background.pieces(iter(stream), TICK_S)
+        for _ in pieces:
+            # Read whole, since what came may turn out to be a thought.
+            yield resources.answers.put(key, stream.answer).text
     finally:
         stop.set()
         made = resources.answers.put(key, _with_earlier(stream.answer, earlier))
