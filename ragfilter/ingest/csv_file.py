@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -23,10 +24,14 @@ public."""
 SAMPLE = 50
 """Rows that tell how long a column's cells are."""
 LARGEST_CELL = 64 * 1024 * 1024
+NONE = "\x1f"
+"""A separator that no text has."""
+_QUOTED = re.compile(r'"[^"]*"')
+_HEADER = re.compile(r'\s*(?:[^"\n]+|"[^"]*"|")*')
 
 
 def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
-    """The records of a CSV file, separated by comma, semicolon or tab, whichever the header has.
+    """The records of a CSV file, separated as its header is.
 
     An empty cell is a field that is not there. Raises InputError: file and line.
     """
@@ -66,12 +71,14 @@ def columns(path: Path) -> dict[str, int]:
 
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file's text that hold something, each with the line on which it ends. They
-    are separated by comma, semicolon or tab, whichever the header has. Raises InputError."""
+    """The rows of a CSV file's text that hold something, each with the line on which it ends.
+    Cells are separated by the comma, semicolon, tab or bar that the header has most of outside
+    quotes. If it has none, there is one column, and a row is one cell. Raises InputError."""
     # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    header = text.lstrip("\n").split("\n", 1)[0]
-    separator = max(",;\t", key=header.count)
+    header = _QUOTED.sub("", _HEADER.match(text)[0])  # type: ignore[index]
+    separator = max(",;\t|", key=header.count)
+    separator = separator if separator in header else NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for cells in reader:

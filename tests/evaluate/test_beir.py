@@ -72,12 +72,12 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
         (" q2  0  c  1 \r\nq2\t0  d\t 1\r\n", {"q2": {"c": 1, "d": 1}}),
         ("0001\tA\tgakkai-0000010187\t1 \n0002 x gakkai-1 0", {"0001": {"gakkai-0000010187": 1},
                                                            "0002": {"gakkai-1": 0}}),
-        ("31_1 Q0 CAR_116d829c4c 0\n31_1 NaN MARCO_1 2", {"31_1": {"CAR_116d829c4c": 0, "MARCO_1": 2}}),
+        ("31_1 Q0 CAR_116d 0\n31_1 NaN MARCO_1 2", {"31_1": {"CAR_116d": 0, "MARCO_1": 2}}),
         ("1\t0\tS51530f3f-Ae32a4a1b\t-2\n1\t0\tclueweb12-0008wb 1\n",
          {"1": {"S51530f3f-Ae32a4a1b": 0, "clueweb12-0008wb": 1}}),
         ("q1\t0 a\t2\nq1 0\tb\t2\nq1\tQ7\tc 2", {"q1": {"a": 2, "b": 2, "c": 2}}),
         # NTCIR's three columns, and its grades
-        ("0001 clueweb12-00 L2\n0001 clueweb12-01 L0\n", {"0001": {"clueweb12-00": 2, "clueweb12-01": 0}}),
+        ("0001 clueweb-0 L2\n0001 clueweb-1 L0", {"0001": {"clueweb-0": 2, "clueweb-1": 0}}),
         ("q1 a 1\nq1  b\t2\n", {"q1": {"a": 1, "b": 2}}),
         # grades as tables write them
         ("q1 0 a 1.0\nq1\t0\tb\t2.0\nq1\tc\t0.0\nq1 d +1\nq1 e -1.0",
@@ -87,7 +87,8 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
         ("\ufeffquery_id iteration doc_id relevance\nq1 0 a 1\n", {"q1": {"a": 1}}),
         ("# qid\n\nquery id\tcorpus id\tscore\nq1\ta\t1\n", {"q1": {"a": 1}}),
         # Tabs alone: an id may hold spaces.
-        ("q 1\t7 a\t1\nq1\tdoc a\t2\nq1\t0\tdoc b\t1", {"q 1": {"7 a": 1}, "q1": {"doc a": 2, "doc b": 1}}),
+        ("q 1\t7 a\t1\nq1\tdoc a\t2\nq1\t0\tdoc b\t1",
+         {"q 1": {"7 a": 1}, "q1": {"doc a": 2, "doc b": 1}}),
         # TREC's diversity task judges a document once for each subtopic.
         ("201 1 a 0\n201 2 a 3\n201 3 a 1\n201 1 b 1", {"201": {"a": 3, "b": 1}}),
     ],
