@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.openapi.yaml import parse_yaml
 from ragfilter.ingest.passages import Lines, passages
 from ragfilter.ingest.plain_text import text_records
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.yaml import parse_yaml
 
 with extra("ingest"):
     from markdown_it import MarkdownIt
@@ -31,7 +31,7 @@ _FRONT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 # What a line of front matter looks like: a key, the end or rest of a value, or a comment.
-_KEY = re.compile(r"[\w\"'$@][\w .$@/\"'-]*:(?:[ \t]|$)")
+_KEY = re.compile(r"^[\w\"'$@][\w .$@/\"'-]*:(?:[ \t]|$)", re.MULTILINE)
 _REST = re.compile(r"\s|#|-(?:\s|$)|[\]}]|$")
 _TITLE = re.compile(r"^title:[ \t]*(.*?)(?:[ \t]#.*)?$", re.MULTILINE | re.IGNORECASE)
 ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
@@ -102,11 +102,11 @@ def front_matter(text: str) -> tuple[int, str]:
     except (tomllib.TOMLDecodeError, RecursionError):
         return 0, ""
     except InputError:
-        lines = found["yaml"].split("\n")
-        if not all(_KEY.match(line) or _REST.match(line) for line in lines):
+        lines = [line for line in found["yaml"].split("\n") if not _KEY.match(line)]
+        if not _KEY.search(found["yaml"]) or not all(map(_REST.match, lines)):
             return 0, ""
-        title = _TITLE.search(found["yaml"])
-        keys = {"title": re.sub(r"^([\"'])(.*)\1$", r"\2", title[1])} if title else {"": ""}
+        line = _TITLE.search(found["yaml"])
+        keys = {"title": re.sub(r"^([\"'])(.*)\1$", r"\2", line[1])} if line else {}
     if not isinstance(keys, dict):
         return 0, ""
     title = next((value for key, value in keys.items() if key.lower() == "title"), "")

@@ -114,6 +114,8 @@ def test_front_matter_gives_the_title_and_no_text(tmp_path: Path, front: str, ti
         ("***\ntitle: T\n***\nMore.", "title: T"),
         ("----\ntitle: T\n----\nMore.", "title: T"),
         ("+++\nNo TOML\n+++\nMore.", "No TOML"),
+        ("---\n    a: b: c\n---\nMore.", "a: b: c"),
+        ("---\nOne: two\nthree\n---\nMore.", "three"),
         ("\n---\ntitle: T\n---\nMore.", "title: T"),
         ("---\n---\nMore.", "More."),
         ("---\n" + "[" * 100_000 + "\n---\nMore.", "[[[["),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.openapi.yaml import parse_yaml
+from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.protocols import Progress
 from ragfilter.text.characters import loads
 
@@ -34,9 +34,9 @@ def read_tree_if_any(
     if not _SAYS_OPENAPI.search(text):
         return None
     tree = parse(text, path.suffix, source, progress)
-    if not isinstance(tree, dict) or not {"openapi", "swagger"} & tree.keys():
-        return None
-    return _checked(tree, source)
+    version = tree.get("openapi", tree.get("swagger")) if isinstance(tree, dict) else None
+    # A mapping under that name is a tool's configuration.
+    return _checked(tree, source) if isinstance(version, str | int | float) else None
 
 
 def read_part(path: Path, *, source: str, progress: Progress | None = None) -> object:
