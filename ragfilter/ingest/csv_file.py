@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -15,6 +14,7 @@ from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
+from ragfilter.text.separated import separated
 
 REMEDY = "Begin the file with a header that names the columns; quote cells that hold the separator."
 MISSING = "Name a column that the file has, or index the file apart from the others."
@@ -24,10 +24,6 @@ public."""
 SAMPLE = 50
 """Rows that tell how long a column's cells are."""
 LARGEST_CELL = 64 * 1024 * 1024
-NONE = "\x1f"
-"""A separator that no text has."""
-_QUOTED = re.compile(r'"[^"]*"')
-_HEADER = re.compile(r'\s*(?:[^"\n]+|"[^"]*"|")*')
 
 
 def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
@@ -72,13 +68,10 @@ def columns(path: Path) -> dict[str, int]:
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV file's text that hold something, each with the line on which it ends.
-    Cells are separated by the comma, semicolon, tab or bar that the header has most of outside
-    quotes. If it has none, there is one column, and a row is one cell. Raises InputError."""
+    Raises InputError."""
     # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    header = _QUOTED.sub("", _HEADER.match(text)[0])  # type: ignore[index]
-    separator = max(",;\t|", key=header.count)
-    separator = separator if separator in header else NONE
+    separator, text = separated(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for cells in reader:

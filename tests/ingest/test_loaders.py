@@ -111,6 +111,8 @@ def test_csv_with_quotes_line_breaks_and_empty_cells(tmp_path: Path, separator: 
         'text\t"a,b;c|d"\tid\none, two\tx\ta\n',
         'id|text|"a,b,c"\na|one, two|x\n',
         'id|text\na|"one, two"\n',
+        'sep=;\r\n"a,b,c";id;text\r\nx;a;one, two\r\n',
+        '"a,b,c";id;text\rx;a;one, two\r',
         '\ufeff"id";"text"\r\n"a";"one, two"\r\n',
         '\n\n"id, or number";id;text\n;a;one, two\n',
         'id,text,5" wide\na,"one, two",x\n',
