@@ -116,6 +116,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
     labels: dict[str, dict[str, int]] = {}
     seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
+    differ = False
     comments: list[int] = []
     is_first = True
     for number, line in _lines(path):
@@ -153,12 +154,13 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             )
         if chunk_id in known:
             repeated.append(number)
+            differ = differ or before != label
         known[chunk_id] = max(label, before)
         seconds[query_id, chunk_id] = second
     if repeated:
         tell(
             f"{path} repeats {counted(len(repeated), 'label')}, the first in line {repeated[0]}; "
-            "each counts once, with its highest score"
+            f"each counts once{', with its highest score' if differ else ''}"
         )
     if comments:
         tell(
