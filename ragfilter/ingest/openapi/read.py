@@ -71,7 +71,8 @@ def load_together(
 
     found = {source: read(source, files.read_tree_if_any) for source in paths}
     trees = {source: tree for source, tree in found.items() if tree is not None}
-    parts_of = gather(trees, lambda s: read(s, files.read_part) if s in paths else None)
+    usable = paths.keys() - broken
+    parts_of = gather(trees, lambda s: read(s, files.read_part) if s in usable else None)
     if parts_of:
         trees = {source: bundled(source, trees, parts_of) for source in trees}
     known = {*trees, *parts_of, *broken}
