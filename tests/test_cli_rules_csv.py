@@ -203,11 +203,12 @@ def test_quotes_that_are_wrong_cost_no_more_than_their_rows(run: Run, tmp_path: 
     assert (run.rule("boat"), run.rule("troll")) == ('{"contain":"boat"}', OTHER)
 
 
-def test_the_forms_in_which_spreadsheets_write_a_header(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("header", [b"sep=;\r\nID;Title;", b'\r\nID;"Title, or name, if any";'])
+def test_the_forms_in_which_spreadsheets_write_a_header(
+    run: Run, tmp_path: Path, header: bytes
+) -> None:
     file = tmp_path / "rules.csv"
-    file.write_bytes(
-        b'sep=;\r\nID;Title;Query_Must\r\nboat;;"{""contain"":""boat""}"\r\nno;;{}\r\n'
-    )
+    file.write_bytes(header + b'Query_Must\r\nboat;;"{""contain"":""boat""}"\r\nno;;{}\r\n')
     printed = run("import", str(file), code=1)
     assert "refused: line 4 (no): the collection has no such chunk" in printed
     assert run.rule("boat") == '{"contain":"boat"}'

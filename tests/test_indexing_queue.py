@@ -205,6 +205,40 @@ def test_index_reads_as_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
+    ("broken", "reached"),
+    [
+        ("ragfilter.ingest.csv_file.to_record", "2,000 records read"),
+        ("ragfilter.stores.copies.save_part", "64 of 5,000 texts embedded, chunks written"),
+    ],
+)
+def test_an_interrupted_index_says_how_far_it_came(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    broken: str,
+    reached: str,
+) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("id,text\n" + "".join(f"{i},owl {i}\n" for i in range(2500)))
+    module, name = broken.rsplit(".", 1)
+    real = getattr(sys.modules[module], name)
+    left = 2200 if name == "to_record" else 1
+
+    def interrupted(*args: object, **kwargs: object) -> object:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(broken, interrupted)
+    command = ["index", str(source), "-c", "mine", "--data-dir", str(tmp_path / "ws")]
+    assert main(command) == 130
+    said = f"ragfilter: {reached}. Run the same command again to continue.\nStopped.\n"
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize(
     ("at", "left"),
     [
         (((0, 0), (1.9, 50)), None), (((0, 0), (2, 50)), 2.0), (((0, 0), (10, 25)), 30.0),

@@ -289,7 +289,7 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter(reranker='late_interaction')", "models"),
     ("import ragfilter as rf; rf.Filter(judge='some-model')", "openai"),
     ("import ragfilter.ingest.load", "ingest"),
-    ("import ragfilter.ingest.openapi.yaml", "ingest"),
+    ("import ragfilter.ingest.yaml", "ingest"),
     ("import ragfilter.cli", "app"),
     ("import ragfilter as rf; rf.Filter().as_langchain()", "langchain"),
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
 
 if TYPE_CHECKING:
-    from ragfilter.indexing.order import Done, Order
+    from ragfilter.indexing.order import Done, Order, Watch
 
 log = logging.getLogger(__name__)
 
@@ -95,16 +96,12 @@ def index(
         name, "" if rebuild else source, reset, skip_bad, size=reading.size, overlap=overlap,
         headings=headings, columns=dict(reading.columns),
     )  # fmt: skip
+    bars = _Bars()
     try:
-        with parts.open_for(data_dir, "index") as bench:
-            from ragfilter.indexing.order import carry_out
-
-            done = carry_out(order, bench, _bars())
-    except WorkspaceLocked:
-        handed = _by_the_app(order, data_dir)
-        if handed is None:
-            raise
-        done = handed
+        done = _carried_out(order, data_dir, bars)
+    except KeyboardInterrupt:
+        parts.tell(bars.reached)
+        raise
     for warning in done.report.warnings:
         log.warning(warning)
     for refusal in done.refused:
@@ -123,17 +120,45 @@ def _columns(given: Sequence[str]) -> Mapping[str, str]:
     return {field.strip(): column.strip() for field, _, column in pairs}
 
 
-def _bars() -> Any:
-    from ragfilter.indexing.order import PHASES, Watch
+def _carried_out(order: Order, data_dir: Path | None, bars: _Bars) -> Done:
+    try:
+        with parts.open_for(data_dir, "index") as bench:
+            from ragfilter.indexing.order import carry_out
 
-    class Bars(Watch):
-        def progress(self, phase: str) -> Progress:
-            return parts.progress(PHASES[phase])
+            return carry_out(order, bench, bars.watch())
+    except WorkspaceLocked:
+        handed = _by_the_app(order, data_dir, bars)
+        if handed is None:
+            raise
+        return handed
 
-    return Bars()
+
+class _Bars:
+    """The progress bars of an indexing, and in words how far the last one came."""
+
+    def __init__(self) -> None:
+        self.reached = ""
+        self._bars: dict[str, Progress] = {}
+
+    def show(self, what: str, done: int, total: int) -> None:
+        of = f" of {total:,}" if total else ""
+        self.reached = f"{done:,}{of} {what}. Run the same command again to continue."
+        self._bars.setdefault(what, parts.progress(what))(done, total)
+
+    def watch(self) -> Watch:
+        """Shows what is done in this process."""
+        from ragfilter.indexing.order import PHASES, Watch
+
+        show = self.show
+
+        class Shown(Watch):
+            def progress(self, phase: str) -> Progress:
+                return partial(show, PHASES[phase])
+
+        return Shown()
 
 
-def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
+def _by_the_app(order: Order, data_dir: Path | None, bars: _Bars) -> Done | None:
     """Hand the job to the process that has the workspace open, and wait for it.
 
     Returns None if that process accepts no jobs.
@@ -158,7 +183,6 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
     ]
     waits = f", after {', '.join(ahead)}" if ahead else ""
     parts.tell(f"The app has the workspace open. It indexes for this command{waits}.")
-    bars: dict[str, Progress] = {}
     try:
         while job.standing.open:
             if not queue.attended:
@@ -170,7 +194,7 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
             job = queue.job(job.id) or job
             at = job.standing
             if at.phase:
-                bars.setdefault(at.phase, parts.progress(at.phase))(at.done, at.total)
+                bars.show(at.phase, at.done, at.total)
         if job.standing.state == "stopped":
             raise InputError(
                 "The indexing was stopped in the app.",

@@ -167,19 +167,23 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
 
 def progress(what: str) -> Progress:
     """A progress bar on standard error, on one line that is overwritten; nothing without a
-    terminal."""
+    terminal. Without a total it is a count."""
     pace, width = Pace(), 0
 
     def show(done: int, total: int) -> None:
         if not sys.stderr.isatty():
             return
-        filled = BAR * done // total if total else BAR
-        bar = "#" * filled + "." * (BAR - filled)
-        left = "" if done >= total else in_words(pace.left(done, total))
-        line = f"[{bar}] {done:,} of {total:,} {what}{left and ', '}{left}"
         nonlocal width
+        if total == 0 < done:
+            line, is_done = f"{done:,} {what}", False
+        else:
+            filled = BAR * done // total if total else BAR
+            bar = "#" * filled + "." * (BAR - filled)
+            is_done = done >= total
+            left = "" if is_done else in_words(pace.left(done, total))
+            line = f"[{bar}] {done:,} of {total:,} {what}{left and ', '}{left}"
         # Padded to cover a longer previous line.
-        typer.echo(f"\r{line:<{width}}", err=True, nl=done >= total)
+        typer.echo(f"\r{line:<{width}}", err=True, nl=is_done)
         width = len(line)
 
     return show

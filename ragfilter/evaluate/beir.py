@@ -1,13 +1,14 @@
-"""Labelled queries in BEIR's format: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three
-columns); also TREC's qrels (four columns, of which the second is ignored).
+"""Labelled queries: BEIR's `queries.jsonl` (`_id`, `text`) and the qrels of BEIR, TREC and NTCIR.
 
-Source: docs/design.md#formats. A label of 1 or more means relevant, 0 means judged and not
-relevant. TREC's negative grades (junk, spam) are read as 0.
+Source: docs/design.md#formats. A line of qrels has query, chunk and grade, or TREC's four columns,
+of which the second is ignored. NTCIR writes a grade of 2 as L2. A grade of 1 or more means
+relevant, 0 means judged and not relevant. TREC's negative grades (junk, spam) are read as 0.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ ID = ("_id", "id", "query_id", "query-id")
 
 HIGHEST = 2**31 - 1
 """The highest label, which every database can hold."""
+_NTCIR = re.compile(r"^L(?=\d+$)")
 
 Tell = Callable[[str], object]
 Queries = Mapping[str, str]
@@ -107,24 +109,35 @@ def read_queries(path: Path) -> dict[str, str]:
 
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
-    """Query id → chunk id → label; the header is optional. A repeated label counts once, with a
-    warning to `tell`. Raises InputError, also if a chunk has two different labels for a query."""
+    """Query id → chunk id → label; the header is optional. A repeated label counts once, and a line
+    that begins with # is skipped, both with a warning to `tell`. Raises InputError, also if a chunk
+    has two different labels for a query. If TREC's second column differs (a subtopic, for example),
+    the higher one counts."""
     labels: dict[str, dict[str, int]] = {}
+    seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
+    differ = False
+    comments: list[int] = []
+    is_first = True
     for number, line in _lines(path):
         where = f"{path}, line {number}"
-        cells = _trec(line) or [cell.strip() for cell in line.split("\t")]
-        if len(cells) != 3 or not (cells[0] and cells[1]):
-            columns = counted(len(cells), "column")
-            raise InputError(
-                f"{where} has {columns}." if len(cells) != 3 else f"{where} has no id.",
-                remedy="Write query-id, corpus-id and score, separated by tabs, or TREC's four "
-                "columns.",
-            )
-        query_id, chunk_id, score = cells
-        label = _whole(score)
-        if number == 1 and not _is_number(score):
+        if line.startswith("#"):
+            comments.append(number)
             continue
+        cells = _cells(line)
+        is_header = is_first and len(cells) > 2 and not _is_number(cells[-1])
+        is_first = False
+        if is_header:
+            continue
+        if len(cells) not in (3, 4):
+            raise InputError(
+                f"{where} has {counted(len(cells), 'column')}.",
+                remedy="Write query-id, corpus-id and score, or TREC's four columns.",
+            )
+        query_id, second, chunk_id, score = cells if len(cells) == 4 else (cells[0], "", *cells[1:])
+        if not (query_id and chunk_id):
+            raise InputError(f"{where} has no id.", remedy="Write one between the tabs.")
+        label = _grade(score)
         if label is None or label > HIGHEST:
             wrong = "not a whole number" if label is None else "too high"
             raise InputError(
@@ -133,27 +146,38 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
             )
         label = max(label, 0)
         known = labels.setdefault(query_id, {})
-        if known.get(chunk_id, label) != label:
+        before = known.get(chunk_id, label)
+        if before != label and seconds[query_id, chunk_id] == second:
             raise InputError(
-                f"{where}: {chunk_id!r} already has the label {known[chunk_id]} for {query_id!r}.",
+                f"{where}: {chunk_id!r} already has the label {before} for {query_id!r}.",
                 remedy="Keep one of the two lines.",
             )
         if chunk_id in known:
             repeated.append(number)
-        known[chunk_id] = label
+            differ = differ or before != label
+        known[chunk_id] = max(label, before)
+        seconds[query_id, chunk_id] = second
     if repeated:
         tell(
             f"{path} repeats {counted(len(repeated), 'label')}, the first in line {repeated[0]}; "
-            "each counts once"
+            f"each counts once{', with its highest score' if differ else ''}"
+        )
+    if comments:
+        tell(
+            f"{path} has {counted(len(comments), 'line')} beginning with #, the first in line "
+            f"{comments[0]}; they are skipped as comments"
         )
     return labels
 
 
-def _trec(line: str) -> list[str]:
-    """Query, chunk and label of a line in TREC's format; empty if it is not one."""
-    cells = line.split()
-    is_trec = len(cells) == 4 and _whole(cells[1]) is not None and _is_number(cells[3])
-    return [cells[0], cells[2], cells[3]] if is_trec and line.count("\t") != 2 else []
+def _cells(line: str) -> list[str]:
+    """The columns of a line, separated by white space; if tabs alone separate them, ids may hold
+    spaces."""
+    spaced = line.split()
+    tabbed = [cell.strip() for cell in line.split("\t")]
+    # A last cell of two words says that both tabs and spaces separate, as does TREC's usual column.
+    both = len(tabbed[-1].split()) != 1 or (len(spaced) == 4 and spaced[1] in ("0", "Q0"))
+    return spaced if both or len(tabbed) not in (3, 4) else tabbed
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -183,16 +207,18 @@ def _fields(record: object, where: str) -> tuple[str, str]:
     return query_id.strip(), text
 
 
-def _whole(text: str) -> int | None:
+def _grade(text: str) -> int | None:
+    """A grade as a whole number: 2, 2.0, or NTCIR's L2."""
     try:
-        return int(text)
+        number = float(_NTCIR.sub("", text))
     except ValueError:
         return None
+    return int(number) if number.is_integer() else None
 
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        float(_NTCIR.sub("", text))
     except ValueError:
         return False
     return True

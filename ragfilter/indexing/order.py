@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.records import Record
 from ragfilter.protocols import Progress
 from ragfilter.stores.report import IndexReport
 from ragfilter.workbench import Workbench
 
+EVERY = 1000
+"""So many records are read between two reports."""
 MOST_LISTED = 1000
 """So many records that were left out are listed; the others are counted."""
 PHASES = {
     "read": "characters read",
+    "records": "records read",
     "index": "texts embedded, chunks written",
     "rebuild": "chunks restored",
 }
@@ -61,7 +66,7 @@ class Watch:
     """What happens while an order is carried out. Its methods may raise to stop the work."""
 
     def progress(self, phase: str) -> Progress | None:
-        """Who is told how far a phase, one of `PHASES`, has come."""
+        """Who is told how far a phase, one of `PHASES`, has come. A total of 0 is not known."""
         return None
 
     def refused(self, refusal: Refusal) -> None:
@@ -69,6 +74,14 @@ class Watch:
 
 
 QUIET = Watch()
+
+
+def _counted(records: Iterable[Record], progress: Progress | None) -> Iterator[Record]:
+    """The records, of which nobody knows before how many there are."""
+    for number, record in enumerate(records, start=1):
+        if progress is not None and number % EVERY == 0:
+            progress(number, 0)
+        yield record
 
 
 def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
@@ -113,8 +126,9 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     reading = Reading(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
+    records = load(order.source, reading=reading, progress=watch.progress("read"))
     report = index(
-        load(order.source, reading=reading, progress=watch.progress("read")),
+        _counted(records, watch.progress("records")),
         name=name,
         workspace=bench.workspace,
         embedder=embedder,

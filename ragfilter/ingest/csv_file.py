@@ -14,6 +14,7 @@ from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
+from ragfilter.text.separated import separated
 
 REMEDY = "Begin the file with a header that names the columns; quote cells that hold the separator."
 MISSING = "Name a column that the file has, or index the file apart from the others."
@@ -26,7 +27,7 @@ LARGEST_CELL = 64 * 1024 * 1024
 
 
 def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
-    """The records of a CSV file, separated by comma, semicolon or tab, whichever the header has.
+    """The records of a CSV file, separated as its header is.
 
     An empty cell is a field that is not there. Raises InputError: file and line.
     """
@@ -66,12 +67,11 @@ def columns(path: Path) -> dict[str, int]:
 
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file's text that hold something, each with the line on which it ends. They
-    are separated by comma, semicolon or tab, whichever the header has. Raises InputError."""
+    """The rows of a CSV file's text that hold something, each with the line on which it ends.
+    Raises InputError."""
     # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    header = text.lstrip("\n").split("\n", 1)[0]
-    separator = max(",;\t", key=header.count)
+    separator, text = separated(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for cells in reader:

@@ -6,80 +6,153 @@ Source: docs/design.md#formats.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+import tomllib
+from collections.abc import Iterator, Set
+from itertools import count, pairwise, zip_longest
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import read_text
-from ragfilter.ingest.passages import passages
-from ragfilter.ingest.plain_text import load_text
+from ragfilter.errors import InputError
+from ragfilter.ingest.passages import Lines, passages
+from ragfilter.ingest.plain_text import text_records
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.yaml import parse_yaml
 
 with extra("ingest"):
     from markdown_it import MarkdownIt
 
-FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-TITLE = re.compile(r"^title:[ \t]*([\"']?)(\w[^\"'#\n]*?)\1[ \t]*$", re.MULTILINE)
-"""The title in front matter, if it is plain text on one line."""
+# As in Pandoc, a line of hyphens before an empty line is a rule and begins no front matter.
+_FRONT = re.compile(
+    r"\A(?:---[ \t]*\n(?![ \t]*\n)(?P<yaml>.*?)^(?:---|\.\.\.)|\+\+\+[ \t]*\n(?P<toml>.*?)^\+\+\+)"
+    r"[ \t]*(?:\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+# What a line of front matter looks like: a key, the end or rest of a value, or a comment.
+_KEY = re.compile(r"^[\w\"'$@][\w .$@/\"'-]*:(?:[ \t]|$)", re.MULTILINE)
+_REST = re.compile(r"\s|#|-(?:\s|$)|[\]}]|$")
+_TITLE = re.compile(r"^title:[ \t]*(.*?)(?:[ \t]#.*)?$", re.MULTILINE | re.IGNORECASE)
 ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
 """What site generators put behind a heading: ``{ #install }``, ``{: .note }``."""
 BETWEEN = " > "
+CODE = ("fence", "code_block", "html_block")
 # Every list counts twice. Within deeper ones the parser gives up and takes the rest of the file for
 # their text, headings and all; the time it takes grows with this.
 MAX_NESTING = 100
 
 
+class Section(NamedTuple):
+    """The headings from the top, the line from 1, the text, and which of its lines are code."""
+
+    headings: tuple[str, ...]
+    line: int
+    text: str
+    code: Lines
+
+
 def load_markdown(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
     """The sections of a Markdown file; long ones in several passages. Raises InputError.
 
-    A chunk's id is file and heading (``guide.md#install``), numbered where it is not the first.
+    A chunk's id is file and heading (``guide.md#install``). Where it is not the first, it has a
+    number that makes it no other heading's. A heading without a text is the text if none is below
+    it.
     """
-    if not reading.headings:
-        yield from load_text(path, source=source, reading=reading)
-        return
-    seen: dict[str, int] = {}
     text = read_text(path, source)
-    front = FRONT_MATTER.match(text)
-    titled = TITLE.search(front.group()) if front else None
-    name = titled.group(2) if titled else path.stem
-    for headings, line, body in sections(text):
-        title = BETWEEN.join(headings) or name
-        for passage in passages(body, reading.size, reading.overlap):
-            anchor = f"{source}#{_slug(headings[-1] if headings else path.stem)}"
-            seen[anchor] = seen.get(anchor, 0) + 1
-            number = f"-{seen[anchor]}" if seen[anchor] > 1 else ""
-            raw = {"id": anchor + number, "title": title, "text": passage, "type": "section"}
-            yield to_record(raw, place=f"{source}, line {line}", source=source)
+    if not reading.headings:
+        (whole,) = sections(text, split=False)
+        yield from text_records(whole.text, whole.code, path, source, reading)
+        return
+    skipped, title = front_matter(text)
+    found = list(sections(text[skipped:], after=text[:skipped].count("\n")))
+    slugs = {_slug(part.headings[-1] if part.headings else path.stem) for part in found}
+    numbers: dict[str, Iterator[str]] = {}
+    for part, following in zip_longest(found, found[1:]):
+        cut = passages(part.text, reading.size, reading.overlap, part.code)
+        has_below = following is not None and len(following.headings) > len(part.headings)
+        if not cut and not has_below:
+            cut = [*filter(None, part.headings[-1:])]
+        slug = _slug(part.headings[-1] if part.headings else path.stem)
+        for passage in cut:
+            raw = {
+                "id": f"{source}#{next(numbers.setdefault(slug, _numbered(slug, slugs)))}",
+                "title": BETWEEN.join(part.headings) or title or path.stem,
+                "text": passage,
+                "type": "section",
+            }
+            yield to_record(raw, place=f"{source}, line {part.line}", source=source)
 
 
-def sections(text: str) -> Iterator[tuple[tuple[str, ...], int, str]]:
-    """(headings from the top, line from 1, body) of every section, also of empty ones."""
-    front = FRONT_MATTER.match(text)
-    skipped = text[: front.end()].count("\n") if front else 0
+def front_matter(text: str) -> tuple[int, str]:
+    """How many characters of front matter a file begins with, and the title in it, empty if none.
+
+    It is a YAML mapping between lines of three hyphens, or TOML between lines of three plus signs.
+    What is neither is text. Site generators also take YAML with values that need quotes.
+    """
+    found = _FRONT.match(text)
+    if found is None:
+        return 0, ""
+    try:
+        keys: Any = (
+            tomllib.loads(found["toml"])
+            if found["yaml"] is None
+            else parse_yaml(found["yaml"], place="")
+        )
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return 0, ""
+    except InputError:
+        lines = [line for line in found["yaml"].split("\n") if not _KEY.match(line)]
+        if not _KEY.search(found["yaml"]) or not all(map(_REST.match, lines)):
+            return 0, ""
+        line = _TITLE.search(found["yaml"])
+        keys = {"title": re.sub(r"^([\"'])(.*)\1$", r"\2", line[1])} if line else {}
+    if not isinstance(keys, dict):
+        return 0, ""
+    title = next((value for key, value in keys.items() if key.lower() == "title"), "")
+    return found.end(), " ".join(title.split()) if isinstance(title, str) else ""
+
+
+def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[Section]:
+    """Every section of Markdown, also empty ones; the whole text as one without `split`. `after` is
+    the number of lines before the text."""
+    text = text.replace("\r", "\n")
     lines = text.split("\n")
     # A real parser: a # inside a code block is no heading. Markup within a line is not parsed.
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
     parser.core.ruler.enableOnly(["normalize", "block"])
-    tokens = parser.parse("\n".join(lines[skipped:]))
+    tokens = parser.parse(text)
+    code = [token.map for token in tokens if token.type in CODE and token.map is not None]
     path: list[tuple[int, str]] = []
-    start, line = skipped, skipped + 1
+    start, line = 0, 1
+
+    def section(end: int) -> Section:
+        own = [(a - start, b - start) for a, b in code if start <= a < end]
+        headings = tuple(name for _, name in path)
+        return Section(headings, after + line, "\n".join(lines[start:end]), own)
+
     for opening, inline in pairwise(tokens):
         # Headings within quotes and lists belong to the text.
-        if opening.type != "heading_open" or opening.level > 0 or opening.map is None:
+        if not split or opening.type != "heading_open" or opening.level > 0 or not opening.map:
             continue
-        first, after = opening.map
-        yield tuple(name for _, name in path), line, "\n".join(lines[start : skipped + first])
+        first, last = opening.map
+        yield section(first)
         depth = int(opening.tag[1:])
         path = [(d, name) for d, name in path if d < depth] + [(depth, _heading(inline.content))]
-        start, line = skipped + after, skipped + first + 1
-    yield tuple(name for _, name in path), line, "\n".join(lines[start:])
+        start, line = last, first + 1
+    yield section(len(lines))
 
 
 def _heading(content: str) -> str:
-    return ATTRIBUTES.sub("", content.strip()) or content.strip()
+    content = " ".join(content.split())
+    return ATTRIBUTES.sub("", content) or content
 
 
 def _slug(heading: str) -> str:
     return re.sub(r"[^\w]+", "-", heading.lower()).strip("-")[:80] or "section"
+
+
+def _numbered(slug: str, others: Set[str]) -> Iterator[str]:
+    """The slug, and then with numbers that make no other of it."""
+    yield slug
+    yield from (name for n in count(2) if (name := f"{slug}-{n}") not in others)

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 # The bundled model reads 256 tokens; English takes a little over four characters each.
 LONGEST = 1000
 
+_GAP = re.compile(r"\n\s*\n")
 
-def passages(text: str, longest: int = LONGEST, overlap: int = 0) -> list[str]:
+Lines = Sequence[tuple[int, int]]
+"""Ranges of lines from 0, in order, each with the line after its last."""
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    is_code: bool
+
+
+def passages(text: str, longest: int = LONGEST, overlap: int = 0, code: Lines = ()) -> list[str]:
     """Paragraphs packed into passages of at most `longest` characters, in order.
 
-    A paragraph that is longer is split after a sentence, else between words, else anywhere. Only
-    white space is lost. With `overlap`, each passage begins with the words that ended the one
-    before it, up to so many characters.
+    A paragraph that is longer is split after a sentence, else between words, else anywhere. The
+    lines of `code` are kept as they are, and split only between lines, unless one is longer. Only
+    white space between passages is lost. With `overlap`, each passage begins with the words that
+    ended the one before it, up to so many characters.
     """
-    if overlap:
-        packed = passages(text, longest - overlap - 1)
-        tails = ("", *(_tail(passage, overlap) for passage in packed))
-        return [f"{tail} {own}".lstrip() for tail, own in zip(tails, packed, strict=False)]
-    packed = []
-    for paragraph in re.split(r"\n\s*\n", text):
-        for piece in _pieces(paragraph.strip(), longest):
-            if packed and len(packed[-1]) + 2 + len(piece) <= longest:
-                packed[-1] = f"{packed[-1]}\n\n{piece}"
-            else:
-                packed.append(piece)
-    return packed
+    room = longest - overlap - 1 if overlap else longest
+    packed: list[_Span] = []
+    for piece in _pieces(text, code, room):
+        if not text[piece.start : piece.end].strip():
+            continue
+        if packed and piece.end - packed[-1].start <= room:
+            packed[-1] = packed[-1]._replace(end=piece.end)
+        else:
+            packed.append(piece)
+    cut = [text[span.start : span.end] for span in packed]
+    for n in range(len(cut) - 1, 0, -1):
+        if tail := _tail(cut[n - 1], overlap):
+            cut[n] = tail + ("\n" if packed[n].is_code else " ") + cut[n]
+    return cut
 
 
 def _tail(passage: str, overlap: int) -> str:
@@ -37,17 +53,54 @@ def _tail(passage: str, overlap: int) -> str:
     return passage[-overlap - 1 :][begin.start() :].strip() if begin else ""
 
 
-def _pieces(paragraph: str, longest: int) -> list[str]:
-    pieces: list[str] = []
-    start = 0
-    while len(paragraph) - start > longest:
-        head = paragraph[start : start + longest + 1]
+def _pieces(text: str, code: Lines, longest: int) -> Iterator[_Span]:
+    """Paragraphs and code, in parts where they are too long."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    at = 0
+    for lines in (*code, (len(starts), len(starts))):
+        begin, end = (starts[line] if line < len(starts) else len(text) for line in lines)
+        for gap in _GAP.finditer(text, at, begin):
+            yield from _prose(text, at, gap.start(), longest)
+            at = gap.end()
+        yield from _prose(text, at, begin, longest)
+        yield from _code(text, begin, end, longest)
+        at = end
+
+
+def _prose(text: str, start: int, end: int, longest: int) -> Iterator[_Span]:
+    end = start + len(text[start:end].rstrip())
+    start = end - len(text[start:end].lstrip())
+    while end - start > longest:
+        head = text[start : start + longest + 1]
         ends = [m.end() for m in re.finditer(r"[.!?](?=\s)|\n", head[:longest])]
         space = max(head.rfind(" "), head.rfind("\t"))
         # A sentence end in the first half would leave a stub; rather split between words.
         cut = ends[-1] if ends and ends[-1] > longest // 2 else space if space > 0 else longest
-        pieces.append(head[:cut].strip())
+        yield _Span(start, start + len(head[:cut].rstrip()), is_code=False)
         start += cut
-        while paragraph[start : start + 1].isspace():
+        while text[start : start + 1].isspace():
             start += 1
-    return [piece for piece in (*pieces, paragraph[start:]) if piece]
+    if start < end:
+        yield _Span(start, end, is_code=False)
+
+
+def _code(text: str, start: int, end: int, longest: int) -> Iterator[_Span]:
+    part = None
+    for line in re.finditer(r"[^\n]+", text[start:end]):
+        first, after = start + line.start(), start + line.end()
+        if not line[0].strip():
+            continue
+        if part is not None and after - part.start <= longest:
+            part = part._replace(end=after)
+            continue
+        if part is not None:
+            yield part
+        # A line that is too long on its own is split after a space, else anywhere.
+        while after - first > longest:
+            space = text.rfind(" ", first, first + longest) + 1
+            cut = space if text[first:space].strip() else first + longest
+            yield _Span(first, cut, is_code=True)
+            first = cut
+        part = _Span(first, after, is_code=True)
+    if part is not None:
+        yield part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 from ragfilter.basics.extras import extra
@@ -12,27 +13,49 @@ from ragfilter.ingest.passages import passages
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 
+SCANNED = "If they were scanned, recognise their text first, for example with ocrmypdf"
+
 
 def load_pdf(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
-    """The passages of a PDF file, page by page; a passage lies on one page. Raises InputError:
-    broken, locked with a password, or without text."""
-    empty = True
-    for page, text in enumerate(_pages(path, source), start=1):
-        for number, passage in enumerate(passages(text, reading.size, reading.overlap), start=1):
-            empty = False
-            raw = {
-                "id": f"{source}#page-{page}" + (f"-{number}" if number > 1 else ""),
-                "title": f"{path.stem}, page {page}",
-                "text": passage,
-                "type": "page",
-                "page": page,
-            }
-            yield to_record(raw, place=f"{source}, page {page}", source=source)
-    if empty:
-        raise InputError(
-            f"{source}: no page of this PDF holds text.",
-            remedy="If it was scanned, recognise its text first, for example with ocrmypdf.",
-        )
+    """The passages of a PDF file, page by page; a passage lies on one page. The last record
+    warns of pages without text. Raises InputError: broken, locked with a password, or without
+    text."""
+    record: Record | None = None
+    without: list[int] = []
+    try:
+        for page, text in enumerate(_pages(path, source), start=1):
+            found = passages(text, reading.size, reading.overlap)
+            if not found:
+                without.append(page)
+            for number, passage in enumerate(found, start=1):
+                if record is not None:
+                    yield record
+                raw = {
+                    "id": f"{source}#page-{page}" + (f"-{number}" if number > 1 else ""),
+                    "title": f"{path.stem}, page {page}",
+                    "text": passage,
+                    "type": "page",
+                    "page": page,
+                }
+                record = to_record(raw, place=f"{source}, page {page}", source=source)
+    except InputError:
+        if record is not None:
+            yield record
+        raise
+    if record is None:
+        raise InputError(f"{source}: the pages of this PDF hold no text.", remedy=f"{SCANNED}.")
+    if without:
+        pages = "pages" if len(without) > 1 else "page"
+        told = f"{source}: no text on {pages} {_ranges(without)}. {SCANNED}."
+        record = record._replace(warnings=(*record.warnings, told))
+    yield record
+
+
+def _ranges(numbers: list[int]) -> str:
+    """``2-3, 7``."""
+    grouped = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    runs = [[number for _, number in run] for _, run in grouped]
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def _pages(path: Path, source: str) -> Iterator[str]:

@@ -193,7 +193,7 @@ def _plain(raw: Mapping[str, Any], key: str, place: str) -> str:
 def _page(value: object, place: str) -> int | None:
     if value is None or value == "":
         return None
-    number = _whole(value if isinstance(value, str) else whole_number(value))
+    number = _whole(value)
     if number is None:
         _refuse(place, f"page {value!r} is not a whole number", "Use a number from 0 to 2^63 - 1.")
     return number

@@ -33,6 +33,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.rule import canonical, load, parse, stored_form_or_text, value_of
 from ragfilter.text.cells import harmless
 from ragfilter.text.characters import has_halves, in_one_line, whole
+from ragfilter.text.separated import separated
 
 if TYPE_CHECKING:
     import _csv
@@ -44,7 +45,6 @@ OPEN = "unexpected end of data"
 """The error of `csv` for a file that ends within quotes."""
 NO_TEXT = "it is not UTF-8 text"
 _LINE_END = re.compile(r"\r\n?|\n")
-_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +274,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     ends = _LINE_END.search(text)
     if ends is not None and ends[0] != "\n":
         text = text.replace(ends[0], "\n")
-    told = _SEPARATOR.match(text)
-    # Excel's own first line is not a row, but counts as a line.
-    text = text if told is None else "\n" + text[told.end() :]
-    head = text.lstrip("\n").partition("\n")[0]
-    separator = told[1] if told is not None else max(",;\t", key=head.count)
+    separator, text = separated(text)
     rows = _cells(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     number, header = next(rows, (1, ""))
     names = [cell.strip().lower() for cell in header] if isinstance(header, list) else []

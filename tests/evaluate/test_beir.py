@@ -63,16 +63,51 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
     assert (labels.queries, labels.qrels) == ({"7": "seven"}, {"7": {"x": 1}})
 
 
-def test_trec_qrels_are_read_beside_beirs(tmp_path: Path) -> None:
-    lines = "q1 0 a 2\nq1\t0\tb\t-1\nq1 0 d -2\n q2  0  c  1\n"
-    (tmp_path / "qrels.trec").write_text(lines, "utf-8")
-    assert beir.read_qrels(tmp_path / "qrels.trec") == {
-        "q1": {"a": 2, "b": 0, "d": 0},
-        "q2": {"c": 1},
-    }
-    # Three columns separated by tabs are BEIR's format, whatever they contain.
-    (tmp_path / "qrels.tsv").write_text("q 1\t7 a\t1\n", "utf-8")
-    assert beir.read_qrels(tmp_path / "qrels.tsv") == {"q 1": {"7 a": 1}}
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # trec_eval, and what trackers of other kinds put into the second column
+        ("19335 Q0 1037798 2\n19335 Q0 1274615 0\n", {"19335": {"1037798": 2, "1274615": 0}}),
+        ("q1 0 a 2\nq1\t0\tb\t-1\nq1 0 d -2\n", {"q1": {"a": 2, "b": 0, "d": 0}}),
+        (" q2  0  c  1 \r\nq2\t0  d\t 1\r\n", {"q2": {"c": 1, "d": 1}}),
+        ("0001\tA\tgakkai-0000010187\t1 \n0002 x gakkai-1 0", {"0001": {"gakkai-0000010187": 1},
+                                                           "0002": {"gakkai-1": 0}}),
+        ("31_1 Q0 CAR_116d 0\n31_1 NaN MARCO_1 2", {"31_1": {"CAR_116d": 0, "MARCO_1": 2}}),
+        ("1\t0\tS51530f3f-Ae32a4a1b\t-2\n1\t0\tclueweb12-0008wb 1\n",
+         {"1": {"S51530f3f-Ae32a4a1b": 0, "clueweb12-0008wb": 1}}),
+        ("q1\t0 a\t2\nq1 0\tb\t2\nq1\tQ7\tc 2", {"q1": {"a": 2, "b": 2, "c": 2}}),
+        # NTCIR's three columns, and its grades
+        ("0001 clueweb-0 L2\n0001 clueweb-1 L0", {"0001": {"clueweb-0": 2, "clueweb-1": 0}}),
+        ("q1 a 1\nq1  b\t2\n", {"q1": {"a": 1, "b": 2}}),
+        # grades as tables write them
+        ("q1 0 a 1.0\nq1\t0\tb\t2.0\nq1\tc\t0.0\nq1 d +1\nq1 e -1.0",
+         {"q1": {"a": 1, "b": 2, "c": 0, "d": 1, "e": 0}}),
+        # headers
+        ("query-id\tcorpus-id\tscore\nq1\ta\t1\n", {"q1": {"a": 1}}),
+        ("\ufeffquery_id iteration doc_id relevance\nq1 0 a 1\n", {"q1": {"a": 1}}),
+        ("# qid\n\nquery id\tcorpus id\tscore\nq1\ta\t1\n", {"q1": {"a": 1}}),
+        # Tabs alone: an id may hold spaces.
+        ("q 1\t7 a\t1\nq1\tdoc a\t2\nq1\t0\tdoc b\t1",
+         {"q 1": {"7 a": 1}, "q1": {"doc a": 2, "doc b": 1}}),
+        # TREC's diversity task judges a document once for each subtopic.
+        ("201 1 a 0\n201 2 a 3\n201 3 a 1\n201 1 b 1", {"201": {"a": 3, "b": 1}}),
+    ],
+)  # fmt: skip
+def test_public_forms_of_qrels(
+    tmp_path: Path, text: str, expected: dict[str, dict[str, int]]
+) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_text(text, "utf-8", newline="")
+    assert beir.read_qrels(path) == expected
+
+
+def test_comments_in_qrels_are_skipped_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_text("# judged by hand\nq1 0 a 1\n#q1 0 b 1\n", "utf-8")
+    told: list[str] = []
+    assert beir.read_qrels(path, tell=told.append) == {"q1": {"a": 1}}
+    assert len(told) == 1
+    assert "2 lines beginning with #, the first in line 1" in told[0]
 
 
 def test_labels_of_unknown_queries_are_left_out_with_a_warning(
@@ -107,10 +142,12 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         ("\n", QRELS, "queries.jsonl contains no queries"),
         ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
         (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
-        (QUERIES, "q1 a 1\n", "qrels.tsv, line 1 has 1 column."),
+        (QUERIES, "q1 0 a 1 x\nq1 0 a 1 2\n", "qrels.tsv, line 2 has 5 columns."),
+        (QUERIES, "q1,a,1\n", "qrels.tsv, line 1 has 1 column."),
         (QUERIES, QRELS + "q1\tz\thigh\n", "qrels.tsv, line 5: the score 'high'"),
-        (QUERIES, "q1\ta\t1.0\n", "qrels.tsv, line 1: the score '1.0' is not a whole number"),
-        (QUERIES, "q1 0 a 1.0\n", "qrels.tsv, line 1: the score '1.0' is not a whole number"),
+        (QUERIES, "q1\ta\t1.5\n", "qrels.tsv, line 1: the score '1.5' is not a whole number"),
+        (QUERIES, "q1 0 a nan\n", "qrels.tsv, line 1: the score 'nan' is not a whole number"),
+        (QUERIES, "q1 0 a 1\nq1 0 a 2\n", "line 2: 'a' already has the label 1 for 'q1'"),
         (QUERIES, f"q1\ta\t{2**63}\n", "qrels.tsv, line 1: the score '9223372036854775808' is too"),
         (QUERIES, QRELS + "q1\t\t1\n", "qrels.tsv, line 5 has no id"),
         (QUERIES, QRELS + "q1\ta\t1\n", "line 5: 'a' already has the label 2"),

@@ -11,6 +11,7 @@ from written import read, written
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
+from ragfilter.ingest.reading import Reading
 from ragfilter.model import Chunk
 
 # --- JSON lines
@@ -24,6 +25,22 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
         Chunk("2", "c", source="x.jsonl"),
     ]
     assert [r.place for r in load(path)] == ["x.jsonl, line 1", "x.jsonl, line 3"]
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [("3.0", 3), ('"3.0"', 3), ("0.0", 0), ("3", 3), ("null", None), ('""', None), ("1e2", 100)],
+)
+def test_a_page_as_tables_write_it(tmp_path: Path, page: str, expected: int | None) -> None:
+    path = written(tmp_path, "x.jsonl", f'{{"id": "a", "text": "t", "page": {page}}}')
+    assert [chunk.page for chunk in read(path)] == [expected]
+
+
+@pytest.mark.parametrize("page", ["3.5", "-1.0", "true", "1e300", "[3]", '"iv"'])
+def test_a_page_that_is_no_number_is_refused(tmp_path: Path, page: str) -> None:
+    path = written(tmp_path, "x.jsonl", f'{{"id": "a", "text": "t", "page": {page}}}')
+    with pytest.raises(InputError, match="is not a whole number"):
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +99,44 @@ def test_csv_with_quotes_line_breaks_and_empty_cells(tmp_path: Path, separator: 
               rule='{"contain":"x"}'),
         Chunk("b", "plain\u2028text, with; all", source="x.csv"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'id;"text";"a, b, c";"d, e"\na;one, two;x;y\n',
+        '"a, b";"c, d, e, f";id;text\nx;y;a;one, two\n',
+        '"say ""a, b, c, d""";id;text\nx;a;one, two\n',
+        '"first,\nsecond,\nthird";id;text\nx;a;one, two\n',
+        'text\t"a,b;c|d"\tid\none, two\tx\ta\n',
+        'id|text|"a,b,c"\na|one, two|x\n',
+        'id|text\na|"one, two"\n',
+        'sep=;\r\n"a,b,c";id;text\r\nx;a;one, two\r\n',
+        '"a,b,c";id;text\rx;a;one, two\r',
+        '\ufeff"id";"text"\r\n"a";"one, two"\r\n',
+        '\n\n"id, or number";id;text\n;a;one, two\n',
+        'id,text,5" wide\na,"one, two",x\n',
+        'id,text,"a;b;c;d"\na,"one, two",x\n',
+    ],
+)
+def test_the_header_outside_quotes_says_what_separates(tmp_path: Path, content: str) -> None:
+    (chunk,) = read(written(tmp_path, "x.csv", content))
+    assert (chunk.id, chunk.text) == ("a", "one, two")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("Body\nOne, two; three\n\nFour\tfive\n", ["One, two; three", "Four\tfive"]),
+        ('"Body"\n"One, ""two"""\n"three\n\nfour"\n', ['One, "two"', "three\n\nfour"]),
+    ],
+)
+def test_a_csv_of_one_column(tmp_path: Path, content: str, expected: list[str]) -> None:
+    path = written(tmp_path, "x.csv", content)
+    found = load(path, reading=Reading(columns={"text": "Body"}))
+    assert [(r.chunk.id, r.chunk.text) for r in found] == [
+        (f"x.csv#{n}", text) for n, text in enumerate(expected, start=1)
+    ]
 
 
 @pytest.mark.parametrize(

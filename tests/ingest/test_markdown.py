@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from written import read, written
 from ragfilter.ingest.load import load
 from ragfilter.ingest.markdown import load_markdown, sections
 from ragfilter.ingest.passages import passages
+from ragfilter.ingest.reading import Reading
 
 GUIDE = """\
 ---
@@ -67,6 +69,163 @@ def test_titles_leave_out_what_a_site_generator_reads(tmp_path: Path) -> None:
         "Deploying: a guide", "Install", "Install > Notes", "Install > The set {a}",
         "Install > { #x }",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("front", "title"),
+    [
+        ("---\ntitle: What's new in 2.0\n---\n", "What's new in 2.0"),
+        ("---\ntitle: C# basics\ntags: [a, b]\n---\n", "C# basics"),
+        ("---\ntitle: .NET guide\n---\n", ".NET guide"),
+        ("---\ntitle: Foo: Bar\nauthor: me\n---\n", "Foo: Bar"),
+        ("---\ntitle: Foo: Bar # draft\n---\n", "Foo: Bar"),
+        ("---\ntitle: 'It's new'\n---\n", "It's new"),
+        ('---\ntitle: "Foo" and bar\n---\n', '"Foo" and bar'),
+        ('---\ntitle: "A \\"b\\": c"\n---\n', 'A "b": c'),
+        ("---\ntitle: @scope/pkg\nlist:\n- a: b: c\n---\n", "@scope/pkg"),
+        ("---\ntitle: {{ page.name }}\n---\n", "{{ page.name }}"),
+        ("---\ntitle: >-\n  A folded\n  title\n---\n", "A folded title"),
+        ("---\ntitle: 1.10\n---\n", "1.10"),
+        ("---\nTitle: Großes Übel\n...\n", "Großes Übel"),
+        ("---\n# set by hand\ndate created: 2020-01-01\n\ntitle: T\n--- \n", "T"),
+        ("---\r\ntitle: T\r\n---\r\n", "T"),
+        ("\ufeff---\ntitle: T\n---\n", "T"),
+        ("+++\ntitle = 'T: x'\n[extra]\na = 1\n+++\n", "T: x"),
+        ("---\ntitle:\n  en: T\n---\n", "a"),
+        ("---\ntitle:\n---\n", "a"),
+        ("---\nlayout: page\n---\n", "a"),
+    ],
+)
+def test_front_matter_gives_the_title_and_no_text(tmp_path: Path, front: str, title: str) -> None:
+    (chunk,) = read(written(tmp_path, "a.md", f"{front}Thirty days.\n"))
+    assert (chunk.title, chunk.text) == (title, "Thirty days.")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("---\n\n# Handbook\n\nThirty days of leave.\n\n---\n\nMore.", "Thirty days of leave."),
+        ("---\nThirty days of leave.\n---\nMore.", "Thirty days of leave."),
+        ("---\n\nNote: thirty days.\n\n---\nMore.", "Note: thirty days."),
+        ("---\n# Handbook\n---\nMore.", "Handbook"),
+        ("---\n- one\n- two\n---\nMore.", "- one"),
+        ("---\ntitle: T\nOne plain line.\n---\nMore.", "One plain line."),
+        ("---\ntitle: T\n\nNever closed.", "Never closed."),
+        ("***\ntitle: T\n***\nMore.", "title: T"),
+        ("----\ntitle: T\n----\nMore.", "title: T"),
+        ("+++\nNo TOML\n+++\nMore.", "No TOML"),
+        ("---\n    a: b: c\n---\nMore.", "a: b: c"),
+        ("---\nOne: two\nthree\n---\nMore.", "three"),
+        ("\n---\ntitle: T\n---\nMore.", "title: T"),
+        ("---\n---\nMore.", "More."),
+        ("---\n" + "[" * 100_000 + "\n---\nMore.", "[[[["),
+        ("+++\na = " + "[" * 100_000 + "\n+++\nMore.", "[[[["),
+    ],
+)
+def test_text_between_rules_is_kept(tmp_path: Path, text: str, words: str) -> None:
+    chunks = read(written(tmp_path, "a.md", text))
+    assert any(words in f"{chunk.title}\n{chunk.text}" for chunk in chunks)
+    assert any("More." in chunk.text for chunk in chunks) or "More." not in text
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "```yaml\na:\n\n  b: 1\n\n\n  c:  2 \n```",
+        "~~~python\ndef f():\n    x = 1\n\n    return x\n~~~",
+        "````md\n```\na\n\n    b\n```\n\n# no heading\n````",
+        "    if a:\n\n        b()",
+        "- one\n\n  ```\n  a\n\n      b\n  ```",
+        "> ```\n> a\n>\n>     b\n> ```",
+        "1. one\n\n   ~~~~\n   ~~~\n\n       a\n   ~~~~",
+        "<pre>\na\n\n    b\n</pre>",
+        "```\nnever closed\n\n    a",
+    ],
+)
+@pytest.mark.parametrize("headings", [True, False])
+def test_code_is_kept_as_it_is(tmp_path: Path, code: str, headings: bool) -> None:
+    path = written(tmp_path, "a.md", f"Run it:\n\n{code}\n")
+    (chunk,) = [r.chunk for r in load(path, reading=Reading(headings=headings))]
+    assert chunk.text == f"Run it:\n\n{code}"
+
+
+@pytest.mark.parametrize("overlap", [0, 40])
+@pytest.mark.parametrize("mark", ["```", "~~~~", ""])
+def test_code_longer_than_a_chunk_is_cut_at_line_ends(mark: str, overlap: int) -> None:
+    body = [f"{'    ' * (1 + n % 3)}step({n})  # One. Two! {n}" for n in range(40)]
+    body.insert(20, "")
+    lines = [mark, *body, mark] if mark else body
+    text = "\n".join(["Run it.", "", *lines, "", "Done."])
+    (section,) = sections(text)
+    cut = passages(text, 300, overlap, section.code)
+    assert len(cut) > 4
+    assert all(len(passage) <= 300 for passage in cut)
+    kept = {line: None for passage in cut for line in passage.split("\n")}
+    assert [line for line in kept if line and line in body] == list(filter(None, body))
+
+
+def test_a_line_of_code_longer_than_a_chunk_loses_nothing() -> None:
+    text = "```\n" + "a b  c. " * 100 + " " * 500 + "z\n```"
+    (section,) = sections(text)
+    cut = passages(text, 100, 0, section.code)
+    assert "".join("".join(cut).split()) == "".join(text.split())
+    assert all(passage.strip() and len(passage) <= 100 for passage in cut)
+
+
+@pytest.mark.parametrize(
+    ("headings", "ids"),
+    [
+        (("Example", "Example", "Example 2"), ("example", "example-3", "example-2")),
+        (("Example 2", "Example", "Example"), ("example-2", "example", "example-3")),
+        (("A", "A", "A-2", "A 2"), ("a", "a-3", "a-2", "a-2-2")),
+        (("🎉", "🚀", "Section", "Section 2"), ("section", "section-3", "section-4", "section-2")),
+        (("概要", "概要", "概要 2"), ("概要", "概要-3", "概要-2")),
+        (("C", "C++", "C#"), ("c", "c-2", "c-3")),
+    ],
+)
+def test_every_heading_has_an_id_of_its_own(
+    tmp_path: Path, headings: tuple[str, ...], ids: tuple[str, ...]
+) -> None:
+    for name in ("a.md", "b/a.md"):
+        written(tmp_path, name, "".join(f"# {heading}\n\ntext\n\n" for heading in headings))
+    assert [chunk.id for chunk in read(tmp_path)] == [
+        f"{name}#{slug}" for name in ("a.md", "b/a.md") for slug in ids
+    ]
+
+
+def test_a_heading_without_a_text_is_kept(tmp_path: Path) -> None:
+    text = "# Guide\n\n## Empty\n\n## Full\n\ntext\n\n#\n\n# Last *one*\n"
+    chunks = read(written(tmp_path, "a.md", text))
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [
+        ("Guide > Empty", "Empty"), ("Guide > Full", "text"), ("Last *one*", "Last *one*")
+    ]  # fmt: skip
+
+
+WORD = st.text(alphabet="abcxyzäß漢字09", min_size=1, max_size=6)
+WORDS = st.lists(WORD, min_size=1, max_size=30).map(" ".join)
+BLOCKS = st.one_of(
+    WORDS,
+    st.builds("{} {}".format, st.sampled_from(["#", "##", "###", "-", "1.", ">", "   "]), WORDS),
+    st.builds("{}\n{}".format, WORDS, st.sampled_from(["===", "---"])),
+    st.builds("```\n{}\n\n    {}\n```".format, WORDS, WORDS),
+    st.builds("- {}\n\n  ~~~\n  {}\n\n      {}\n  ~~~".format, WORDS, WORDS, WORDS),
+    st.builds("{}: {}".format, WORD, WORDS),
+    st.builds("| {} | {} |\n| --- | --- |\n| {} | {} |".format, WORD, WORD, WORD, WORD),
+    st.sampled_from(["---", "***", "...", "+++", "```", "<div>", "<!-- x -->", "\r", "#", ""]),
+)
+
+
+@given(st.lists(BLOCKS, max_size=12), st.sampled_from(["\n", "\n\n", "\r\n"]), st.booleans())
+def test_no_word_of_the_body_is_lost(
+    tmp_path_factory: pytest.TempPathFactory, blocks: list[str], between: str, headings: bool
+) -> None:
+    front = "---\ntitle: T\n---\n"
+    path = tmp_path_factory.mktemp("md") / "a.md"
+    path.write_bytes((front + between.join(blocks)).encode())
+    found = [r.chunk for r in load(path, reading=Reading(size=100, headings=headings))]
+    kept = " ".join(f"{chunk.title} {chunk.text}" for chunk in found)
+    assert set(re.findall(r"\w+", " ".join(blocks))) <= set(re.findall(r"\w+", kept))
+    assert len({chunk.id for chunk in found}) == len(found)
 
 
 def test_markdown_places_name_the_line_of_the_heading(tmp_path: Path) -> None:

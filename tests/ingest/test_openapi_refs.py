@@ -134,10 +134,11 @@ def test_files_of_a_folder_refer_to_each_other(
     (tmp_path / "common.yaml").write_text(yaml.safe_dump(common))
     (tmp_path / "note.md").write_text("A note.")
     (tmp_path / "package.json").write_text('{"name": "x"}')
+    (tmp_path / "redocly.yaml").write_text("openapi: {theme: dark}")
     (tmp_path / "odd.yaml").write_text("a: !!python/name:os.system [")
     with caplog.at_level(logging.WARNING):
         found = {record.chunk.id: record for record in load(tmp_path)}
-    assert "2 files of other kinds are skipped: " in caplog.text
+    assert "3 files of other kinds are skipped: " in caplog.text
     assert warnings(found) == []
     assert [(i, record.chunk.source) for i, record in found.items()] == [
         ("note.md#note", "note.md"),

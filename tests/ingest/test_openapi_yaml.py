@@ -12,7 +12,7 @@ from pets import described
 from waiting import ends_soon
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.openapi.yaml import parse_yaml
+from ragfilter.ingest.yaml import parse_yaml
 
 
 def test_yaml_scalars_stay_what_was_written() -> None:

@@ -152,8 +152,25 @@ def test_the_pages_of_a_pdf_keep_their_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("pages", "told"),
+    [
+        (("a", "", ""), "pages 2-3."), (("", "a"), "page 1."), (("", "a", "", "", "b", "", ""),
+        "pages 1, 3-4, 6-7."), (("a", " ", "b" * 2000, ""), "pages 2, 4."), (("a", "b"), ""),
+    ],
+)  # fmt: skip
+def test_pages_of_a_pdf_without_text_are_named(
+    tmp_path: Path, pages: tuple[str, ...], told: str
+) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(pdf(*pages))
+    warnings = [warning for record in load(path) for warning in record.warnings]
+    assert len(warnings) == (1 if told else 0)
+    assert all(f"a.pdf: no text on {told}" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
     ("data", "said"), [(b"", "cannot be read"), (b"%PDF-1.4\n", "cannot be read"),
-                       (pdf("a")[:200], "cannot be read"), (pdf("", ""), "no page")]
+                       (pdf("a")[:200], "cannot be read"), (pdf("", ""), "no text")]
 )  # fmt: skip
 def test_a_pdf_that_cannot_be_read_says_why(tmp_path: Path, data: bytes, said: str) -> None:
     path = tmp_path / "a.pdf"

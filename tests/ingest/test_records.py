@@ -154,10 +154,10 @@ def test_where_id_is_empty_the_other_name_counts(no_id: dict[str, Any]) -> None:
 
 
 def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
-    chunk = record(id=np.int64(4), page=np.int64(3), refs=[np.int32(5), 6]).chunk
+    chunk = record(id=np.int64(4), page=np.float64(3), refs=[np.int32(5), 6]).chunk
     assert (chunk.id, chunk.page, chunk.refs) == ("4", 3, ("5", "6"))
     assert type(chunk.page) is int
-    for wrong in (np.float64(3.0), np.bool_(True), np.int64(-1)):
+    for wrong in (np.float64(3.5), np.bool_(True), np.int64(-1)):
         with pytest.raises(InputError, match="is not a whole number"):
             record(page=wrong)
     levels = (

@@ -9,13 +9,13 @@ from typing import Any
 
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.openapi.yaml import parse_yaml
+from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.protocols import Progress
 from ragfilter.text.characters import loads
 
 SUFFIXES = (".json", ".yaml", ".yml")
 # A file that says it is a description, but cannot be parsed, is an error and not another file.
-_SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?openapi["']?\s*:""", re.MULTILINE)
+_SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
 def read_tree(path: Path, *, source: str, progress: Progress | None = None) -> dict[str, Any]:
@@ -31,15 +31,17 @@ def read_tree_if_any(
 ) -> dict[str, Any] | None:
     """Like `read_tree`, but None for a file that does not say that it is such a description."""
     text = read_text(path, source)
-    try:
-        tree = parse(text, path.suffix, source, progress)
-    except InputError:
-        if _SAYS_OPENAPI.search(text):
-            raise
+    if not _SAYS_OPENAPI.search(text):
         return None
-    if not isinstance(tree, dict) or not {"openapi", "swagger"} & tree.keys():
-        return None
-    return _checked(tree, source)
+    tree = parse(text, path.suffix, source, progress)
+    version = tree.get("openapi", tree.get("swagger")) if isinstance(tree, dict) else None
+    # A mapping under that name is a tool's configuration.
+    return _checked(tree, source) if isinstance(version, str | int | float) else None
+
+
+def read_part(path: Path, *, source: str, progress: Progress | None = None) -> object:
+    """What a file holds that is referred to. Raises InputError naming `source`."""
+    return parse(read_text(path, source), path.suffix, source, progress)
 
 
 def parse(text: str, suffix: str, source: str, progress: Progress | None = None) -> object:

@@ -126,8 +126,8 @@ def _guides(tree: dict[str, Any], source: str) -> Iterator[Item]:
         return
     name = api_title(tree, source)
     number = 0
-    for headings, _, body in sections(description):
-        for passage in passages(body):
+    for headings, _, body, code in sections(description):
+        for passage in passages(body, code=code):
             number += 1
             slug = _slug(headings[-1]) if headings else "overview"
             title = " > ".join((name, *headings))

@@ -14,6 +14,7 @@ from typing import Any
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.openapi import files
+from ragfilter.ingest.openapi.bundle import bundled, gather
 from ragfilter.ingest.openapi.items import Item, api_title, identify, items
 from ragfilter.ingest.openapi.refs import (
     Leads,
@@ -58,20 +59,24 @@ def load_together(
     paths: Mapping[str, Path], reading: Reading, progress: Progress | None
 ) -> tuple[Iterator[Record], tuple[str, ...]]:
     """The records of several files (source to path) that may refer to each other, and the sources
-    that are no API descriptions. Raises InputError like `load_openapi`."""
-    trees: dict[str, dict[str, Any]] = {}
+    that are neither API descriptions nor parts of one. Raises InputError like `load_openapi`."""
     broken: set[str] = set()
-    for source, path in paths.items():
+
+    def read(source: str, reader: Callable[..., Any]) -> Any:
         try:
-            tree = files.read_tree_if_any(path, source=source, progress=progress)
+            return reader(paths[source], source=source, progress=progress)
         except InputError as error:
             reading.refuse(error)
             broken.add(source)
-            continue
-        if tree is not None:
-            trees[source] = tree
-    unclear = tuple(source for source in paths if source not in trees and source not in broken)
-    return records(trees, reading.skip), unclear
+
+    found = {source: read(source, files.read_tree_if_any) for source in paths}
+    trees = {source: tree for source, tree in found.items() if tree is not None}
+    usable = paths.keys() - broken
+    parts_of = gather(trees, lambda s: read(s, files.read_part) if s in usable else None)
+    if parts_of:
+        trees = {source: bundled(source, trees, parts_of) for source in trees}
+    known = {*trees, *parts_of, *broken}
+    return records(trees, reading.skip), tuple(s for s in paths if s not in known)
 
 
 def records(trees: Trees, skip: Callable[[InputError], None] | None = None) -> Iterator[Record]:

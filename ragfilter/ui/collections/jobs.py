@@ -52,7 +52,8 @@ def _job(job: Job, queue: Queue) -> None:
         st.progress(0.0, text=f"**{name}** is waiting")
     elif at.state == "running":
         left = in_words(at.seconds_left)
-        how = f"{at.share:.0%} of {at.phase}" if at.total else "loading the embedding model …"
+        counted = f"{at.done:,} {at.phase}" if at.done else "loading the embedding model …"
+        how = f"{at.share:.0%} of {at.phase}" if at.total else counted
         st.progress(at.share, text=f"**{name}** {how}{left and ', '}{left}")
     elif at.state == "stopped":
         st.markdown(f"**{name}** is stopped. Chunks embedded so far are kept.")

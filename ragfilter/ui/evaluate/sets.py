@@ -175,7 +175,7 @@ def _files(asked: Chosen) -> None:
     )
     qrels = st.file_uploader(
         "With its labels",
-        type=["tsv", "txt"],
+        type=["tsv", "txt", "qrels", "trec"],
         key=f"set-qrels-{emptied}",
         help="BEIR or TREC qrels. Credited to a labeller named after the file.",
     )

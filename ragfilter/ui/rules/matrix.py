@@ -182,7 +182,7 @@ def _labels(work: Desk) -> None:
         )
         qrels = st.file_uploader(
             "qrels.tsv",
-            type=["tsv", "txt", "qrels"],
+            type=["tsv", "txt", "qrels", "trec"],
             key="labels-qrels",
             help="One query-id, corpus-id and score per line, as in BEIR or TREC.",
         )

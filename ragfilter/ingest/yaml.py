@@ -1,4 +1,4 @@
-"""YAML as an API description needs it: fast, and safe on a file from a stranger.
+"""YAML as API descriptions and front matter need it: fast, and safe on a file from a stranger.
 
 Built on the parser's events. PyYAML's own loaders took ten times as long and fifteen times the
 memory on 10 MB, crash the process on deep nesting, and read `on`, `no` and dates as what the

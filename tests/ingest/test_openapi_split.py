@@ -1,0 +1,237 @@
+"""API descriptions that are split into files: every part is found, and none outside the folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pets import PETS, minimal, warnings
+from written import written
+
+from ragfilter.errors import InputError
+from ragfilter.ingest.load import load
+from ragfilter.ingest.openapi.read import records
+from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.records import Record
+
+
+def loaded(tmp_path: Path, files: dict[str, Any]) -> dict[str, Record]:
+    for name, content in files.items():
+        written(tmp_path, name, content if isinstance(content, str) else json.dumps(content))
+    found = list(load(tmp_path))
+    assert len({record.chunk.id for record in found}) == len(found)
+    return {record.chunk.id: record for record in found}
+
+
+SPLIT = {
+    "openapi.yaml": """\
+openapi: 3.1.0
+info: {title: T, description: {$ref: text/intro.yml#/first}}
+tags: [{name: Dogs, description: {$ref: "text/intro.yml#/dogs"}}]
+paths:
+  /pets/{id}: {$ref: ./paths/pet.yaml}
+  /pets: {get: {$ref: "paths/list.json"}}
+components:
+  schemas: {Pet: {$ref: "schemas/pet.yml"}}
+  securitySchemes: {key: {$ref: "schemas/key.yml"}}
+""",
+    "text/intro.yml": "first: Buys and sells.\ndogs: All about dogs.\n",
+    "paths/pet.yaml": """\
+parameters: [{$ref: "../shared/parameters.yml#/id"}]
+put:
+  operationId: putPet
+  requestBody: {$ref: ../bodies/new.json}
+  responses:
+    "200": {description: Put., content: {application/json: {schema: {$ref: ../schemas/pet.yml}}}}
+    "404": {$ref: "../shared/responses.yml#/not~1found"}
+  security: [{key: []}]
+""",
+    "paths/list.json": '{"operationId": "listPets", "responses": {"200": {"description": "All.",'
+    ' "content": {"application/json": {"schema": {"type": "array",'
+    ' "items": {"$ref": "../schemas/pet.yml"}}}}}}}',
+    "shared/parameters.yml": "id: {name: id, in: path, required: true, schema: {$ref: '#/Id'}}\n"
+    "Id: {type: string, description: Whose.}\n",
+    "shared/responses.yml": "not/found: {description: Not here., content: "
+    "{text/plain: {schema: {$ref: ../schemas/error.yml}}}}\n",
+    "bodies/new.json": '{"required": true, "content": {"application/json": {"schema":'
+    ' {"$ref": "../openapi.yaml#/components/schemas/Pet"}}}}',
+    "schemas/pet.yml": """\
+type: object
+properties:
+  mother: {$ref: pet.yml, description: Its mother.}
+  example: {$ref: "more/owner.yml#/definitions/Owner"}
+discriminator: {propertyName: kind, mapping: {cat: cat.yml, dog: Pet}}
+""",
+    "schemas/cat.yml": "allOf: [{$ref: pet.yml}]\n",
+    "schemas/error.yml": "{type: string, description: What went wrong.}",
+    "schemas/more/owner.yml": "definitions: {Owner: {properties: {pets: {items: "
+    "{$ref: ../pet.yml}}}}}",
+    "schemas/key.yml": "{type: apiKey, in: header, name: X-Key}",
+}  # fmt: skip
+
+
+def test_every_part_is_found_word_for_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        found = loaded(tmp_path, SPLIT)
+    assert caplog.text == ""
+    assert warnings(found) == []
+    assert {record.chunk.source for record in found.values()} == {"openapi.yaml"}
+    assert {i: (record.chunk.text, record.chunk.refs) for i, record in found.items()} == {
+        "t:guide/overview": ("Buys and sells.", ()),
+        "t:tags/dogs": ("All about dogs.", ()),
+        "t:putPet": (
+            "PUT /pets/{id} (putPet).\nRequest body: Pet, required.\nParameters:\n"
+            "- id, path (Id, required)\nResponses:\n- 200 (Pet): Put.\n"
+            "- 404 (error (text/plain)): Not here.\nSecurity: key.",
+            ("t:Pet", "t:Id", "t:security/key", "t:error"),
+        ),
+        "t:listPets": (
+            "GET /pets (listPets).\nResponses:\n- 200 (array of Pet): All.", ("t:Pet",)
+        ),
+        "t:Pet": (
+            "Pet: object.\nProperties:\n- mother (Pet): Its mother.\n- example (Owner)\n"
+            "Told apart by kind: cat is cat, dog is Pet.",
+            ("t:cat", "t:Owner"),
+        ),
+        "t:Id": ("Id: string.\nWhose.", ()),
+        "t:error": ("error: string.\nWhat went wrong.", ()),
+        "t:cat": ("cat: Pet.", ("t:Pet",)),
+        "t:Owner": ("Owner: object.\nProperties:\n- pets (array of Pet)", ("t:Pet",)),
+        "t:security/key": ("key: apiKey in header X-Key. How to authenticate with T.", ()),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["json", "yaml"])
+def test_a_description_cut_apart_gives_the_same_chunks(tmp_path: Path, ending: str) -> None:
+    """Each component and operation in a file of its own, in folders beside each other."""
+
+    def cut(node: Any, at: str) -> Any:
+        text = json.dumps(node).replace("#/components/", "../api/pets.yaml#/components/")
+        tree = json.loads(text)
+        name = f"{at.replace('/', '_').replace('{', '').replace('}', '')}.{ending}"
+        content = json.dumps(tree) if ending == "json" else yaml.safe_dump(tree, sort_keys=False)
+        written(tmp_path, f"parts/{name}", content)
+        return {"$ref": f"../parts/{name}"}
+
+    tree = json.loads(json.dumps(PETS))
+    for kind, named in tree["components"].items():
+        if kind != "responses":  # A shared response is told apart from one in its place.
+            tree["components"][kind] = {name: cut(x, f"{kind}-{name}") for name, x in named.items()}
+    for path, item in tree["paths"].items():
+        item["put"] = cut(item["put"], "put")
+        tree["paths"][path] = cut(item, path)
+    written(tmp_path, "api/pets.yaml", yaml.safe_dump(tree, sort_keys=False))
+    found = list(load(tmp_path))
+    expected = list(records({"api/pets.yaml": PETS}))
+    assert [r.chunk for r in found] == [r.chunk for r in expected]
+    assert [w for r in found for w in r.warnings] == []
+
+
+@pytest.mark.parametrize(
+    ("files", "ids"),
+    [
+        # An index names the schemas; others come through it, or go to the files themselves.
+        (
+            {"schemas/_index.yaml": "A: {$ref: ./a.yaml}\nB: {properties: {a: {$ref: '#/A'}}}\n",
+             "schemas/a.yaml": "properties: {b: {$ref: '_index.yaml#/B'}, a: {$ref: a.yaml}}",
+             "o.yaml": minimal(components={"schemas": {"$ref": "schemas/_index.yaml"}})},
+            {"t:A": ("t:B",), "t:B": ("t:A",)},
+        ),
+        # All paths in a file, whose references mean the description.
+        (
+            {"paths.yml": "/a: {get: {responses: {'200': {content: {x/y: {schema: "
+                          "{$ref: '#/components/schemas/A'}}}}}}}",
+             "o.yaml": minimal(paths={"$ref": "paths.yml"}, components={"schemas": {"A": {}}})},
+            {"t:GET/a": ("t:A",), "t:A": ()},
+        ),
+        # Names that are taken get the folder's, and then numbers.
+        (
+            {"x/a.yml": "{}", "y/a.yml": "{}", "y/a.json": "{}",
+             "o.yaml": minimal(components={"schemas": {"a": {"allOf": [
+                 {"$ref": "x/a.yml"}, {"$ref": "y/a.yml"}, {"$ref": "y/a.json"}]}}})},
+            {"t:a": ("t:x/a", "t:y/a", "t:y/a-2"), "t:x/a": (), "t:y/a": (), "t:y/a-2": ()},
+        ),
+        # A part of a part; a name with a blank and a slash; a schema that is called example.
+        (
+            {"m%20.yml": "{}", "s/my schemas.yml": "{a/b: {properties: {example: {type: string}}}}",
+             "o.yaml": minimal(components={"schemas": {"A": {"properties": {"default": {
+                 "$ref": "s/my%20schemas.yml#/a~1b"}, "x": {
+                 "$ref": "s/my schemas.yml#/a~1b/properties/example"}}}}})},
+            {"t:A": ("t:a/b",), "t:a/b": ()},
+        ),
+        # Two descriptions share a part, and refer to each other.
+        (
+            {"s.yml": "{properties: {x: {$ref: 'b.yaml#/components/schemas/B'}}}",
+             "a.yaml": minimal(components={"schemas": {"A": {"items": {"$ref": "s.yml"}}}}),
+             "b.yaml": minimal(components={"schemas": {"B": {"items": {"$ref": "s.yml"}}}})},
+            {"t:A": ("t:s",), "t:s": ("t:B",), "t:B": ("t:schemas/s",), "t:schemas/s": ("t:B",)},
+        ),
+        # Cycles of parts that are no schemas, and of references alone.
+        (
+            {"p.yml": "{get: {$ref: 'p.yml#/post'}, post: {$ref: 'p.yml#/get'}, put: {callbacks: "
+                      "{done: {'{$url}': {$ref: p.yml}}}}}",
+             "s.yml": "{$ref: r.yml}", "r.yml": "{$ref: s.yml}",
+             "o.yaml": minimal(paths={"/p": {"$ref": "p.yml"}},
+                               components={"schemas": {"S": {"$ref": "s.yml"}}})},
+            {"t:GET/p": (), "t:POST/p": (), "t:PUT/p": (), "t:S": ("t:s",), "t:s": ("t:S",)},
+        ),
+    ],
+)  # fmt: skip
+def test_where_parts_stand(
+    tmp_path: Path, files: dict[str, Any], ids: dict[str, tuple[str, ...]]
+) -> None:
+    found = loaded(tmp_path, files)
+    assert {i: record.chunk.refs for i, record in found.items()} == ids
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "../outside.yml", "../api/../../outside.yml", "/etc/hostname", "file:///etc/hostname",
+        "https://example.org/s.yml", "missing.yml", "part.yml#/none", "part.yml#none", "note.txt",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("through", ["o.yaml", "deep/through.yml"])
+def test_what_is_not_in_the_folder_is_told(tmp_path: Path, ref: str, through: str) -> None:
+    written(tmp_path, "outside.yml", "{properties: {secret: {}}}")
+    if "deep" in through:
+        ref = ref if ref[0] == "/" or ":" in ref else f"../{ref}"
+    asking = {"properties": {"x": {"$ref": ref}}}
+    files = {
+        "part.yml": "{a: {}}", "note.txt": "properties: {secret: {}}", "deep/through.yml": asking,
+        "o.yaml": minimal(components={"schemas": {
+            "A": asking if through == "o.yaml" else {"$ref": through}}}),
+    }  # fmt: skip
+    found = loaded(tmp_path / "api", files)
+    assert found["t:A"].chunk.refs == ()
+    assert "secret" not in found["t:A"].chunk.text
+    (warning,) = warnings(found)
+    assert "leads to nothing that was loaded" in warning
+
+
+def test_files_that_nothing_refers_to_are_skipped_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = {"a.yml": "{}", "b.yml": "{$ref: a.yml}", "o.yaml": minimal(
+        components={"schemas": {"A": {"$ref": "a.yml"}}})}  # fmt: skip
+    with caplog.at_level(logging.WARNING):
+        assert list(loaded(tmp_path, files)) == ["t:A"]
+    assert "1 file of another kind is skipped: b.yml" in caplog.text
+
+
+def test_a_broken_part_is_told_with_its_line(tmp_path: Path) -> None:
+    files = {"a.yml": "type: object\nx: [1\nb: 2", "o.yaml": minimal(
+        components={"schemas": {"A": {"$ref": "a.yml"}}})}  # fmt: skip
+    with pytest.raises(InputError, match=r"^a\.yml, line 3: this is not YAML"):
+        loaded(tmp_path, files)
+    written(tmp_path, "a.yml", "swagger: 2.0")
+    told: list[InputError] = []
+    (record,) = load(tmp_path, reading=Reading(skip=told.append))
+    assert [error.message.partition(":")[0] for error in told] == ["a.yml"]
+    assert "a.yml leads to nothing" in record.warnings[0]
