@@ -146,7 +146,9 @@ APOSTROPHES = "'’‘‛ʼʻ′＇`´"
 APOSTROPHE = st.sampled_from(APOSTROPHES)
 
 
-@given(TERM | st.sampled_from(["a'b", "b'", "'a", "é' b"]), st.text("ab' é", max_size=20), st.data())
+@given(
+    TERM | st.sampled_from(["a'b", "b'", "'a", "é' b"]), st.text("ab' é", max_size=20), st.data()
+)
 def test_apostrophes_are_alike(term: str, query: str, data: st.DataObject) -> None:
     def exchanged(text: str) -> str:
         return re.sub("'", lambda _: data.draw(APOSTROPHE), text)
@@ -160,7 +162,24 @@ def test_apostrophes_are_alike(term: str, query: str, data: st.DataObject) -> No
         )
 
 
-SCRIPTS = ["a", "b1", "é", "1", "6", "μ", "戦士", "は", "カー", "는", "ไทย", "б", "ا", "की", " ", "'"]
+SCRIPTS = [
+    "a",
+    "b1",
+    "é",
+    "1",
+    "6",
+    "μ",
+    "戦士",
+    "は",
+    "カー",
+    "는",
+    "ไทย",
+    "б",
+    "ا",
+    "की",
+    " ",
+    "'",
+]
 WRITTEN = st.lists(st.sampled_from(SCRIPTS), min_size=1, max_size=8).map("".join)
 
 
