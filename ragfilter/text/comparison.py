@@ -68,7 +68,7 @@ _ASKED = _regex(
     r"^(?:(?:how(?:\s+\w+)?|when|where|why|which|what)\s+)?",
     r"(?:(?P<verb>do|does|did|can|could|will|would|should|must)|is|are|was|were)(?:\s+|$)",
     rf"(?P<who>(?:{_I}\s+(?:(?:rather|ever)\s+)?\w+|{_WHO}\s+{_CHOOSE})(?:\s+|$)"
-    r"(?:(?:with|for|to|use)\s+)*)?",
+    r"(?:(?:with|for|to|in|on|of|about|use)\s+)*)?",
 )
 _COMPARE = _regex(r"\b(?:compare|comparing|comparison\s+(?:of|between))\b")
 _OR = _regex(r"(?:,\s*|\s+|^)or\s+|,\s+")
@@ -82,7 +82,7 @@ _BARE_OR = _regex(r"\sor\s")
 _THAN = (
     r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|\w+ly))*"
     rf"\s+(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
-    r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?(?P<right>(?!\d).+)"
+    r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?(?P<right>(?!\d|one\b|\w+ed\b).+)"
 )
 _PHRASINGS = tuple(
     _regex(*row)
@@ -131,7 +131,7 @@ _PHRASINGS = tuple(
         (
             rf"^(?:[^,:]{{0,30}}?\s)??(?:(?:should|shall|would|could)\s+{_WHO}\s+(?:rather\s+)?",
             rf"{_CHOOSE}|(?:do|does)\s+{_WHO}\s+(?:prefer|recommend|suggest|like)|",
-            rf"(?:better|best|whether|when|decide)\s+to\s+{_CHOOSE})\s+(?:(?:with|for|to|in)\s+)?",
+            rf"(?:better|best|whether|when|decide)\s+to\s+{_CHOOSE})\s+(?:(?:with|for|to|in|on)\s+)?",
             # Two clauses: "buy a house or rent", "take the bus or walk".
             rf"(?!an?\s.*\sor\s+{_CHOOSE}$|the\s.*\sor\s+\w+$)",
             rf"(?P<sides>.*\sor\s+(?!(?:to\s+)?{_CHOOSE}\s).+)",
@@ -156,7 +156,7 @@ _PHRASINGS = tuple(
 )
 # X or Y: which is better?
 _FIRST = _regex(
-    r"^(?=[^?:;.]*\sor\s|.*\bdiffer)",
+    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer)",
     r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so\s+)?",
     rf"(?:which|what|who|how|is)\b(?=.*\b(?:{_MORE}|should|prefer|differ|differences?)\b)",
 )
@@ -282,7 +282,7 @@ def _sides(query: str) -> Mapping[str, str]:
     text = _EMPHASIS.sub(r"\2", _BRACKETS.sub(" ", query[:MAX_QUERY]))
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.split())
-        for read in (_versus, _compare, _phrased, _listed):
+        for read in (_versus, _compare, _listed, _phrased):
             typed = _completed(_entities(read(plain)))
             if len(typed) > 1:
                 return _named(typed)
