@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
-from ragfilter.model import Chunk, Decision, Hit, LayerTrace, Pool, Result
+from ragfilter.model import Decision, Hit, LayerTrace, Pool, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text.comparison import (
     beginnings,
@@ -85,13 +85,15 @@ def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
         return title_names(side, title) and not any(title_names(each, title) for each in longer)
 
     sides = readings(pool.query, name)
-    tests: list[Callable[[Chunk], bool]] = []
-    for side in sides:
-        for test in (title_is, alone, title_names):
-            tests.append(lambda chunk, test=test, side=side: test(side, chunk.title))
-    tests += [lambda chunk, side=side: names(side, chunk.text) for side in sides]
-    tests += [lambda chunk, side=side: title_is(side, chunk.title) for side in beginnings(name)]
-    return next((hit for test in tests for hit in hits if test(hit.chunk)), None)
+    tests: list[tuple[Callable[[str, str], bool], str, str]] = [
+        (test, side, "title") for side in sides for test in (title_is, alone, title_names)
+    ]
+    tests += [(names, side, "text") for side in sides]
+    tests += [(title_is, side, "title") for side in beginnings(name)]
+    best = (
+        hit for test, side, part in tests for hit in hits if test(side, getattr(hit.chunk, part))
+    )
+    return next(best, None)
 
 
 def _line(trace: LayerTrace, result: Result) -> str:

@@ -34,7 +34,8 @@ class _Table(dict[int, int | None]):
 
 # Phones, keyboards and transcriptions write one sign in many ways: also as an accent, a prime or a
 # modifier letter.
-QUOTES = str.maketrans(dict.fromkeys("‘’‚‛`´′‵ʹʻʼʽˈ׳＇", "'") | dict.fromkeys("“”„‟″‶ˮ״＂", '"'))
+QUOTES: dict[int, int | None] = dict.fromkeys(map(ord, "‘’‚‛`´′‵ʹʻʼʽˈ׳＇"), ord("'"))
+QUOTES |= dict.fromkeys(map(ord, "“”„‟″‶ˮ״＂"), ord('"'))
 """Every apostrophe as ``'``, and every quotation mark as ``"``."""
 _TABLE = _Table(QUOTES)
 _ASCII_WORDS = re.compile("([0-9a-z]+)")
@@ -63,6 +64,8 @@ def by_script(text: str) -> list[str]:
     letter, belongs to the letters beside it ("ac6", "7й"), but not if their script is written
     without spaces, or is Hangul, in which a particle follows a name at once.
     """
+    if _ONE_SCRIPT.issuperset(map(script, set(text))):
+        return [text]
     starts, before = [0], ""
     for place, char in enumerate(text):
         kind = script(char)
@@ -78,6 +81,7 @@ def by_script(text: str) -> list[str]:
 
 UNSPACED = frozenset(("CJK", "THAI", "LAO", "KHMER", "MYANMAR"))
 """Scripts that are written without spaces between words."""
+_ONE_SCRIPT = frozenset(("LATIN", "DIGIT", "MARK", ""))
 _APART_FROM_DIGITS = UNSPACED | {"HANGUL"}
 # Units and terms mix Greek with Latin ("μm", "kΩ", "β-carotene"), and Japanese mixes its scripts.
 _SCRIPTS = {"GREEK": "LATIN", "MODIFIER": "DIGIT"} | dict.fromkeys(
