@@ -12,9 +12,11 @@ from ragfilter.text.comparison import (
     MAX_ENTITIES,
     MAX_WORDS,
     alternatives,
+    beginnings,
     detect,
     names,
     parts,
+    readings,
     title_is,
     title_names,
 )
@@ -106,6 +108,70 @@ DRUID = FIGHTERS.replace("7th level fighter", "7th level druid").replace("Both f
         ("who’d win, Orcus or Demogorgon", "Orcus|Demogorgon"),
         (DRUID, "fighter|druid"),
         ("level 3 thief vs a 12-level monk", "thief|monk"),
+        # Names that differ in signs or numbers
+        ("difference between C and C++", "C|C++"),
+        ("C vs. C++ vs. C#", "C|C++|C#"),
+        ("ASP.NET vs .NET Core", "ASP.NET|.NET Core"),
+        ("Next.js vs Node.js", "Next.js|Node.js"),
+        ("difference between Dijkstra and A*", "Dijkstra|A*"),
+        ("**troll** vs *ogre*", "troll|ogre"),
+        ("`let` vs `var`", "let|var"),
+        ("B tree vs B+ tree", "B tree|B+ tree"),
+        ("T-SQL vs PL/SQL", "T-SQL|PL/SQL"),
+        ("difference between == and === in JavaScript", "==|==="),
+        ("Yahoo! vs Google", "Yahoo|Google"),
+        ("iPhone 15 Pro vs 15 Pro Max", "iPhone 15 Pro|iPhone 15 Pro Max"),
+        ("Python 2 vs 3", "Python 2|Python 3"),
+        ("401 vs 403", "401|403"),
+        # Names that begin with VS
+        ("VS Code vs Vim", "VS Code|Vim"),
+        ("vim vs vs code", "vim|vs code"),
+        ("difference between VS Code and Vim", "VS Code|Vim"),
+        ("difference between Vim and VS Code", "Vim|VS Code"),
+        ("Which editor is best: Emacs, VS Code or Vim?", "Emacs|VS Code|Vim"),
+        ("Is Vim better than VS Code?", "Vim|VS Code"),
+        ("When should I use VS Code vs Vim?", "VS Code|Vim"),
+        # An aspect before or after the sides
+        ("MySQL vs PostgreSQL performance", "MySQL|PostgreSQL"),
+        ("mysql vs postgresql performance", "mysql|postgresql performance"),
+        ("MySQL vs PostgreSQL for analytics", "MySQL|PostgreSQL"),
+        ("MySQL vs PostgreSQL on AWS", "MySQL|PostgreSQL"),
+        ("Redis vs Memcached as a cache", "Redis|Memcached"),
+        ("React vs Vue with TypeScript", "React|Vue"),
+        ("list vs tuple in Python", "list|tuple"),
+        ("animate dead vs speak with dead", "animate dead|speak with dead"),
+        ("Django vs Ruby on Rails", "Django|Ruby on Rails"),
+        ("walking speed vs running speed", "walking speed|running speed"),
+        ("profit vs marginal cost", "profit|marginal cost"),
+        ("pros and cons of React vs Vue", "React|Vue"),
+        ("React vs Vue pros and cons", "React|Vue"),
+        ("performance of MySQL vs PostgreSQL", "MySQL|PostgreSQL"),
+        # What asks, before the first side
+        ("When should I use Kafka vs RabbitMQ?", "Kafka|RabbitMQ"),
+        ("How much does EC2 vs Lambda cost?", "EC2|Lambda"),
+        ("How many hit points does a troll vs an ogre have?", "troll|ogre"),
+        ("Should I use Postgres vs MySQL?", "Postgres|MySQL"),
+        # X differs from Y, X is better than Y, X over Y
+        ("How does TCP differ from UDP?", "TCP|UDP"),
+        ("How is TCP different from UDP?", "TCP|UDP"),
+        ("How do TCP and UDP differ?", "TCP|UDP"),
+        ("What distinguishes a wraith from a wight?", "wraith|wight"),
+        ("How do I choose between Kafka and RabbitMQ?", "Kafka|RabbitMQ"),
+        ("Does Java run faster than Python?", "Java|Python"),
+        ("Does coffee have more caffeine than tea?", "coffee|tea"),
+        ("Is a cat a better pet than a dog?", "cat|dog"),
+        ("How much faster is an SSD than an HDD?", "SSD|HDD"),
+        ("Why choose Rust over Go?", "Rust|Go"),
+        ("Why would I use a tuple instead of a list?", "tuple|list"),
+        # X or Y
+        ("Should I learn Python or R for data analysis?", "Python|R"),
+        ("Should beginners learn Python or Java?", "Python|Java"),
+        ("Which is more expensive gold or silver?", "gold|silver"),
+        ("which is better canon or nikon", "canon|nikon"),
+        ("Is coffee or tea better for you?", "coffee|tea"),
+        ("Which of Java and Python is faster?", "Java|Python"),
+        ("coffee or tea: which is healthier?", "coffee|tea"),
+        ("MySQL and PostgreSQL: what is the difference?", "MySQL|PostgreSQL"),
     ],
 )
 def test_comparisons(query: str, expected: str) -> None:
@@ -143,10 +209,88 @@ def test_comparisons(query: str, expected: str) -> None:
         "troll vs one two three four five six seven eight nine ten eleven twelve thirteen",
         "troll vs " + "x" * 81,
         "troll vs ???",
+        "Is a low armor class better or worse than a high one?",
+        "Is an armor class lower than 0 possible?",
+        "Is there anything better than a sword?",
+        "Is it better to flee than to fight?",
+        "Why did my campaign spend more than its daily budget?",
+        "Why is my request slower than before?",
+        "What happens if a spell hits more than one target?",
+        "Can a cleric use a sword or a mace?",
+        "Do I lose hit points or levels when I am drained?",
+        "Should I buy a house or rent?",
+        "Should I learn Java or study law?",
+        "Should I take the bus or walk?",
+        "Who supports them - government, business, universities, or libraries?",
+        "Does it take the form of an agency or center, which distributes results?",
+        "Each of the documents is compared to the query.",
+        "Results compare favourably with feedback",
     ],
 )
 def test_no_comparisons(query: str) -> None:
     assert detect(query) == ()
+
+
+# The topics of Touché 2020, shared task 2 ("comparative questions"), and the sides of those that
+# compare: https://touche.webis.de/clef20/touche20-web
+TOUCHE = """
+What is the difference between sex and love? sex|love
+Which is better, a laptop or a desktop? laptop|desktop
+Which is better, Canon or Nikon? Canon|Nikon
+What are the best dish detergents?
+What are the best cities to live in?
+What is the longest river in the U.S.?
+Which is healthiest: coffee, green tea or black tea and why? coffee|green tea|black tea
+What are the advantages and disadvantages of PHP over Python and vice versa? PHP|Python
+Why is Linux better than Windows? Linux|Windows
+How to sleep better?
+Should I buy an LCD TV or a plasma TV? LCD TV|plasma TV
+Train or plane? Which is the better choice? Train|plane
+What is the highest mountain on Earth?
+Should one prefer Chinese medicine or Western medicine? Chinese medicine|Western medicine
+What are the best washing machine brands?
+Should I buy or rent? buy|rent
+Do you prefer cats or dogs, and why? cats|dogs
+What is the better way to grill outdoors: gas or charcoal? gas|charcoal
+Which is better, MAC or PC? MAC|PC
+What is better: to use a brush or a sponge? brush|sponge
+Which is better, Linux or Microsoft? Linux|Microsoft
+Which is better, Pepsi or Coke? Pepsi|Coke
+What is better, Google search or Yahoo search? Google search|Yahoo search
+Which one is better, Netflix or Blockbuster? Netflix|Blockbuster
+Which browser is better, Internet Explorer or Firefox? Internet Explorer|Firefox
+Which is a better vehicle: BMW or Audi? BMW|Audi
+Which one is better, an electric stove or a gas stove? electric stove|gas stove
+What planes are best, Boeing or Airbus? Boeing|Airbus
+Which is better, Disneyland or Disney World? Disneyland|Disney World
+Should I buy an Xbox or a PlayStation? Xbox|PlayStation
+Which has more caffeine, coffee or tea? coffee|tea
+Which is better, LED or LCD Reception Displays? LED|LCD Reception Displays
+What is better: ASP or PHP? ASP|PHP
+What is better for the environment, a real or a fake Christmas tree? real|fake Christmas tree
+Do you prefer tampons or pads? tampons|pads
+What IDE is better for Java: NetBeans or Eclipse? NetBeans|Eclipse
+Is OpenGL better than Direct3D in terms of portability to different platforms? OpenGL|Direct3D
+What are the differences between MySQL and PostgreSQL in performance? MySQL|PostgreSQL
+Is Java code more readable than code written in Scala? Java code|code written in Scala
+Which operating system has better performance: Windows 7 or Windows 8? Windows 7|Windows 8
+Which smartphone has a better battery life: Xperia or iPhone? Xperia|iPhone
+Which four wheel truck is better: Ford or Toyota? Ford|Toyota
+Should I prefer a Leica camera over Nikon for portrait photographs? Leica camera|Nikon
+Which company has a larger capitalization: Apple or Microsoft? Apple|Microsoft
+Which laptop has a better durability: HP or Dell? HP|Dell
+Which beverage has more calories per glass: beer or cider? beer|cider
+Is admission rate in Stanford higher than that of MIT? Stanford|MIT
+Is pasta healthier than pizza? pasta|pizza
+Which city is more expensive to live in: San Francisco or New York? San Francisco|New York
+Whose salary is higher: basketball or soccer players? basketball|soccer players
+"""
+
+
+@pytest.mark.parametrize("topic", TOUCHE.strip().splitlines())
+def test_public_topics(topic: str) -> None:
+    query, _, sides = topic.rpartition("?")
+    assert detect(f"{query}?") == tuple(filter(None, sides.strip().split("|")))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +332,9 @@ def test_a_megabyte_is_read_in_linear_time(piece: str) -> None:
 
 FILLERS = ["a", "an", "the", "of", "in", "is", ",", ":", "-", "?", ".", "(", ")", "fight", "3rd"]
 SIGNALS = ["vs", "vs.", "versus", "compare", "and", "with", "to", "or", "which", "what", "between"]
+SIGNALS += ["VS", "than", "better", "over", "should I use", "for", "performance", "does"]
 NAMES = ["troll", "ogre", "giant", "X", "who would win", "difference between"]
+NAMES += ["C++", ".NET", "iPhone 15", "16"]
 WORDS = st.sampled_from(FILLERS + SIGNALS + NAMES)
 
 
@@ -238,6 +384,26 @@ def _pieces(query: str) -> set[str]:
         ("ＴＲＯＬＬ", "troll", "", True, True),
         ("", "Troll", "troll", False, False),
         ("!", "Troll", "troll", False, False),
+        ("C", "C memory", "", True, True),
+        ("C", "C++ streams", "C++11, C# and CS", False, False),
+        ("C++", "C streams", "Is it C+?", False, False),
+        ("C++", "Modern C++11", "", True, True),
+        ("C#", "C# basics", "", True, True),
+        (".NET", "Nets", "The net of ASP.NET", False, False),
+        (".NET", "Intro to .NET", "", True, True),
+        ("NET", ".NET", "Over the net.", False, True),
+        ("A*", "A", "A* search", False, True),
+        ("troll", "Ogres", "A **troll** heals.", False, True),
+        ("B tree", "B+ tree", "", False, False),
+        ("armor class -1", "Armor class 1", "Armor class −1", False, True),
+        ("armor class 1", "Armor class −1", "", False, False),
+        ("10 13", "Wisdom 10–13", "", True, True),
+        ("iPhone 5", "iPhone 5s", "", False, False),
+        ("R", "Rust", "Rs", False, False),
+        ("Go", "GoLand", "It goes on.", False, False),
+        ("==", "===", "a != b", False, False),
+        ("==", "The `==` operator", "", True, True),
+        ("driver's license", "Driver’s licenses", "", True, True),
     ],
 )
 def test_names(entity: str, title: str, text: str, by_title: bool, by_text: bool) -> None:
@@ -254,10 +420,35 @@ def test_names(entity: str, title: str, text: str, by_title: bool, by_text: bool
         ("black dragon", "Dragon, Black", True),
         ("hill giant", "Hill-Giant", True),
         ("", "", False),
+        ("C", "C++", False),
+        ("C++", "C++", True),
+        ("A*", "A*", True),
+        (".NET", ".NET", True),
+        ("PL/SQL", "PL/SQL", True),
+        ("iPhone 15 Pro", "iPhone 15 Pro Max", False),
     ],
 )
 def test_title_is(entity: str, title: str, same: bool) -> None:
     assert title_is(entity, title) == same
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "expected"),
+    [
+        ("Rails vs Flask in prod", "Flask", ("Flask in prod", "Flask")),
+        ("X vs PostgreSQL performance", "PostgreSQL", ("PostgreSQL performance", "PostgreSQL")),
+        ("x vs postgres costs", "postgres costs", ("postgres costs", "postgres")),
+        ("troll vs hill giant", "hill giant", ("hill giant",)),
+        ("troll or ogre", "ogre", ("ogre",)),
+    ],
+)
+def test_readings(query: str, name: str, expected: tuple[str, ...]) -> None:
+    assert readings(query, name) == expected
+
+
+def test_beginnings() -> None:
+    assert beginnings("React learning curve") == ("React learning", "React")
+    assert beginnings("React") == ()
 
 
 @pytest.mark.parametrize(

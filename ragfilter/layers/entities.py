@@ -10,9 +10,16 @@ from collections.abc import Callable, Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
-from ragfilter.model import Chunk, Decision, Entity, Hit, LayerTrace, Result
+from ragfilter.model import Decision, Hit, LayerTrace, Pool, Result
 from ragfilter.settings.field import Section, setting
-from ragfilter.text.comparison import names, shared_name, title_is, title_names
+from ragfilter.text.comparison import (
+    beginnings,
+    names,
+    readings,
+    shared_name,
+    title_is,
+    title_names,
+)
 from ragfilter.text.numbers import chunks
 
 
@@ -33,8 +40,10 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     In the order of the sides, there would be steps that are no cliffs: after a near second pin, the
     first free chunk seems far. The best chunk is the first, in the order of the side's own
     retrieval, whose title is the side. If there is none, it is the first whose title names the
-    side. Only if no title does, it is the first whose text names it, since many texts mention
-    things that they are not about. A chunk that is best for two sides is pinned once, for both.
+    side, preferably no longer one ("bear", not "cave bear"). Only if no title does, it is the first
+    whose text names it, since many texts mention things that they are not about. A side whose end
+    may be an aspect ("MySQL performance") is tried with it and without. At last, a title may be the
+    beginning of the side. A chunk that is best for two sides is pinned once, for both.
     """
     if not inputs.pool.entities:
         name = shared_name(inputs.pool.query)
@@ -49,7 +58,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     missing: list[str] = []
     for entity in inputs.pool.entities:
         ids = entity.ids[: inputs.settings.entities.per_entity]
-        best = _best(entity, [by_id[i] for i in ids if i in by_id])
+        best = _best(entity.name, [by_id[i] for i in ids if i in by_id], inputs.pool)
         if best is None:
             missing.append(entity.name)
         else:
@@ -69,14 +78,22 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     )
 
 
-def _best(entity: Entity, hits: Sequence[Hit]) -> Hit | None:
-    name = entity.name
-    tests: tuple[Callable[[Chunk], bool], ...] = (
-        lambda chunk: title_is(name, chunk.title),
-        lambda chunk: title_names(name, chunk.title),
-        lambda chunk: names(name, chunk.text),
+def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
+    longer = [e.name for e in pool.entities if e.name != name and names(name, e.name)]
+
+    def alone(side: str, title: str) -> bool:
+        return title_names(side, title) and not any(title_names(each, title) for each in longer)
+
+    sides = readings(pool.query, name)
+    tests: list[tuple[Callable[[str, str], bool], str, str]] = [
+        (test, side, "title") for side in sides for test in (title_is, alone, title_names)
+    ]
+    tests += [(names, side, "text") for side in sides]
+    tests += [(title_is, side, "title") for side in beginnings(name)]
+    best = (
+        hit for test, side, part in tests for hit in hits if test(side, getattr(hit.chunk, part))
     )
-    return next((hit for test in tests for hit in hits if test(hit.chunk)), None)
+    return next(best, None)
 
 
 def _line(trace: LayerTrace, result: Result) -> str:

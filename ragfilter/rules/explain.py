@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from ragfilter.rules.match import RuleBook
+from ragfilter.rules.match import RuleBook, lowered
 from ragfilter.rules.rule import Match, Rule, demands, parse, placed
 from ragfilter.text.characters import whole
-from ragfilter.text.normalise import in_word, normalise
+from ragfilter.text.normalise import by_script, in_word, normalise
 
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""
@@ -150,7 +150,7 @@ class _Text:
         return Near(place, term, self.written[slice(*span)], span, letters)
 
     def _prepare(self, term: str) -> str:
-        return normalise(term) if self.mode == "word" else whole(term).lower()
+        return normalise(term) if self.mode == "word" else lowered(term)
 
     def _has_edges(self, start: int, end: int) -> bool:
         text = self.compared
@@ -169,23 +169,32 @@ def _words(text: str) -> Iterator[Characters]:
     """The words of `text`, normalised and separated by a space. If normalising changes the length
     of a word, all its characters map to the whole word."""
     end = -1
-    for match in re.finditer(r"\S+", text):
-        made = normalise(match.group())
+    for start, word in _pieces(text):
+        made = normalise(word)
         if not made:
             continue
         if end >= 0:
-            yield [(" ", (end, match.start()))]
-        start, end = match.span()
+            yield [(" ", (end, start))]
+        end = start + len(word)
         if len(made) == end - start:
             yield [(char, (start + i, start + i + 1)) for i, char in enumerate(made)]
         else:
             yield [(char, (start, end)) for char in made]
 
 
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Every word of one script, with its start."""
+    for match in re.finditer(r"\S+", text):
+        start = match.start()
+        for piece in by_script(match.group()):
+            yield start, piece
+            start += len(piece)
+
+
 def _lowered(text: str) -> Iterator[Characters]:
     # A few characters become two in lower case, and a sigma depends on its neighbours.
     spans = ((i, i + 1) for i, char in enumerate(text) for _ in char.lower())
-    yield list(zip(text.lower(), spans, strict=True))
+    yield list(zip(lowered(text), spans, strict=True))
 
 
 def _letters(matcher: SequenceMatcher[str]) -> int:

@@ -22,7 +22,6 @@ covered     note      a term or group changes nothing, because another one decid
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -45,6 +44,7 @@ from ragfilter.rules.rule import (
     without,
 )
 from ragfilter.rules.values import COMMON
+from ragfilter.text.normalise import UNSPACED, script
 
 Severity = Literal["error", "warning", "note"]
 SEVERITY: Mapping[str, Severity] = {
@@ -70,7 +70,6 @@ _BETWEEN = re.compile(r"[,;](?:\s+|$)|[\u3001\uff0c\u060c\u061b\uff1b]\s*|(?<=\d
 LIST = 3
 """Pieces that make a list. Two may be one name, such as "New York, NY"."""
 MOST_PIECES = 50
-_UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +315,7 @@ def _no_edges(rule: Rule) -> Iterator[Fault]:
 
 
 def _unspaced(term: str) -> bool:
-    return any(unicodedata.name(char, "").split(" ")[0] in _UNSPACED for char in term)
+    return any(script(char) in UNSPACED for char in term)
 
 
 def _required(rule: Rule) -> list[tuple[str, str]]:

@@ -7,10 +7,11 @@ Source: Filtering, "Layer 2: Post-Retrieval Filtering"; docs/design.md#matching.
 token edge: if its first (last) character is a letter or digit, the character before (after) it must
 not be one. So "armor class 1" is not in "armor class 10", "int" not in "point" and "7" not in
 "7th", but "10" and "13" are in "10-13", and "6" is in "-6": write "armor class 6" to mean one of
-them. Scripts that are written without spaces have no token edges. Use ``substring`` for them.
+them. A change of script is an edge too: "aws" is in "AWSの料金". Within a script that is written
+without spaces there are none. Use ``substring`` for it.
 
-``substring`` mode is exactly that of the source: both texts in lower case, one contained in the
-other.
+``substring`` mode is that of the source: both texts in lower case, one contained in the other. Only
+apostrophes and quotation marks are alike, as in ``word`` mode.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ragfilter.errors import RuleError
 from ragfilter.rules.needles import Needles
 from ragfilter.rules.rule import Match, Rule, parse
 from ragfilter.text.characters import whole
-from ragfilter.text.normalise import mark_words, normalise
+from ragfilter.text.normalise import QUOTES, mark_words, normalise
 
 Ints = npt.NDArray[np.int64]
 
@@ -219,7 +220,12 @@ class Scan:
 
 def prepared(text: str, mode: Match) -> str:
     """A term or query prepared for its mode, so that an occurrence is a plain substring."""
-    return mark_words(normalise(text)) if mode == "word" else whole(text).lower()
+    return mark_words(normalise(text)) if mode == "word" else lowered(text)
+
+
+def lowered(text: str) -> str:
+    """`text` as substring mode compares it."""
+    return whole(text).lower().translate(QUOTES)
 
 
 # Every question builds its own book, but a collection's rules stay the same.

@@ -8,9 +8,10 @@ clearly a comparison is treated like any other.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+
+from ragfilter.text.normalise import normalise
 
 MAX_QUERY = 2000
 """Characters of the query that are read; a comparison is at its beginning."""
@@ -21,101 +22,209 @@ MAX_WORDS = 6
 MAX_CHARS = 80
 
 
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+def _regex(*parts: str) -> re.Pattern[str]:
+    return re.compile("".join(parts), re.IGNORECASE)
 
 
-_SENTENCE = re.compile(r"[?!;\n]+|(?<!\b[A-Za-z])(?<!\b[A-Z][a-z])(?<!\bvs)(?<!\bVs)\.(?=\s|$)")
+# Words that questions put around the sides.
+_MORE = (
+    r"(?:more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|tougher|"
+    r"harder|softer|easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|heavier|"
+    r"lighter|longer|shorter|older|younger|richer|safer|greater|scarier|meaner|rarer|wiser|wins?|"
+    r"healthier|cleaner|cooler|warmer|hotter|colder|taller|thicker|thinner|simpler|quicker|quieter|"
+    r"louder|brighter|newer|tastier|nicer|wider|deeper)\b"
+)
+_QUALITY = (
+    r"(?:performance|speed|throughput|latency|scalability|reliability|durability|security|safety|"
+    r"quality|efficiency|popularity|usability|pricing|prices?|costs?|features?|syntax|benchmarks?|"
+    r"battery\s+life|learning\s+curve|comparison|differences?|similarities|trade-?offs?|reviews?|"
+    r"pros(?:\s+and\s+cons)?|cons|(?:dis)?advantages?(?:\s+(?:and|or)\s+disadvantages?)?|benefits?|"
+    r"drawbacks?)"
+)
+_CHOOSE = (
+    r"(?:use|using|buy|buying|choose|choosing|pick|picking|prefer|take|get|learn|major|go|try|select|"
+    r"adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|favou?r|rent|hire|"
+    r"switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|keep|walk|wait)"
+)
+_I = r"(?:i|we|you|one|they|people|someone)"
+_WHO = rf"(?:{_I}|\w+s|an?\s+\w+)"
+
+_SENTENCE = re.compile(
+    r"[?!]+(?!\s*(?:vs|versus|or)\b|=)|[;\n]+"
+    r"|(?<!\b[A-Za-z])(?<!\b[A-Z][a-z])(?<!\bvs)(?<!\bVs)\.(?=\s|$)"
+)
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_EMPHASIS = re.compile(r"(?<!\w)([*_`]{1,3})(?=\S)([^*_`]+)(?<=\S)\1(?!\w)")
 _PAUSE = re.compile(r"[,:]\s+|\s+[-–—]+\s+|—")
-_VERSUS = re.compile(
-    r"(?<!\S)(?:(?:vs|versus)(?:\.\s*|\s+)|(?:as\s+)?compared\s+(?:to|with|against)\s+)",
-    re.IGNORECASE,
+# What follows "and" or "than" is no "versus" but a name, such as VS Code.
+_VERSUS = _regex(
+    r"(?<=[^\s,:])",
+    *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
+    r"(?P<vs>\s+(?:vs|versus|v/s)|,\s+(?-i:vs|versus))(?:\.\s*|\s+)",
+    r"|(?<!\S)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bbe\s)",
+    r"(?:as\s+)?compared\s+(?:to|with|against)\s+",
 )
-_COMPARE = _words(r"compare|comparing|comparison\s+(?:of|between)")
-_HOW_COMPARE = re.compile(
-    r"^how\s+(?:do|does|did|would|will|can)\s+(?P<left>.+?)\s+compare\s+(?:to|with|against)\s+",
-    re.IGNORECASE,
+_ASKED = _regex(
+    r"^(?:(?:how(?:\s+\w+)?|when|where|why|which|what)\s+)?",
+    r"(?:(?P<verb>do|does|did|can|could|will|would|should|must)|is|are|was|were)(?:\s+|$)",
+    rf"(?P<who>(?:{_I}\s+(?:(?:rather|ever)\s+)?\w+|{_WHO}\s+{_CHOOSE})(?:\s+|$)"
+    r"(?:(?:with|for|to|in|on|of|about|use)\s+)*)?",
 )
-_DIFFERENCE = _words(r"(?:differences?|distinctions?)\b[^,:]{0,60}?\bbetween")
-_WHO_WINS = re.compile(
-    r"\bwho(?:\s+(?:would|will|is\s+(?:more\s+|most\s+)?likely\s+to)|['’]d)?\s+wins?\b"
-    r"(?:\s+(?:in|during))?(?:\s+(?:an?|the))?"
-    r"(?:\s+(?:fight|fighting|battle|duel|combat|contest|match|war|melee))?"
-    r"(?:\s+(?:between|of))?",
-    re.IGNORECASE,
+_COMPARE = _regex(r"\b(?:compare|comparing|comparison\s+(?:of|between))\b")
+_OR = _regex(r"(?:,\s*|\s+|^)or\s+|,\s+")
+_AND = _regex(r"(?:,\s*|\s+|^)and\s+|,\s+")
+_ANY = _regex(r"(?:,\s*|\s+|^)(?:and|against)\s+|,\s+")
+_TO = _regex(r"\s+(?:to|against)\s+")
+_WITH = _regex(r"\s+with\s+")
+_JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
+_BARE_OR = _regex(r"\sor\s")
+
+_THAN = (
+    r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|\w+ly))*"
+    rf"\s+(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
+    r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?(?P<right>(?!\d|one\b|\w+ed\b).+)"
 )
-_QUESTION = _words("which|what|who|whom")
-_COMPARATIVE = _words(
-    "more|less|fewer|better|worse|best|worst|most|least|stronger|weaker|faster|slower|tougher|"
-    "harder|softer|easier|deadlier|bigger|larger|smaller|higher|lower|smarter|cheaper|heavier|"
-    "lighter|longer|shorter|older|younger|richer|safer|greater|scarier|meaner|rarer|wiser|wins?"
+_PHRASINGS = tuple(
+    _regex(*row)
+    for row in (
+        # How does X differ from Y? How do X and Y differ? What sets X apart from Y?
+        (
+            r"^how\s+(?:do|does|did|would|will|can|is|are)\s+(?P<left>.+?)\s+",
+            r"(?:compare|differ|different)\s+(?:to|with|against|from|than)\s+(?P<right>.+)",
+        ),
+        (r"^how\s+(?:do|does|did|are)\s+(?P<sides>.+?\s(?:and|or)\s.+?)\s+(?:differ|compare)\b",),
+        (
+            r"^what\s+(?:distinguishes|separates|differentiates|sets|makes)\s+(?P<left>.+?)\s+",
+            r"(?:(?:apart|different)\s+)?from\s+(?P<right>.+)",
+        ),
+        # The difference between X and Y; to choose between X and Y.
+        (
+            r"\b(?:(?:differences?|distinctions?|similarities|choice|different)\b[^,:]{0,60}?",
+            r"|(?:distinguish|differentiate|choose|choosing|decide|deciding)\s+)",
+            r"\bbetween\b(?P<sides>.+)",
+        ),
+        # Who would win a fight between X and Y?
+        (
+            r"\bwho(?:\s+(?:would|will|is\s+(?:more\s+|most\s+)?likely\s+to)|['’]d)?\s+wins?\b",
+            r"(?:\s+(?:in|during))?(?:\s+(?:an?|the))?",
+            r"(?:\s+(?:fight|fighting|battle|duel|combat|contest|match|war|melee))?",
+            r"(?:\s+(?:between|of))?(?:\s*(?:[,:]|[-–—]+))?(?P<sides>.+)",
+        ),
+        # Is X better than Y? Does X have more Z than Y? Why X is better than Y.
+        (
+            r"^(?:(?:why|how\s+much)\s+)?(?:(?P<verb>do|does|did|can|could|will|would)|",
+            r"is|are|was|were|has|have)\s+(?P<left>.+?)",
+            _THAN,
+        ),
+        (r"^why\s+(?P<left>.+?)\s+(?:is|are|was|were|has|have)", _THAN),
+        (rf"^how\s+much\s+{_MORE}(?:\s+\w+)?\s+(?:is|are)\s+(?P<left>.+?)\s+than\s+(?P<right>.+)",),
+        # Advantages of X over Y; why use X instead of Y?
+        (
+            rf"\b{_QUALITY}\s+of\s+(?:using\s+|choosing\s+)?(?P<left>[^,:]+?)",
+            r"\s+over\s+(?P<right>.+)",
+        ),
+        (
+            rf"^(?:why|when|should|would|do|is)\b[^,:]{{0,40}}?\b{_CHOOSE}\s+(?P<left>[^,:]+?)\s+",
+            r"(?:over|instead\s+of|rather\s+than)\s+(?P<right>.+)",
+        ),
+        # Should I use X or Y? Do you prefer X or Y? Is it better to use X or Y?
+        (
+            rf"^(?:[^,:]{{0,30}}?\s)??(?:(?:should|shall|would|could)\s+{_WHO}\s+(?:rather\s+)?",
+            rf"{_CHOOSE}|(?:do|does)\s+{_WHO}\s+(?:prefer|recommend|suggest|like)|",
+            rf"(?:better|best|whether|when|decide)\s+to\s+{_CHOOSE})\s+(?:(?:with|for|to|in|on)\s+)?",
+            # Two clauses: "buy a house or rent", "take the bus or walk".
+            rf"(?!an?\s.*\sor\s+{_CHOOSE}$|the\s.*\sor\s+\w+$)",
+            rf"(?P<sides>.*\sor\s+(?!(?:to\s+)?{_CHOOSE}\s).+)",
+        ),
+        (rf"^should\s+{_WHO}\s+(?P<sides>\w+\s+or\s+\w+)$",),
+        # Is X or Y better? Which is better X or Y? Which is better a X or a Y?
+        (
+            r"^(?:(?:is|are|was|were|do|does|did|can|will|would)\s+(?=[^,:]*\sor\s)|which\s+of\s+)",
+            rf"(?P<sides>[^,:]+?\s(?:or|and)\s[^,:]+?)\s+(?:\w+\s+)?{_MORE}",
+        ),
+        (
+            r"^(?:which|what|who)(?:\s+one)?\s+(?:is|are)\s+",
+            rf"(?:(?:more|less)\s+\w+|(?!more|less){_MORE})",
+            rf"\s+(?!(?:for|in|at|to|{_QUALITY})\b)",
+            r"(?P<sides>(?:(?!\b(?:or|an?)\b)[^\s,:]+\s+){1,4}or\s+(?!an?\s).+)",
+        ),
+        (
+            rf"\b(?:which|what|whom?)\b.*?\b{_MORE}.*?",
+            r"\b(?P<left>an?\s+(?:(?!\ban?\b|\bor\b)\S+\s+){1,8})or\s+(?P<right>an?\s+.+)",
+        ),
+    )
 )
-_TWO_WITH_ARTICLES = re.compile(
-    r"\b(?P<left>an?\s+(?:(?!\ban?\b|\bor\b)\S+\s+){1,8})or\s+(?P<right>an?\s+.+)$", re.IGNORECASE
+# X or Y: which is better?
+_FIRST = _regex(
+    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer)",
+    r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so\s+)?",
+    rf"(?:which|what|who|how|is)\b(?=.*\b(?:{_MORE}|should|prefer|differ|differences?)\b)",
+)
+_WHICH = _regex(
+    r"(?:(?:in|of|for|to|at|by|on)\s+)?which\b",
+    rf"|(?:what|whom?|whose)\b.*\b(?:{_MORE}|\w+est|should|would|prefer)\b",
 )
 
-_OR = re.compile(r"(?:,\s*|\s+|^)or\s+|,\s+", re.IGNORECASE)
-_JOINT = re.compile(r"\b(?:or|and|to|with|against|vs|versus)\b|,", re.IGNORECASE)
-_BARE_OR = re.compile(r"\sor\s", re.IGNORECASE)
-_AND = re.compile(r"(?:,\s*|\s+|^)and\s+|,\s+", re.IGNORECASE)
-_ANY = re.compile(r"(?:,\s*|\s+|^)(?:or|and|against|vs\.?|versus)\s+|,\s+", re.IGNORECASE)
-_TO = re.compile(r"\s+(?:to|against)\s+", re.IGNORECASE)
-_WITH = re.compile(r"\s+with\s+", re.IGNORECASE)
-
-_LEAD_IN = re.compile(
-    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|"
-    r"can\s+you|could\s+you|would\s+you|i\s+want\s+to(?:\s+know)?|i'd\s+like\s+to(?:\s+know)?|"
-    r"tell\s+me|tell\s+us|show\s+me|give\s+me|let's|explain|describe|discuss|summari[sz]e|about|"
-    r"compare|contrast|comparing|a\s+comparison\s+(?:of|between)|comparison\s+(?:of|between)|"
-    r"(?:the\s+|a\s+)?(?:fight|battle|duel)\s+(?:between|of)|"
-    r"what\s+about|how\s+about|who\s+(?:would\s+|will\s+)?wins?(?:\s+in\s+a\s+fight)?|"
-    r"(?:what(?:'s|’s|\s+is|\s+are)\s+)?(?:the\s+)?(?:differences?|distinctions?)\s+between)"
-    r"(?:\s+|$))+",
-    re.IGNORECASE,
+# What belongs to no side.
+_LEAD_IN = _regex(
+    r"^(?:(?:please|so|ok|okay|hi|hello|hey|well|and|or|but|then|now|either|both|between|",
+    r"can\s+you|could\s+you|would\s+you|i\s+want\s+to(?:\s+know)?|i'd\s+like\s+to(?:\s+know)?|",
+    r"(?:tell|show|give)\s+(?:me|us)|do\s+you\s+know|let's|explain|describe|discuss|summari[sz]e|about|",
+    rf"compare|contrast|comparing|to\s+{_CHOOSE}|",
+    r"what\s+about|how\s+about|who\s+(?:would\s+|will\s+)?wins?(?:\s+in\s+a\s+fight)?|",
+    rf"(?:what(?:'s|’s|\s+is|\s+are)\s+)?(?:the\s+|an?\s+)?(?:distinctions?|fight|battle|duel|{_QUALITY})",
+    r"(?:\s+(?:of(?:\s+using)?|between)))(?:\s+|$))+",
 )
-_ARTICLE = re.compile(r"^(?:an?|the|some|any)\s+", re.IGNORECASE)
+_ARTICLE = _regex(r"^(?:an?|the|some|any)\s+")
 # What a chunk is about is a fighter, whichever its level.
-_LEVEL = re.compile(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+)\s+(?=\S)", re.IGNORECASE)
-_ASKING = re.compile(
-    r"(?<!\S)(?:who|whom|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|"
+_LEVEL = _regex(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+)\s+(?=\S)")
+_ASKING = _regex(
+    r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
     r"would|will|if|i|it)(?!\S)",
-    re.IGNORECASE,
 )
-_LAST_ARTICLE = re.compile(r"^.*\b(?:an?|the)\s+", re.IGNORECASE)
-_OF_A = re.compile(r"^.*\bof\s+an?\s+", re.IGNORECASE)
-_TRAILING = re.compile(
-    r"\s+(?:"
-    r"(?:in|on|at|for|with|without|under|during|against)\s+"
-    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|"
-    r"general|detail|respect|regards?|no|\d\S*)\b"
-    r"|(?:who|which|what|when|where|if|while|because|since|regarding|concerning|assuming|given|"
-    r"based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|could|should|"
-    r"has|have|wins?|that)\b"
+_LAST_ARTICLE = _regex(r"^.*\b(?:an?|the)\s+")
+_OF_A = _regex(r"^.*\bof\s+an?\s+")
+_VERB = _regex(r"\s+\w+(?:\s+to\b.*)?$")
+_TRAILING = _regex(
+    r"\s+(?:",
+    r"(?:in|on|at|for|as|with|without|under|during|against)\s+",
+    r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|",
+    r"general|detail|respect|regards?|no|\d\S*)\b",
+    r"|(?:and\s+)?(?:who|which|what|when|where|why|how|if|while|because|since|regarding|concerning|",
+    r"assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|",
+    r"could|should|has|have|wins?|that)\b|(?:more|most|better|best)$",
     r").*$",
-    re.IGNORECASE,
 )
-_EDGES = " \t\r\n.,;:!?…\"'“”‘’«»()[]{}*_-–—/\\|"
-_NO_ENTITY = re.compile(
-    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|its?|this|that|these|those|"
-    r"they|them|s?he|her|him|his|me|my|you|your|we|us|i|so|such|nothing|something|anything|"
-    r"everything|more|less|better|worse|same|different|else|dead|alive|now|never|always|whether)$"
-    r"|(?:and|or|vs|versus|than|with|to|by|not|neither|it|they|s?he|whether|so)(?!\S)"
-    r"|(?:who|whom|which|what|how|why|when|where|is|are|was|were|do|does|did|should|would|could|if)"
-    r"(?!\S)",
-    re.IGNORECASE,
+# Aspects after the last side, and those that only a proper name leaves no doubt about ("speak with
+# dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
+_ASPECT = _regex(r"(?<!ed)(?<!ten)\s+(?P<word>for|in|as|at|on(?!\s+rails\b))\s+\S")
+_OF_PROPER = _regex(rf"(?:['’]s)?\s+(?P<word>with(?=\s+\S)|{_QUALITY}$)")
+_OF_QUALITY = _regex(rf"(?:['’]s)?\s+{_QUALITY}$")
+_TRIM = re.compile(
+    r"""^(?:(?!\.\w)[\s.,;:?…"'“”‘’«»()\[\]{}_\-–—/\\|]|\*(?=\s))+"""
+    r"""|[\s.,;:!?…"'“”‘’«»()\[\]{}_\-–—/\\|]+$"""
+)
+_SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
+_NO_ENTITY = _regex(
+    r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+\s+ones?|its?|this|that|",
+    r"these|those|they|them|s?he|her|him|his|me|my|you|your|we|us|i|so|such|nothing|something|",
+    r"anything|everything|more|less|better|worse|same|different|else|dead|alive|now|never|always|",
+    r"whether|average|usual|normal|before|ever|vs|versus|vice\s+versa)$",
+    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|you|we|they|s?he|whether|so|each|",
+    r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
+    r"are|was|were|do|does|did|should|would|could|if)(?!\S)",
 )
 
 
 def detect(query: str) -> tuple[str, ...]:
     """The names that `query` compares, in order and as typed; () if it is no comparison.
 
-    Known phrasings: "X vs Y" (versus, compared to), "compare X and|with|to Y", "how does X compare
-    to Y", "difference between X and Y", "which|what …, (a) X or (a) Y", "who would win … X or Y";
-    also with three or more sides. Articles, remarks in brackets and trailing clauses are not part
-    of a name. At most 8 names of at most 6 words. The first sentence that compares decides.
+    docs/design.md#entities lists the phrasings; each is also known with three or more sides, if it
+    can have them. Articles, remarks in brackets, trailing clauses and the aspect that is asked for
+    ("for analytics") are not part of a name. At most 8 names of at most 6 words. The first sentence
+    that compares decides.
     """
-    sides = _sides(query)
+    sides = tuple(_sides(query))
     # Two fighters of different level: nothing to retrieve for each on its own.
     return sides[:MAX_ENTITIES] if len(sides) > 1 else ()
 
@@ -123,7 +232,7 @@ def detect(query: str) -> tuple[str, ...]:
 def shared_name(query: str) -> str:
     """The name that all sides of a comparison bear: "fighter" where two of different level are
     compared; "" otherwise."""
-    sides = _sides(query)
+    sides = tuple(_sides(query))
     return sides[0] if len(sides) == 1 else ""
 
 
@@ -132,12 +241,25 @@ def compares(query: str) -> bool:
     return bool(_sides(query))
 
 
+def readings(query: str, name: str) -> tuple[str, ...]:
+    """What the side `name` of `query` may be called, longest first. Grammar alone does not tell
+    "Alice in Wonderland" from "MySQL in production"."""
+    typed = _sides(query).get(name, name)
+    return tuple(dict.fromkeys((typed, name, _OF_QUALITY.sub("", name))))
+
+
+def beginnings(name: str) -> tuple[str, ...]:
+    """What is left of `name` without its last words, longest first."""
+    words = name.split()
+    return tuple(" ".join(words[:n]) for n in range(len(words) - 1, 0, -1))
+
+
 def parts(query: str) -> dict[str, str]:
     """What the query says of each side, by its name: "7th level druid (AC 9)?" of the druid. A part
     ends at the last word that joins two sides, so the first has what is said before it, and the
     last what is said after it. Empty if the query is no comparison of different things.
     """
-    text, sides = _folded(query[:MAX_QUERY]), detect(query)
+    text, sides = normalise(query[:MAX_QUERY]), detect(query)
     starts, end = [0], 0
     for side in sides:
         found = _pattern(side).search(text, end)
@@ -154,19 +276,52 @@ def parts(query: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _sides(query: str) -> tuple[str, ...]:
-    """The different names of the sides that `query` compares."""
-    text = _BRACKETS.sub(" ", query[:MAX_QUERY])
+def _sides(query: str) -> Mapping[str, str]:
+    """The different names of the sides that `query` compares, each with what was typed, which may
+    end in an aspect that is no part of the name."""
+    text = _EMPHASIS.sub(r"\2", _BRACKETS.sub(" ", query[:MAX_QUERY]))
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.split())
-        for read in (_versus, _compare, _difference, _who_wins, _listed, _with_articles):
-            found = _entities(read(plain))
-            if len(found) > 1:
-                sides: dict[str, str] = {}
-                for name in found:
-                    sides.setdefault(name.casefold(), name)
-                return tuple(sides.values())
-    return ()
+        for read in (_versus, _compare, _listed, _phrased):
+            typed = _completed(_entities(read(plain)))
+            if len(typed) > 1:
+                return _named(typed)
+    first = _FIRST.search(" ".join(text.split()))
+    if first and not _ASKING.search(first["sides"]):
+        typed = _entities(_split(first["sides"]))
+        return _named(typed) if len(typed) > 1 else {}
+    return {}
+
+
+def _named(typed: Sequence[str]) -> Mapping[str, str]:
+    *others, last = typed
+    sides: dict[str, tuple[str, str]] = {}
+    for name, whole in zip((*others, _without_aspect(last, others)), typed, strict=True):
+        sides.setdefault(name.casefold(), (name, whole))
+    return dict(sides.values())
+
+
+def _without_aspect(name: str, others: Sequence[str]) -> str:
+    """`name` without "for analytics" or, after a proper name, "performance", unless another side
+    has the same, as in "walking speed vs running speed"."""
+    for aspect in (_ASPECT, _OF_PROPER):
+        found = aspect.search(name)
+        if not found or any(f" {found['word']}" in other for other in others):
+            continue
+        left = name[: found.start()]
+        if aspect is _ASPECT or not left.islower():
+            name = _entity(left) or name
+    return name
+
+
+def _completed(typed: list[str]) -> list[str]:
+    """ "iPhone 15 Pro vs 15 Pro Max", "Python 2 vs 3": a side that begins with a number takes the
+    words before the number of the side before it."""
+    for i in range(1, len(typed)):
+        before = re.match(r"(\D*[^\W\d_]\s)\d", typed[i - 1])
+        if before and typed[i][0].isdigit():
+            typed[i] = _entity(before[1] + typed[i]) or typed[i]
+    return typed
 
 
 def alternatives(query: str) -> tuple[str, ...]:
@@ -175,7 +330,7 @@ def alternatives(query: str) -> tuple[str, ...]:
     Such a query may also be one search in two words ("black or white magic?"). So it is a
     comparison only if the collection has a chunk titled like each side (`title_is`).
     """
-    plain = _BRACKETS.sub(" ", query[:MAX_QUERY]).strip(_EDGES)
+    plain = _TRIM.sub("", _BRACKETS.sub(" ", query[:MAX_QUERY]))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
         return ()
     found = [_entity(part) for part in _OR.split(plain)]
@@ -184,8 +339,9 @@ def alternatives(query: str) -> tuple[str, ...]:
 
 
 def names(entity: str, text: str) -> bool:
-    """True if a text names `entity`: its words in a row, in any case, singular or plural."""
-    return _pattern(entity).search(_folded(text)) is not None
+    """True if a text names `entity`: its words in a row, in any case, singular or plural, with the
+    signs that tell names apart ("C", "C++", ".NET")."""
+    return _pattern(entity).search(normalise(text[:MAX_TEXT])) is not None
 
 
 def title_names(entity: str, title: str) -> bool:
@@ -195,28 +351,36 @@ def title_names(entity: str, title: str) -> bool:
 
 def title_is(entity: str, title: str) -> bool:
     """True if the title is `entity` and no more: "Light" for light, not "Continual Light"."""
-    return any(_pattern(entity).fullmatch(each.strip(_EDGES)) for each in _titles(title))
+    return any(_pattern(entity).fullmatch(_TRIM.sub("", each)) for each in _titles(title))
 
 
 def _versus(sentence: str) -> list[str]:
-    parts = _VERSUS.split(sentence + " ")
-    if len(parts) < 2:
+    marks = list(_VERSUS.finditer(f"{sentence} "))
+    if not marks:
         return []
-    first, *rest = parts
-    first = _LEAD_IN.sub("", _PAUSE.split(first.strip())[-1])
-    if _ASKING.match(first):
-        # "How strong is a troll vs an ogre": only an article tells where the name begins.
-        first, found = _LAST_ARTICLE.subn("", first)
-        first = first if found else ""
-    return [first, *(_PAUSE.split(part.strip())[0] for part in rest)]
+    first = _LEAD_IN.sub("", _PAUSE.split(sentence[: marks[0].start()].strip())[-1])
+    asked = _ASKED.match(first)
+    if asked or _ASKING.match(first):
+        # "How strong is a troll vs an ogre": the name begins after the last article, if there is
+        # one, or after what asks.
+        first = first[asked.end() :] if asked else first
+        named, n = _LAST_ARTICLE.subn("", first)
+        first = named if n or not asked else first
+    sides = [first]
+    for mark, end in zip(marks, [*(m.start() for m in marks[1:]), None], strict=True):
+        part = _PAUSE.split(f"{sentence} "[mark.end() : end].strip())[0]
+        if mark["vs"] and not sides[-1].strip():
+            sides[-1] = f"{mark['vs'].strip(', ')} {part}"
+        else:
+            sides.append(part)
+    if asked and asked["verb"] and not asked["who"]:
+        sides[-1] = _VERB.sub("", sides[-1])
+    return sides
 
 
 def _compare(sentence: str) -> list[str]:
-    how = _HOW_COMPARE.search(sentence)
-    if how:
-        return [how["left"], *_AND.split(sentence[how.end() :])]
     found = _COMPARE.search(sentence)
-    if not found:
+    if not found or _PHRASINGS[0].search(sentence):
         return []
     rest = re.sub(r"^\s*and\s+contrast\s+", "", sentence[found.end() :], flags=re.IGNORECASE)
     head, _, tail = rest.partition(": ")
@@ -229,51 +393,47 @@ def _compare(sentence: str) -> list[str]:
     return _AND.split(rest)
 
 
-def _difference(sentence: str) -> list[str]:
-    found = _DIFFERENCE.search(sentence)
-    return _AND.split(sentence[found.end() :]) if found else []
+def _phrased(sentence: str) -> list[str]:
+    for phrasing in _PHRASINGS:
+        found = phrasing.search(sentence)
+        if not found:
+            continue
+        part = found.groupdict()
+        if part.get("sides"):
+            sides = _split(part["sides"])
+        else:
+            left = _VERB.sub("", part["left"]) if part.get("verb") else part["left"]
+            if part.get("that"):
+                left = re.split(r"\s(?:of|in|at|for)\s", left)[-1]
+            sides = [left, *_AND.split(part["right"])]
+        if len(_entities(sides)) > 1:
+            return sides
+    return []
 
 
-def _who_wins(sentence: str) -> list[str]:
-    found = _WHO_WINS.search(sentence)
-    if not found:
-        return []
-    rest = re.sub(r"^\s*(?:[,:]|[-–—]+)\s*", "", sentence[found.end() :])
-    return _ANY.split(rest)
+def _split(sides: str) -> list[str]:
+    return (_OR if _BARE_OR.search(sides) else _ANY).split(sides)
 
 
 def _listed(sentence: str) -> list[str]:
     """The list at the end of "which …, X, Y or Z": from its last piece back to what asks."""
     pieces = _PAUSE.split(sentence)
-    if len(pieces) < 2 or not _QUESTION.search(pieces[0] + " " + pieces[1]):
+    if not any(_WHICH.match(_LEAD_IN.sub("", piece)) for piece in pieces[:2]):
         return []
     last = len(pieces) - 1
     while last > 0 and not re.search(r"(?:^|\s)or\s", pieces[last], re.IGNORECASE):
         last -= 1
-    if last == 0:
-        return []
     first = last
     while first > 1 and not _ASKING.search(pieces[first - 1]) and _entity(pieces[first - 1]):
         first -= 1
-    return [part for piece in pieces[first : last + 1] for part in _OR.split(piece)]
-
-
-def _with_articles(sentence: str) -> list[str]:
-    """ "which is stronger a troll or an ogre": no comma, but both sides begin with an article."""
-    found = _TWO_WITH_ARTICLES.search(sentence)
-    if not found:
-        return []
-    before = sentence[: found.start()]
-    if not (_QUESTION.search(before) and _COMPARATIVE.search(before)):
-        return []
-    return [found["left"], found["right"]]
+    return [part for piece in pieces[first : last + 1] for part in _OR.split(piece)] if last else []
 
 
 def _entities(parts: Iterable[str]) -> list[str]:
     """The names among `parts`, up to the first part that is none (a trailing clause)."""
     found: list[str] = []
     for part in parts:
-        if not part.strip(_EDGES):
+        if not _TRIM.sub("", part):
             continue
         entity = _entity(part)
         if not entity:
@@ -284,41 +444,54 @@ def _entities(parts: Iterable[str]) -> list[str]:
 
 def _entity(part: str) -> str:
     """The name in `part` without article and trailing clause; "" where there is none."""
-    text = _LEAD_IN.sub("", part.strip(_EDGES))
+    text = _LEAD_IN.sub("", _TRIM.sub("", part))
     text = _OF_A.sub("", text)
     text = _TRAILING.sub("", text)
-    text = _ARTICLE.sub("", text.strip(_EDGES)).strip(_EDGES)
+    text = _TRIM.sub("", _ARTICLE.sub("", _TRIM.sub("", text)))
     text = _LEVEL.sub("", text)
     words = text.split()
-    if not words or len(words) > MAX_WORDS or len(text) > MAX_CHARS:
+    if not words or len(words) > MAX_WORDS or len(text) > MAX_CHARS or _NO_ENTITY.match(text):
         return ""
-    if _NO_ENTITY.match(text) or not any(map(str.isalnum, text)):
-        return ""
-    return text
+    return text if any(map(str.isalnum, text)) or _SIGNS.fullmatch(text) else ""
 
 
 def _titles(title: str) -> tuple[str, ...]:
-    title = _folded(title)
+    title = normalise(title[:MAX_TEXT])
     head, comma, tail = title.partition(",")
     return (title, f"{tail} {head}") if comma else (title,)
 
 
-def _folded(text: str) -> str:
-    text = text[:MAX_TEXT]
-    return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
+# A word with the signs that make it another name: C++, C#, A*, .NET, -1.
+_NAME = re.compile(r"(?P<before>(?<!\w)(?:\.(?=\w)|-(?=\d)))?(?P<word>\w+)(?P<after>[+#*]*)")
 
 
 @lru_cache(maxsize=256)
 def _pattern(entity: str) -> re.Pattern[str]:
-    words = re.findall(r"\w+", _folded(entity))
-    if not words:
-        return re.compile(r"(?!)")
-    forms = ("|".join(sorted(map(re.escape, _forms(word)))) for word in words)
-    return re.compile(r"(?<!\w)" + r"\W+".join(f"(?:{form})" for form in forms) + r"(?!\w)")
+    name = normalise(entity)
+    parts = list(map(_word, _NAME.finditer(name)))
+    if parts:
+        return re.compile(r"\W+".join(parts))
+    # Only signs: "==", not "===".
+    return re.compile(
+        rf"(?<![^\s\w`'\"(]){re.escape(name)}(?![^\s\w`'\"),.:;?])" if name else "(?!)"
+    )
+
+
+def _word(found: re.Match[str]) -> str:
+    before, word, after = found["before"] or "", found["word"], found["after"]
+    forms = "|".join(sorted(map(re.escape, {word} if after else _forms(word))))
+    start = r"(?<!\w)" if before else r"(?<!\w)(?<!(?<!\w)\.)"
+    if word[0].isdigit() and not before:
+        start += r"(?<!(?<!\w)-)"
+    end = r"(?![+#*])" if after else r"(?!\w)(?!\+\+|[+#](?!\w))"
+    return f"{start}{re.escape(before)}(?:{forms}){re.escape(after)}{end}"
 
 
 def _forms(word: str) -> frozenset[str]:
-    """`word` and what may be its singular or plural: trolls, liches, harpies, wolves."""
+    """`word` and what may be its singular or plural: trolls, liches, harpies, wolves. What is short
+    or holds a digit has none: "C" is not CS, and "iPhone 5" not 5s."""
+    if len(word) < 3 or not word.isalpha():
+        return frozenset((word,))
     forms = {word, f"{word}s", f"{word}es"}
     for plural, singular in (
         ("ies", "y"),

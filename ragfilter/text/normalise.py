@@ -1,4 +1,5 @@
-"""Makes text comparable in word mode: case, width, dashes, white space, invisible characters.
+"""Makes text comparable in word mode: case, width, dashes, quotes, white space, invisible
+characters, and scripts that meet without a space.
 
 Source: docs/design.md#contradictions ("plain substring match"). Case and width follow Unicode's
 caseless compatibility matching (Unicode Standard, section 3.13, D146).
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from itertools import groupby
 
 from ragfilter.text.characters import whole
@@ -30,7 +32,12 @@ class _Table(dict[int, int | None]):
         return self[code]
 
 
-_TABLE = _Table()
+# Phones, keyboards and transcriptions write one sign in many ways: also as an accent, a prime or a
+# modifier letter.
+QUOTES: dict[int, int | None] = dict.fromkeys(map(ord, "‘’‚‛`´′‵ʹʻʼʽˈ׳＇"), ord("'"))
+QUOTES |= dict.fromkeys(map(ord, "“”„‟″‶ˮ״＂"), ord('"'))
+"""Every apostrophe as ``'``, and every quotation mark as ``"``."""
+_TABLE = _Table(QUOTES)
 _ASCII_WORDS = re.compile("([0-9a-z]+)")
 # A separator that normalising turns into a space, so that no normalised text holds it.
 _EDGE = "\x1f"
@@ -39,14 +46,60 @@ _MARKS = re.compile(r"[^\w\s]{31,}")
 
 def normalise(text: str) -> str:
     """`text` as word mode compares it: no invisible characters, NFKC, case folded, every dash and
-    minus ``-``, runs of white space one space, ends stripped."""
+    minus ``-``, every apostrophe ``'`` and quotation mark ``"``, a space between words of two
+    scripts, runs of white space one space, ends stripped."""
     if text.isascii():
-        return " ".join(text.lower().split())
+        return " ".join(text.lower().replace("`", "'").split())
     text = _MARKS.sub(_shorten, whole(text).translate(_TABLE))
     text = unicodedata.normalize("NFD", text).casefold()
     text = unicodedata.normalize("NFKC", text).casefold()
     text = unicodedata.normalize("NFKC", text)
-    return " ".join(text.translate(_TABLE).split())
+    return " ".join(" ".join(by_script(text.translate(_TABLE))).split())
+
+
+def by_script(text: str) -> list[str]:
+    """`text` in pieces that end where a word of another script begins: "aws|の料金".
+
+    No token edge is decided elsewhere: `normalise` puts a space there. A digit, like a mark on a
+    letter, belongs to the letters beside it ("ac6", "7й"), but not if their script is written
+    without spaces, or is Hangul, in which a particle follows a name at once.
+    """
+    if _ONE_SCRIPT.issuperset(map(script, set(text))):
+        return [text]
+    starts, before = [0], ""
+    for place, char in enumerate(text):
+        kind = script(char)
+        if kind == "MARK":
+            continue
+        if before and kind and before != kind:
+            other = {before, kind} - {"DIGIT"}
+            if len(other) == 2 or not other.isdisjoint(_APART_FROM_DIGITS):
+                starts.append(place)
+        before = kind
+    return [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+
+
+UNSPACED = frozenset(("CJK", "THAI", "LAO", "KHMER", "MYANMAR"))
+"""Scripts that are written without spaces between words."""
+_ONE_SCRIPT = frozenset(("LATIN", "DIGIT", "MARK", ""))
+_APART_FROM_DIGITS = UNSPACED | {"HANGUL"}
+# Units and terms mix Greek with Latin ("μm", "kΩ", "β-carotene"), and Japanese mixes its scripts.
+_SCRIPTS = {"GREEK": "LATIN", "MODIFIER": "DIGIT"} | dict.fromkeys(
+    ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "IDEOGRAPHIC", "BOPOMOFO"), "CJK"
+)
+
+
+@lru_cache(maxsize=8192)
+def script(char: str) -> str:
+    """The script of a letter, by its name in Unicode, "DIGIT", or "MARK"; "" outside of words."""
+    char = unicodedata.normalize("NFKC", char.translate(QUOTES))[0]
+    if not in_word(char):
+        return ""
+    category = unicodedata.category(char)
+    if category[0] == "M":
+        return "MARK"
+    name = "DIGIT" if category == "Nd" else unicodedata.name(char, "").partition(" ")[0]
+    return _SCRIPTS.get(name, name)
 
 
 def _shorten(run: re.Match[str]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ragfilter.layers import cutoff
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.entities import apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
+from ragfilter.text.comparison import detect
 
 # The seed's "Hill Giant vs Troll", with its distances.
 GIANT, CATEGORY, TROLL, FROST, MAMMOTH = (
@@ -70,6 +73,66 @@ def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
     step = pin(hits, Entity("light", ids), Entity("continual light", ids))
     assert [hit.id for hit in step.hits] == ["Continual Light", "LIGHT", "Lights (lesser)"]
     assert pin(hits[:2], Entity("light", ids)).pinned.keys() == {"Continual Light"}
+
+
+@pytest.mark.parametrize(
+    ("query", "titles", "pinned"),
+    [
+        (
+            "difference between C and C++",
+            ["C memory", "Rust", "C streams", "C++", "C"],
+            {"C": "C", "C++": "C++"},
+        ),
+        (
+            "difference between C and C++",
+            ["C++ streams", "C memory", "C#"],
+            {"C": "C memory", "C++": "C++ streams"},
+        ),
+        ("C++ vs Rust", ["C", "Rust"], {"Rust": "Rust"}),
+        (
+            "MySQL vs PostgreSQL performance",
+            ["MySQL indexes", "Redis performance", "PostgreSQL vacuum"],
+            {"MySQL": "MySQL indexes", "PostgreSQL": "PostgreSQL vacuum"},
+        ),
+        (
+            "mysql vs postgresql pricing",
+            ["MySQL", "Pricing", "PostgreSQL vacuum"],
+            {"mysql": "MySQL", "postgresql pricing": "PostgreSQL vacuum"},
+        ),
+        (
+            "React vs Vue hydration",
+            ["Vue", "React", "Hydration"],
+            {"React": "React", "Vue hydration": "Vue"},
+        ),
+        # The longer reading of a side is tried first, a part of it last and only as a whole title.
+        (
+            "Rent vs Game in progress",
+            ["Game", "Rent", "Game in progress"],
+            {"Rent": "Rent", "Game": "Game in progress"},
+        ),
+        ("troll vs hill giant", ["Hill dwarf", "Troll"], {"troll": "Troll"}),
+        (
+            "iPhone 15 Pro vs 15 Pro Max",
+            ["iPhone 15 Pro Max camera", "iPhone 15 Pro camera"],
+            {
+                "iPhone 15 Pro": "iPhone 15 Pro camera",
+                "iPhone 15 Pro Max": "iPhone 15 Pro Max camera",
+            },
+        ),
+        ("VS Code vs Vim", ["Code review", "Vim", "VS Code"], {"VS Code": "VS Code", "Vim": "Vim"}),
+    ],
+)
+def test_the_title_tells_where_a_side_ends(
+    query: str, titles: list[str], pinned: dict[str, str]
+) -> None:
+    hits = tuple(
+        Hit(Chunk(title, title=title), rank / 10, rank) for rank, title in enumerate(titles, 1)
+    )
+    entities = tuple(Entity(name, tuple(titles)) for name in detect(query))
+    pool = Pool(query, "c", "l2", hits, entities)
+    step = apply(hits, LayerInput(Settings(), pool, rule_book(()).scan(query), PUBLIC))
+    reasons = {d.reason: d.chunk_id for d in step.decisions if d.outcome == "pinned"}
+    assert reasons == {f"best chunk for “{side}”": title for side, title in pinned.items()}
 
 
 def test_only_what_its_own_retrieval_found_counts() -> None:

@@ -71,6 +71,14 @@ def test_a_word_that_changes_its_length_is_marked_whole() -> None:
     ]  # fmt: skip
 
 
+def test_a_word_beside_another_script_is_marked_alone() -> None:
+    question = "用python写driver’s license"
+    made = explain('{"contain_all_of":["python","driver\'s license"]}', question)
+    assert [texts(question, part.found[0].spans) for part in made.parts] == [
+        ["python"], ["driver’s license"],
+    ]  # fmt: skip
+
+
 def test_substring_mode() -> None:
     question = "İt points"
     made = explain('{"contain":"INT","match":"substring"}', question)
@@ -83,7 +91,7 @@ def test_a_rule_that_cannot_be_read_is_refused() -> None:
 
 
 PIECES = st.sampled_from(("ac", "6", "-", "cleric", "Clerics", " ", "  ", "é", "e\u0301", "ß", "İ",
-                          "ﬁ", "\u00ad", "10", "\u2212", ",", "Σ", "日"))  # fmt: skip
+                          "ﬁ", "\u00ad", "10", "\u2212", ",", "Σ", "日", "ʼ", "는"))  # fmt: skip
 TEXT = st.lists(PIECES, min_size=1, max_size=8).map("".join)
 
 

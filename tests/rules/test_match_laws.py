@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.needles import Needles
 from ragfilter.rules.rule import Rule, canonical
-from ragfilter.text.normalise import normalise
+from ragfilter.text.normalise import by_script, normalise
 
 # Few letters, so that terms overlap, repeat and occur.
 ALPHABET = "ab1 .-–Aéß_\u0301"
@@ -140,6 +140,54 @@ def test_normalising_twice_changes_nothing(left: str, right: str) -> None:
 def test_case_width_and_white_space_do_not_matter(text: str) -> None:
     wide = re.sub(r"\s", " \u00a0\t", text.swapcase())
     assert normalise(wide) == normalise(text)
+
+
+APOSTROPHES = "'’‘‛ʼʻ′＇`´"
+APOSTROPHE = st.sampled_from(APOSTROPHES)
+
+
+@given(
+    TERM | st.sampled_from(["a'b", "b'", "'a", "é' b"]), st.text("ab' é", max_size=20), st.data()
+)
+def test_apostrophes_are_alike(term: str, query: str, data: st.DataObject) -> None:
+    def exchanged(text: str) -> str:
+        return re.sub("'", lambda _: data.draw(APOSTROPHE), text)
+
+    for match in ("word", "substring"):
+        rule = canonical(Rule(contain=term, match=match))
+        other = canonical(Rule(contain=exchanged(term), match=match))
+        asked = exchanged(query)
+        assert RuleBook([rule]).scan(query).passes(rule) is RuleBook([other]).scan(asked).passes(
+            other
+        )
+
+
+SCRIPTS = [
+    "a",
+    "b1",
+    "é",
+    "1",
+    "6",
+    "μ",
+    "戦士",
+    "は",
+    "カー",
+    "는",
+    "ไทย",
+    "б",
+    "ا",
+    "की",
+    " ",
+    "'",
+]
+WRITTEN = st.lists(st.sampled_from(SCRIPTS), min_size=1, max_size=8).map("".join)
+
+
+@given(WRITTEN.filter(normalise), WRITTEN)
+def test_a_space_between_scripts_changes_no_match(term: str, query: str) -> None:
+    rule = canonical(Rule(contain=term))
+    scan = RuleBook([rule]).scan
+    assert scan(query).passes(rule) is scan(" ".join(by_script(query))).passes(rule)
 
 
 @given(
