@@ -208,14 +208,14 @@ def test_no_profile_file_or_link_shows_a_guest_a_secret(
         for name, made in page.downloads.items():
             assert leaked(made()) == set(), name
         assert not banners(page)
-    # By hand only, which a link does not pass on and nothing but a hand takes back.
+    # By hand only: no link passes it on, and no file takes it back.
     page.switch("clearance", False)
     assert leaked(page.sent)
     assert banners(page) == {SWITCHED_OFF}
     assert "clearance.enabled" not in page.link
     load_file(page, 'profile = "full"\nclearance.enabled = true\n')
     assert page.changes == {"clearance.enabled": False}
-    page.press("undo").press("undo")
+    page.press("reset")
     assert page.at.toggle(key=key("clearance.enabled")).value
     assert leaked(page.sent) == set()
 
