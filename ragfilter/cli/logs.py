@@ -48,7 +48,9 @@ def _once() -> Callable[[logging.LogRecord], bool]:
 
     def fresh(record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        if record.levelno == logging.WARNING and text in seen:
+        if record.levelno != logging.WARNING:
+            return True
+        if text in seen:
             return False
         seen.add(text)
         return True
