@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 from collections.abc import Iterator
 from multiprocessing.queues import Queue
@@ -37,8 +38,12 @@ def postgres() -> Iterator[str]:
         pgserver = pytest.importorskip("pgserver")
         # A busy machine takes longer than the ten seconds that it allows.
         pg_ctl = pgserver.postgres_server.pg_ctl
-        patch.setattr(pgserver.postgres_server, "pg_ctl",
-                      lambda *args, **given: pg_ctl(*args, **{**given, "timeout": PROCESS_S}))  # fmt: skip
+        patient = functools.partial(pg_ctl, timeout=PROCESS_S)
+        patch.setattr(
+            pgserver.postgres_server,
+            "pg_ctl",
+            lambda args, *, pgdata, user, timeout: patient(args, pgdata=pgdata, user=user),
+        )
         server = pgserver.get_server(Path(folder) / "data")
         yield server.get_uri()
         server.cleanup()
