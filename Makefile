@@ -19,9 +19,7 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 .PHONY: app port local-llm test quick fast coverage smoke check lint format benchmarks docs clean
 
 app: port $(VENV)/.app
-	@$(BIN)/python -m ragfilter index demo --collection demo
-	@echo "ragfilter: http://127.0.0.1:$(PORT)  (Ctrl+C stops it)"
-	@$(BIN)/python -m streamlit run app.py --server.port $(PORT)
+	@$(BIN)/python -m ragfilter app --demo --port $(PORT)
 
 # Asked before anything is installed or indexed, which takes minutes at a first start.
 port: | $(BIN)/python

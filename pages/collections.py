@@ -1,14 +1,5 @@
-"""Collections: your own data in, looked after, and out again."""
+"""The page Collections of a checkout."""
 
-from __future__ import annotations
+from ragfilter.ui.served.pages.collections import draw
 
-from ragfilter.ui.collections import page
-from ragfilter.ui.look import frame, html
-from ragfilter.ui.main import problems
-from ragfilter.ui.session import state, visit
-
-frame.dress()
-html.heading("Collections", level=1)
-here = visit.begin(anew=True)
-problems.notices(state.notices())
-page.draw(here)
+draw()

@@ -1,15 +1,5 @@
-"""Compare: two settings side by side, over one question or a query set."""
+"""The page Compare of a checkout."""
 
-from __future__ import annotations
+from ragfilter.ui.served.pages.compare import draw
 
-from ragfilter.ui.compare import page
-from ragfilter.ui.look import frame
-from ragfilter.ui.main import problems
-from ragfilter.ui.session import state, visit
-from ragfilter.ui.sidebar import controls
-
-frame.dress()
-here = visit.begin()
-controls.choose(here)
-problems.notices(state.notices())
-page.draw(here)
+draw()

@@ -1,19 +1,5 @@
-"""Evaluate: settings measured over labelled questions, beside every honest alternative."""
+"""The page Evaluate of a checkout."""
 
-from __future__ import annotations
+from ragfilter.ui.served.pages.evaluate import draw
 
-from ragfilter.ui.evaluate import page
-from ragfilter.ui.look import frame, html
-from ragfilter.ui.main import problems
-from ragfilter.ui.session import state, visit
-from ragfilter.ui.sidebar import controls
-
-frame.dress()
-html.heading("Evaluate", level=1)
-here = visit.begin()
-state.share()
-state.show_address()
-controls.choose(here)
-problems.notices(state.notices())
-controls.draw(here, None)
-page.draw(here)
+draw()

@@ -1,22 +1,5 @@
-"""Rules: every chunk's `query_must` rule of a collection, written, tried and trusted."""
+"""The page Rules of a checkout."""
 
-from __future__ import annotations
+from ragfilter.ui.served.pages.rules import draw
 
-from ragfilter.ui.look import frame, html
-from ragfilter.ui.main import empty, problems
-from ragfilter.ui.session import state, visit
-from ragfilter.ui.sidebar import controls
-
-frame.dress()
-html.heading("Rules", level=1)
-here = visit.begin()
-controls.choose(here)
-controls.draw_author()
-problems.notices(state.notices())
-if here.ready:
-    # Loaded with the first visit.
-    from ragfilter.ui.rules import page
-
-    page.draw(here)
-else:
-    empty.draw(here, None)
+draw()

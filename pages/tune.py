@@ -1,19 +1,5 @@
-"""Tune: the settings that labelled questions justify."""
+"""The page Tune of a checkout."""
 
-from __future__ import annotations
+from ragfilter.ui.served.pages.tune import draw
 
-from ragfilter.ui.look import frame, html
-from ragfilter.ui.main import problems
-from ragfilter.ui.session import state, visit
-from ragfilter.ui.sidebar import controls
-from ragfilter.ui.tune import page
-
-frame.dress()
-html.heading("Tune", level=1)
-here = visit.begin()
-state.share()
-state.show_address()
-controls.choose(here)
-problems.notices(state.notices())
-controls.draw(here, None)
-page.draw(here)
+draw()

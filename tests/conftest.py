@@ -18,6 +18,7 @@ from encoded import is_bundled, share_encodings
 from faults import Serve, servers
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
+from packed import build
 from waiting import PATIENT_S
 
 from ragfilter.engine import complete as complete
@@ -182,6 +183,12 @@ def chromium() -> str:
     if os.environ.get("RAGFILTER_TEST_REQUIRE_BROWSER"):
         pytest.fail("Chromium is required for this run and is not installed")
     pytest.skip("install Chromium (Debian: apt-get install chromium) for the browser tests")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the package, beside its sdist."""
+    return build(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")

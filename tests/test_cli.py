@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -81,12 +82,15 @@ def _logging() -> Iterator[None]:
 AS_A_PLAIN_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
 
 
-def run(*args: str, plain_user: bool = False, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *args: str, plain_user: bool = False, encoding: str = "utf-8", **environ: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command in its own process. `plain_user` removes root's rights over files."""
     drop = AS_A_PLAIN_USER if plain_user and os.geteuid() == 0 else []
     return subprocess.run(
         [*drop, sys.executable, "-m", "ragfilter", *args],
-        cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=PROCESS_S,
+        cwd=ROOT, env=os.environ | environ, capture_output=True, encoding=encoding,
+        timeout=PROCESS_S,
     )  # fmt: skip
 
 
@@ -201,13 +205,37 @@ def test_a_command_loads_nothing_of_others(calls: list[list[str]], others: list[
 # errors
 
 
-def test_a_standard_output_that_is_not_utf8_is_told() -> None:
-    made = run("cut", "0.1", "0.2", "0.5", PYTHONIOENCODING="ascii:strict")
-    assert (made.returncode, made.stdout) == (2, "")
-    assert made.stderr == (
-        "ragfilter: Standard output cannot show '≥': it is set to ascii. "
-        "Set PYTHONIOENCODING=utf-8.\n"
-    )
+NARROW = pytest.mark.parametrize("encoding", ["ascii:strict", "latin-1"])
+
+
+@NARROW
+@pytest.mark.parametrize(
+    "args",
+    [("cut", "0.1", "0.2", "0.5"), ("profiles",), ("index", "--help"), ("--help",)],
+    ids=" ".join,
+)
+def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(
+    encoding: str, args: tuple[str, ...]
+) -> None:
+    name = encoding.partition(":")[0]
+    narrow, wide = run(*args, encoding=name, PYTHONIOENCODING=encoding), run(*args)
+    assert (narrow.returncode, wide.returncode) == (0, 0)
+    assert narrow.stdout == wide.stdout.encode(name, "replace").decode(name)
+
+
+@NARROW
+def test_json_escapes_what_its_encoding_lacks(
+    workspace: Path, tmp_path: Path, encoding: str
+) -> None:
+    source = write_lines(tmp_path / "s.jsonl", [{"id": "é≥😀", "text": "Ωmega \ud800 naïve"}])
+    args = ("--collection", "wide", "--data-dir", str(tmp_path / "ws"))
+    assert run("index", str(source), *args, "--json", PYTHONIOENCODING=encoding).returncode == 0
+    asked = run("query", "Ω≥", *args, "--json", "--log", "json", PYTHONIOENCODING=encoding)
+    assert (asked.returncode, json.loads(asked.stdout)["kept"]) == (0, ["é≥😀"])
+    assert [json.loads(line)["query"] for line in asked.stderr.splitlines() if "query" in line]
+    # What is a file's content is UTF-8, whatever the encoding.
+    made = run("collections", "export", "wide", "--data-dir", args[-1], PYTHONIOENCODING=encoding)
+    assert json.loads(made.stdout)["id"] == "é≥😀"
 
 
 @pytest.mark.parametrize(
@@ -220,6 +248,27 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["cut"], "Missing argument 'distances'. See `ragfilter cut --help`."),
         (["cut", "0.1", "--k", "0"],
          "cutoff.max_results = '0' (from --k) is not allowed. Use a whole number from 1 to 200."),
+        (["index", "demo", "--rebuild"], "SOURCE has no effect beside --rebuild. Leave out one"),
+        (["index", "--rebuild", "--collection", "small", "--reset"], "--reset has no effect"),
+        (["index", "--rebuild", "-c", "small", "--no-headings"], "--no-headings has no effect"),
+        (["index", "--rebuild", "-c", "small", "--column", "a=b"], "--column has no effect"),
+        (["query", "x", "--why", "id", "--answer"], "--answer has no effect beside --why."),
+        (["query", "x", "--why", "id", "--all"], "--all has no effect beside --why."),
+        (["query", "x", "--references"], "--references belongs to --json. Add --json, or leave"),
+        (["rules", "suggest", "--families", "--llm"], "--llm has no effect beside --families."),
+        (["rules", "suggest", "--families", "--timeout", "3"], "--timeout has no effect beside"),
+        (["rules", "suggest", "--families", "--templates", "x"], "--templates has no effect"),
+        (["rules", "lint", "--dry-run"], "--dry-run belongs to --fix. Add --fix, or leave out"),
+        (["rules", "lint", "--kind", "never"], "--kind belongs to --fix."),
+        (["rules", "lint", "--queries", "asked"], "--queries belongs to --fix."),
+        (["rules", "check", "f.txt", "--question", "x"], "FILE has no effect beside --question."),
+        (["rules", "check", "--question", "x", "--chunk", "c", "--where", "id=c"],
+         "--where has no effect beside --chunk."),
+        (["gate", "--queries", "x", "--baseline", "b", "--update-baseline", "--max-drop", "f1=1"],
+         "--max-drop has no effect beside --update-baseline."),
+        (["runs", "show", "1", "--only", "failures", "--intervals"],
+         "--intervals has no effect beside --only."),
+        (["labels", "import", "--queries", "q.jsonl", "--by-llm"], "--by-llm belongs to --qrels."),
         (["nope"], "No such command 'nope'. See `ragfilter --help`."),
         (["query"], "Missing argument 'text'. See `ragfilter query --help`."),
         (["query", "x", "--colection", "y"], "No such option: --colection"),
@@ -389,6 +438,16 @@ def test_a_full_disk_is_told() -> None:
         )  # fmt: skip
     assert made.returncode == 2
     assert made.stderr.startswith("ragfilter: Standard output cannot be written: No space left")
+
+
+def test_a_port_in_use_is_refused_before_anything_is_indexed(
+    failing: Failing, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = failing("app", "--port", port, "--data-dir", str(tmp_path / "ws"))
+    assert said == f"Port {port} is in use or not allowed. Choose another with --port NUMBER."
+    assert not (tmp_path / "ws").exists()
 
 
 # lists

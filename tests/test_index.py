@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -411,6 +413,30 @@ def test_rebuild_restores_a_damaged_collection_without_the_model(tmp_path: Path)
         assert (report.total, report.written, report.embedded) == (1201, 1201, 0)
         assert stored(workspace) == expected(given)
         assert workspace.store().collection("demo").nearest(query, 20) == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DELETE FROM embeddings; DELETE FROM embeddings_queue", "DROP TABLE embeddings",
+     "DROP TABLE segments", "DROP TABLE collections", "DELETE FROM migrations"],
+)  # fmt: skip
+def test_what_rebuilding_cannot_repair_is_moved_away_and_rebuilt(
+    tmp_path: Path, damage: str
+) -> None:
+    with Workspace.open(tmp_path) as workspace:
+        for name in ("demo", "other"):
+            index(some(3), name=name, workspace=workspace, embedder=FakeEmbedder())
+    with closing(sqlite3.connect(tmp_path / "chroma" / "chroma.sqlite3")) as database:
+        database.executescript(damage)
+    with Workspace.open(tmp_path) as workspace, pytest.raises(StoreError) as caught:
+        rebuild("demo", workspace=workspace)
+    assert f"Move {tmp_path / 'chroma'} away" in caught.value.remedy
+    assert "has a copy: demo, other." in caught.value.remedy
+    (tmp_path / "chroma").rename(tmp_path / "away")
+    with Workspace.open(tmp_path) as workspace:
+        for name in ("demo", "other"):
+            rebuild(name, workspace=workspace)
+            assert stored(workspace, name) == expected(some(3))
 
 
 def test_rebuild_without_a_copy_is_refused(workspace: Workspace) -> None:

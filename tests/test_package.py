@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
+import tarfile
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
 from zipfile import ZipFile
 
+import packed
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -25,36 +26,12 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.rules import templates
 
 ROOT = Path(__file__).resolve().parents[1]
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
-
-
-def pip(*args: str, cwd: Path) -> None:
-    """Pip without the network."""
-    made = subprocess.run([*PIP, *args, "--no-index", "--no-deps"],
-                          cwd=cwd, capture_output=True, text=True, timeout=PROCESS_S)  # fmt: skip
-    assert made.returncode == 0, made.stderr
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that it contains nothing of an earlier build and leaves nothing
-    behind."""
-    folder = tmp_path_factory.mktemp("wheel")
-    copy = folder / "source"
-    shutil.copytree(ROOT / "ragfilter", copy / "ragfilter",
-                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
-    for name in BUILT_FROM:
-        shutil.copy(ROOT / name, copy)
-    pip("wheel", "--no-build-isolation", "-w", str(folder), ".", cwd=copy)
-    (made,) = folder.glob("*.whl")
-    return made
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
-    pip("install", "--target", str(folder), str(wheel), cwd=folder)
+    packed.run(*packed.PIP, "install", *packed.OFFLINE, "--target", folder, wheel, cwd=folder)
     return folder
 
 
@@ -66,15 +43,27 @@ def run(installed: Path, cwd: Path, *command: str) -> str:
     return made.stdout
 
 
-def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
-    tree = {
+def files_of_the_package() -> set[str]:
+    return {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "ragfilter").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel: Path) -> None:
     with ZipFile(wheel) as opened:
-        packed = set(opened.namelist())
-    assert {name for name in packed if ".dist-info/" not in name} == tree
+        names = opened.namelist()
+    assert {name for name in names if ".dist-info/" not in name} == files_of_the_package()
+
+
+def test_the_sdist_holds_the_package_and_what_builds_it(wheel: Path) -> None:
+    (sdist,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(sdist) as opened:
+        names = {each.name.partition("/")[2] for each in opened if each.isfile()}
+    made = {"PKG-INFO", "setup.cfg"}
+    held = {name for name in names if not name.startswith("ragfilter.egg-info/")}
+    assert held == files_of_the_package() | set(packed.BUILT_FROM) | made
 
 
 def metadata(wheel: Path) -> Message:
@@ -302,13 +291,7 @@ LACKING = [
 def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The scripts folder of a fresh environment with only the core, as `pip install` makes it."""
     folder = tmp_path_factory.mktemp("bare")
-    for command in (
-        [sys.executable, "-m", "venv", "--without-pip", str(folder)],
-        [*PIP, "--python", str(folder / "bin" / "python"), "install", str(wheel)],
-    ):
-        made = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_S)
-        assert made.returncode == 0, made.stderr
-    return folder / "bin"
+    return packed.install(wheel, folder)
 
 
 def ask(command: list[str], cwd: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:

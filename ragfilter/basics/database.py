@@ -22,7 +22,10 @@ with extra("chroma"):
     from sqlalchemy.schema import CreateIndex, CreateTable
 
 BUSY_S = 10.0
-_DAMAGED = re.compile("not a database|malformed|no such column|has no column")
+MAKING = 0x72616766
+"""The advisory lock in PostgreSQL of whoever makes tables: of two that are made at once, even with
+IF NOT EXISTS, the second one fails."""
+_DAMAGED = re.compile("not a database|malformed")
 
 
 LOST = (
@@ -30,6 +33,11 @@ LOST = (
     "them, and labels, query sets, runs, votes and drafts are gone."
 )
 """What moving a damaged database away costs, whichever book found the damage."""
+
+OTHER_SCHEMA = (
+    "It is not damaged, and nothing was changed. Export its labels and rules with the version of "
+    "ragfilter that made it. Then index into another workspace or database, and import them there."
+)
 
 TEXT, WHOLE = sa.Text(), sa.Integer()
 TIME = sa.DateTime(timezone=True)
@@ -52,8 +60,6 @@ class Book:
     """How it is called where it fails."""
     tables: Sequence[sa.Table]
     indexes: Sequence[sa.Index] = ()
-    later: Sequence[sa.Column[Any]] = ()
-    """Columns that the tables of earlier versions lack."""
 
     def __init__(self, url: str) -> None:
         """Open it, making its tables where there are none. Raises InputError: bad URL."""
@@ -69,19 +75,31 @@ class Book:
         self._engine.dispose()
 
     def _prepare(self) -> None:
-        """Make the tables, columns and indexes that are not there."""
+        """Make the tables and indexes that are not there. Raises StoreError, before anything is
+        changed, if a table is there with other columns."""
         with self._guard():
-            if self._engine.dialect.name == "sqlite":
-                # Readers then never wait for a writer. The file remembers it.
-                with self._engine.connect() as connection:
+            with self._engine.connect() as connection:
+                self._check(sa.inspect(connection))
+                if self._engine.dialect.name == "sqlite":
+                    # Readers then never wait for a writer. The file remembers it.
                     connection.execute(sa.text("PRAGMA journal_mode=WAL"))
             with self._engine.begin() as connection:
+                if self._engine.dialect.name == "postgresql":
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
                 for table in self.tables:
                     connection.execute(CreateTable(table, if_not_exists=True))
-                for column in self.later:
-                    _add_column(connection, column)
                 for index in self.indexes:
                     connection.execute(CreateIndex(index, if_not_exists=True))
+
+    def _check(self, there: sa.Inspector) -> None:
+        for table in filter(lambda table: there.has_table(table.name), self.tables):
+            columns = {column["name"] for column in there.get_columns(table.name)}
+            if other := sorted(columns ^ set(table.columns.keys())):
+                raise StoreError(
+                    f"{self.called} failed (the table {table.name} in {self._where} has another "
+                    f"schema, in {', '.join(other)}).",
+                    remedy=OTHER_SCHEMA,
+                )
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
         with self._guard(), self._engine.connect() as connection:
@@ -115,6 +133,10 @@ class Book:
                 "the database's driver.",
             ) from None
 
+    @property
+    def _where(self) -> str:
+        return shown(self._engine.url.render_as_string(hide_password=False))
+
     @contextmanager
     def _guard(self) -> Iterator[None]:
         """Turn what the database raises into a StoreError."""
@@ -123,9 +145,8 @@ class Book:
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
-            url = self._engine.url
+            url, where = self._engine.url, self._where
             found = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-            where = shown(url.render_as_string(hide_password=False))
             # A driver may repeat what it was given.
             for secret in (url.password, *map(str, url.query.values())):
                 found = found.replace(secret, "…") if secret else found
@@ -138,12 +159,3 @@ class Book:
 def in_utc(at: datetime) -> datetime:
     """A time as it was read. SQLite keeps no time zone; what is written is UTC."""
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-
-
-def _add_column(connection: sa.Connection, column: sa.Column[Any]) -> None:
-    """Add a column of text to a table that an earlier version made without it."""
-    table = column.table.name
-    if column.name not in {each["name"] for each in sa.inspect(connection).get_columns(table)}:
-        filled = "" if column.nullable else " NOT NULL DEFAULT ''"
-        order = f"ALTER TABLE {table} ADD COLUMN {column.name} TEXT{filled}"
-        connection.execute(sa.text(order))

@@ -88,7 +88,7 @@ def export(
             "--level and --department, or export all with --set clearance.enabled=false"
         )
     if out is None:
-        parts.emit("".join(made))
+        parts.emit("".join(made), as_file=True)
     else:
         write_text(out, "".join(made), remedy=OTHER_OUT)
         parts.emit(f"{name}: {chunks(len(made))} written to {out}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 FILES = {
+    "app": ("page",),
     "cache": ("cache",),
     "collections": ("collections",),
     "compare": ("compare",),

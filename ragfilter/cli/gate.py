@@ -80,6 +80,8 @@ def gate(
     allowed = {**baselines.DEFAULT_DROPS, **dict(map(_read_drop, max_drop or ()))}
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
+    if update:
+        parts.refuse_beside("--update-baseline", max_drop=max_drop)
     if not limits and baseline is None:
         raise InputError(
             "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."

@@ -88,12 +88,17 @@ def index(
     name = collection or (source if source in DEMOS else "")
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
-    if not source and not rebuild:
+    if rebuild:
+        parts.refuse_beside(
+            "--rebuild", SOURCE=source, reset=reset, size=size, overlap=overlap,
+            no_headings=not headings, column=column, skip_bad=skip_bad,
+        )  # fmt: skip
+    elif not source:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
     # Reject invalid arguments before anything is opened.
     reading = Reading(size or Reading().size, overlap, headings, _columns(column or ()))
     order = Order(
-        name, "" if rebuild else source, reset, skip_bad, size=reading.size, overlap=overlap,
+        name, source, reset, skip_bad, size=reading.size, overlap=overlap,
         headings=headings, columns=dict(reading.columns),
     )  # fmt: skip
     bars = _Bars()

@@ -123,6 +123,8 @@ class Measuring(Chosen):
     def read(self, bench: Workbench, collection: str, user: User) -> Labels | None:
         """The named queries; see `read_labels`. None if there are none."""
         if self.queries is None:
+            options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
+            parts.refuse_without("--queries", **options)
             return None
         return read_labels(self, self.queries, self.qrels, bench, collection, user)
 

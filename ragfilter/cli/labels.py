@@ -51,6 +51,8 @@ def import_(
     from ragfilter.evaluate import stored
     from ragfilter.evaluate.query_files import read_import
 
+    if qrels is None:
+        parts.refuse_without("--qrels", by_llm=by_llm)
     collection = place.collection
     asked, rows = read_import(queries, qrels)
     with place.open("labels") as bench:

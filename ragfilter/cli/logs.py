@@ -25,7 +25,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps(line)
 
 
 def start_logging(verbose: int, form: Form | None = None) -> None:
@@ -48,7 +48,9 @@ def _once() -> Callable[[logging.LogRecord], bool]:
 
     def fresh(record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        if record.levelno == logging.WARNING and text in seen:
+        if record.levelno != logging.WARNING:
+            return True
+        if text in seen:
             return False
         seen.add(text)
         return True

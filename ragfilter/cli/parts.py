@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -44,6 +45,7 @@ BAR = 30
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 # For a path or name so long that it would push the rest of a message out of sight.
 _ENDLESS = re.compile(r"(\S{200})\S{200,}(\S{100})")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -94,6 +96,29 @@ def parse_set(text: str) -> tuple[str, str]:
             f"--set {text}: the '=' is missing.", remedy="Write --set layer.field=value."
         )
     return path.strip(), value.strip()
+
+
+def refuse_beside(option: str, **others: object) -> None:
+    """Refuse the options that have no effect because `option` was given: their names, with their
+    values. Raises InputError for the first one that was given too."""
+    for name in _given(others):
+        raise InputError(
+            f"{name} has no effect beside {option}.", remedy="Leave out one of the two."
+        )
+
+
+def refuse_without(option: str, **others: object) -> None:
+    """Refuse the options that have no effect because `option` was not given; as above."""
+    for name in _given(others):
+        raise InputError(
+            f"{name} belongs to {option}.", remedy=f"Add {option}, or leave out {name}."
+        )
+
+
+def _given(options: Mapping[str, object]) -> Iterator[str]:
+    for name, value in options.items():
+        if value:
+            yield name if name.isupper() else f"--{name.replace('_', '-')}"
 
 
 def looking_first_at_k(settings: Settings) -> Settings:
@@ -198,27 +223,26 @@ def at_the_end(report: Callable[[], None]) -> Iterator[None]:
         report()
 
 
-def emit(result: object) -> bool:
+def emit(result: object, *, as_file: bool = False) -> bool:
     """Write the result: a text, or a document as JSON. Returns whether a file or pipe took all of
     it. It is not an error if the reader has gone away (`| head`).
 
     Control characters that a terminal would execute (a chunk may contain some) are replaced; a file
-    or pipe gets every character.
+    or pipe gets every character. Characters that the encoding of standard output lacks are escaped
+    in JSON and replaced in a text, but a text that is written `as_file` is UTF-8 like any file.
     """
-    if not isinstance(result, str):
-        result = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-    try:
+    shown = sys.stdout.isatty()
+    if isinstance(result, str):
         # A file's name may contain bytes that are not valid text.
         text = whole(result)
-        shown = sys.stdout.isatty()
+        if as_file and not shown and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+    else:
+        text = whole(json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+        text = _escaped(text, sys.stdout.encoding)
+    try:
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
         sys.stdout.flush()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"Standard output cannot show {error.object[error.start]!r}: it is set to "
-            f"{error.encoding}.",
-            remedy="Set PYTHONIOENCODING=utf-8.",
-        ) from None
     except OSError as error:
         # Otherwise the interpreter would fail again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -229,6 +253,15 @@ def emit(result: object) -> bool:
             ) from None
         return False
     return not shown
+
+
+def _escaped(document: str, encoding: str | None) -> str:
+    """JSON that `encoding` can represent."""
+    try:
+        document.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], document)
+    return document
 
 
 def tell(notice: str) -> None:

@@ -77,6 +77,10 @@ def query(
         "--files": {"retrieval.source_pattern": files},
         "--rerank": {"judge.enabled": rerank or None},
     }
+    if why is not None:
+        parts.refuse_beside("--why", answer=answer, debug=debug, all=every, references=references)
+    elif not as_json:
+        parts.refuse_without("--json", references=references)
     loaded, user = filtering.load(flags)
     if k is not None:
         loaded = replace(loaded, settings=parts.looking_first_at_k(loaded.settings))

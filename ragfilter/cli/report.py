@@ -162,7 +162,7 @@ def _other(against: str, bench: Workbench) -> Called:
 
 def _write(page: str, out: Path | None) -> None:
     if out is None:
-        parts.emit(page)
+        parts.emit(page, as_file=True)
     else:
         write_text(out, page, remedy=OTHER_OUT)
         parts.emit(f"{out}\n")

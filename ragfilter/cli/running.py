@@ -7,13 +7,14 @@ out, with one line on standard error; 130 stopped by Ctrl+C or SIGTERM.
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import typer
 from pydantic import ValidationError
@@ -30,6 +31,8 @@ STOPPED = 130
 
 def run() -> NoReturn:
     """The entry point of the shell command; exits with the command's exit code."""
+    # A text is shown with what cannot be written replaced, also by `--help`.
+    cast(io.TextIOWrapper, sys.stdout).reconfigure(errors="replace")
     code = main()
     if given_up():
         sys.stdout.flush()

@@ -137,6 +137,8 @@ def show(
     """Show the table of a run, or some of its queries."""
     from ragfilter.evaluate.runs import records_of
 
+    if only is not None and not as_json:
+        parts.refuse_beside("--only", intervals=intervals)
     with parts.open_for(data_dir, "runs") as bench:
         found = bench.runs.get(run)
         document, text = _shown(found, bench, intervals=intervals)

@@ -27,7 +27,7 @@ with its name, the allowed values and its origin. `ragfilter settings` generates
 @command()
 def settings() -> None:
     """Print the settings reference (Markdown)."""
-    parts.emit(markdown())
+    parts.emit(markdown(), as_file=True)
 
 
 def markdown() -> str:

@@ -48,7 +48,6 @@ class Journal(database.Book):
     what = "journal"
     called = "The journal of edits"
     tables = (edits, exports)
-    later = (edits.c.batch,)
     indexes = INDEXES
 
     def __init__(self, url: str) -> None:

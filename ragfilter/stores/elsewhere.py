@@ -108,7 +108,13 @@ class Stores:
         return found
 
     def forget(self, name: str) -> None:
-        """Remove a foreign collection from the list; the collection itself is not changed."""
+        """Remove a foreign collection from the list; the collection itself is not changed. Raises
+        InputError if it was not opened."""
+        if name not in (opened := foreign.openings(self._workspace.path)):
+            raise InputError(
+                f"{name!r} is no collection that was opened from elsewhere, and stays as it is.",
+                remedy=f"To be closed are: {', '.join(sorted(opened)) or 'none'}.",
+            )
         foreign.keep(self._workspace.path, name, None)
 
     def close(self) -> None:

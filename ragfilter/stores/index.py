@@ -123,7 +123,7 @@ def rebuild(
     started = perf_counter()
     check_name(name)
     path = workspace.copy_path(name)
-    with only_one(workspace, name):
+    with only_one(workspace, name), _beyond_repair(workspace):
         store = workspace.store()
         store.check_ours(name)
         summary = copies.read_summary(path)
@@ -137,6 +137,24 @@ def rebuild(
         _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, steps, anew=True)
     seconds = perf_counter() - started
     return IndexReport(collection=name, total=len(rows), written=len(rows), seconds=seconds)
+
+
+@contextmanager
+def _beyond_repair(workspace: Workspace) -> Iterator[None]:
+    """A store that fails even here is not repaired by rebuilding, which its own errors advise."""
+    try:
+        yield
+    except StoreError as error:
+        if error.action != "rebuild":
+            raise
+        where = "the data of the Chroma server" if workspace.server else workspace.chroma_dir
+        names = sorted(path.stem for path in workspace.copies_dir.glob("*.parquet"))
+        raise StoreError(
+            error.message,
+            remedy=f"Move {where} away, which deletes nothing. Then rebuild every collection that "
+            f"has a copy: {', '.join(names)}.",
+            action="rebuild",
+        ) from error
 
 
 class _Steps:

@@ -81,7 +81,6 @@ class Runs(database.Book):
     what = "runs"
     called = "Saving runs"
     tables = (_runs, _records)
-    later = (_runs.c.profiles,)
 
     def _prepare(self) -> None:
         super()._prepare()

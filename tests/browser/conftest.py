@@ -319,9 +319,7 @@ def _servers(
     running: list[ForkServerProcess] = []
 
     def start(**variables: str) -> str:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         log = tmp_path_factory.mktemp("server") / "log.txt"
         environ = bare_environ | variables
         if "RAGFILTER_DATA_DIR" not in variables:
@@ -331,7 +329,7 @@ def _servers(
         running.append(server)
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + PROCESS_S
-        while not _healthy(url):
+        while not healthy(url):
             assert server.is_alive(), log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
@@ -349,7 +347,12 @@ def _servers(
                 server.join()
 
 
-def _healthy(url: str) -> bool:
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def healthy(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/_stcore/health", timeout=PATIENT_S) as answer:
             return bool(answer.status == 200)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -187,14 +185,6 @@ def test_a_database_that_fails_is_a_store_error_that_names_it(tmp_path: Path) ->
     assert "no.db" in caught.value.remedy
     assert "move it away" in caught.value.remedy
     assert "room" not in caught.value.remedy
-
-
-def test_a_table_of_another_make_is_damage(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
-        connection.execute("create table rule_edits (something)")
-    with pytest.raises(StoreError, match="no such column") as caught:
-        Journal(f"sqlite:///{tmp_path / 'other.db'}")
-    assert "move it away" in caught.value.remedy
 
 
 def test_a_password_is_not_shown(tmp_path: Path) -> None:

@@ -323,25 +323,3 @@ def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(
     journal.finish(pending)
     journal.mark_exported("rules", read.id)
     assert journal.edited_since_export("rules") == {"z": None, "y": A}
-
-
-def test_a_journal_from_before_steps_is_taken_over(tmp_path: Path) -> None:
-    import sqlite3
-
-    path = tmp_path / "old.db"
-    connection = sqlite3.connect(path)
-    connection.execute(
-        "CREATE TABLE rule_edits (id INTEGER PRIMARY KEY AUTOINCREMENT, at DATETIME NOT NULL, "
-        "who TEXT NOT NULL, collection TEXT NOT NULL, chunk_id TEXT NOT NULL, before TEXT, "
-        "after TEXT, kind TEXT NOT NULL, of INTEGER, state TEXT NOT NULL)"
-    )
-    connection.execute(
-        "INSERT INTO rule_edits VALUES (1, '2026-01-01 00:00:00', 'ann', 'rules', 'x', NULL, "
-        f"'{A}', 'edit', NULL, 'done')"
-    )
-    connection.commit()
-    connection.close()
-    journal, store = Journal(f"sqlite:///{path}"), Store()
-    steps.turn("undo", store, journal, edit_id=1, who="bob")
-    assert store.stored["x"] is None
-    journal.close()

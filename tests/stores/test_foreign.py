@@ -269,6 +269,15 @@ def test_the_command_line_opens_and_closes_it(
     assert "needs more: no chunk has a rule" in out
     assert main(["query", "trolls", "-c", "notes", "-p", "adaptive-gap", *where]) == 0
     assert "Trolls" in capsys.readouterr().out
+    for other in ("demo", "note"):
+        capsys.readouterr()
+        assert main(["collections", "close", other, *where]) == 2
+        assert capsys.readouterr() == (
+            "",
+            f"ragfilter: {other!r} is no collection that was opened from elsewhere, and stays as "
+            "it is. To be closed are: notes.\n",
+        )
     assert main(["collections", "close", "notes", *where]) == 0
+    assert main(["collections", "close", "notes", *where]) == 2
     assert main(["collections", *where]) == 0
     assert "No collection yet" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -59,19 +58,3 @@ def test_runs_are_listed_newest_first_and_removed(runs: Runs) -> None:
     assert runs.saved("d") == ()
     with pytest.raises(InputError, match=f"There is no run {ids[1]}"):
         runs.remove(ids[1])
-
-
-def test_a_database_of_an_earlier_version_gets_the_column_that_it_lacks(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'ragfilter.db'}"
-    earlier = Runs(url)
-    earlier.begin(PLAN, who="ann")
-    earlier.close()
-    with sqlite3.connect(tmp_path / "ragfilter.db") as connection:
-        connection.execute("ALTER TABLE runs DROP COLUMN profiles")
-    connection.close()
-    runs = Runs(url)
-    assert [run.plan for run in runs.saved()] == [
-        replace(PLAN, profiles="", viewer=User(2, ("hr", "ops")))
-    ]
-    assert runs.unfinished(PLAN) is None
-    runs.close()

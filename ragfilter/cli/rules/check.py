@@ -46,6 +46,10 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Show which rules questions meet, which block them, and which never block."""
+    if question is not None:
+        parts.refuse_beside("--question", FILE=file)
+    if chunk is not None:
+        parts.refuse_beside("--chunk", where=where)
     questions = _questions(file) if question is None else [question]
     if chunk is not None and len(questions) != 1:
         raise InputError(

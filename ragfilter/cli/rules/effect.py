@@ -146,7 +146,9 @@ def labels_of(
     from ragfilter.evaluate import stored
 
     queries, qrels = labelled
-    if queries is not None:
+    if queries is None:
+        parts.refuse_without("--queries", qrels=qrels)
+    else:
         read = read_labels(Chosen(), queries, qrels, bench, place.collection, user)
         return read, settings
     # Nobody asked for these queries, so do not pay an LLM for them.

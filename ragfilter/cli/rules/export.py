@@ -40,7 +40,7 @@ def export(
     else:
         text = "".join(files.lines(chosen.chunks))
     if out is None:
-        kept = parts.emit(text)
+        kept = parts.emit(text, as_file=True)
     else:
         write_text(out, text, remedy=OTHER_OUT)
         parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")

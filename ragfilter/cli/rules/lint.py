@@ -61,8 +61,11 @@ def lint(
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
-    if kinds and not fix:
-        raise InputError("--kind belongs to --fix.", remedy="Add --fix, or leave out --kind.")
+    if not fix:
+        parts.refuse_without(
+            "--fix", kind=kinds, queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
+            dry_run=saving.dry_run,
+        )  # fmt: skip
     unknown = next((kind for kind in kinds or () if kind not in SEVERITY), None)
     if unknown is not None:
         raise InputError(

@@ -83,6 +83,7 @@ def suggest(
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection."""
     if families:
+        parts.refuse_beside("--families", llm=llm, timeout=timeout, templates=templates)
         from ragfilter.cli.rules.families import suggest_families
 
         labelled = queries, qrels

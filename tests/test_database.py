@@ -1,0 +1,138 @@
+"""The workspace's database, in SQLite and PostgreSQL: its one schema, and many first starts."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+from collections.abc import Iterator
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import sqlalchemy as sa
+from waiting import PROCESS_S
+
+from ragfilter.basics.database import Book
+from ragfilter.errors import StoreError
+from ragfilter.rules.draft_book import DraftBook
+from ragfilter.rules.journal import Journal
+from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.preferences import Preferences
+from ragfilter.stores.runs import Runs
+
+BOOKS: tuple[type[Book], ...] = (Journal, DraftBook, LabelBook, Preferences, Runs)
+STARTS = 24
+STARTING = multiprocessing.get_context("forkserver")
+STARTING.set_forkserver_preload(["sqlalchemy", "psycopg", "pytest", "numpy", "pydantic"])
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL. Under root it runs as another user, to whom pytest's folders are
+    closed."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")
+        pgserver = pytest.importorskip("pgserver")
+        # A busy machine takes longer than the ten seconds that it allows.
+        pg_ctl = pgserver.postgres_server.pg_ctl
+        patient = functools.partial(pg_ctl, timeout=PROCESS_S)
+        patch.setattr(
+            pgserver.postgres_server,
+            "pg_ctl",
+            lambda args, *, pgdata, user, timeout: patient(args, pgdata=pgdata, user=user),
+        )
+        server = pgserver.get_server(Path(folder) / "data")
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ragfilter.db'}"
+    engine = sa.create_engine(request.getfixturevalue("postgres"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sa.text("CREATE SCHEMA public"))
+        # Nothing here survives the machine.
+        connection.execute(sa.text("ALTER SYSTEM SET fsync = off"))
+        connection.execute(sa.text("SELECT pg_reload_conf()"))
+    engine.dispose()
+    return engine.url.render_as_string(hide_password=False)
+
+
+def start(url: str, gate: Barrier, said: Queue[str]) -> None:
+    """Open every book, at the same moment as the others do."""
+    try:
+        gate.wait(PROCESS_S)
+        for book in BOOKS:
+            book(url).close()
+        said.put("")
+    except Exception as error:
+        said.put(repr(error))
+
+
+def test_many_first_starts_at_once_all_succeed(url: str) -> None:
+    gate, said = STARTING.Barrier(STARTS), STARTING.Queue()
+    starts = [STARTING.Process(target=start, args=(url, gate, said)) for _ in range(STARTS)]
+    for each in starts:
+        each.start()
+    assert [said.get(timeout=PROCESS_S) for _ in starts] == [""] * STARTS
+    for each in starts:
+        each.join(PROCESS_S)
+
+
+RENAMED = [
+    (Journal, "rule_edits", "who"),
+    (Journal, "rule_exports", "edit"),
+    (DraftBook, "rule_drafts", "body"),
+    (LabelBook, "labels", "made_by"),
+    (LabelBook, "query_sets", "text"),
+    (Preferences, "preferences", "choice"),
+    (Runs, "runs", "profiles"),
+]
+CHANGES = {
+    "renamed": ("ALTER TABLE {table} RENAME COLUMN {column} TO other", "other"),
+    "missing": ("ALTER TABLE {table} DROP COLUMN {column}", ""),
+    "added": ("ALTER TABLE {table} ADD COLUMN other TEXT", "other"),
+    "of another program": ("DROP TABLE {table}; CREATE TABLE {table} (other TEXT)", "other"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("book", "table", "column"), RENAMED, ids=[t for _, t, _ in RENAMED])
+def test_a_table_with_other_columns_is_another_schema_and_stays(
+    url: str, book: type[Book], table: str, column: str, change: str
+) -> None:
+    book(url).close()
+    order, added = CHANGES[change]
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for each in order.format(table=table, column=column).split(";"):
+            connection.execute(sa.text(each))
+    there = columns(engine, table)
+    with pytest.raises(StoreError) as caught:
+        book(url)
+    assert columns(engine, table) == there
+    engine.dispose()
+    differing = caught.value.message.partition(" has another schema, in ")[2].split(", ")
+    assert {added, "" if change == "added" else column} - {""} <= {w.strip(").") for w in differing}
+    assert f"the table {table} in {url.partition(':')[0]}" in caught.value.message
+    assert "not damaged" in caught.value.remedy
+    assert "move it away" not in caught.value.remedy
+
+
+def columns(engine: sa.Engine, table: str) -> list[str]:
+    return [column["name"] for column in sa.inspect(engine).get_columns(table)]
+
+
+def test_the_same_schema_is_opened_again_with_what_it_holds(url: str) -> None:
+    for number in (1, 2):
+        book = LabelBook(url)
+        book.mark("c", "q", [f"chunk-{number}"], 2, who="ann")
+        assert len(book.standing("c")) == number
+        book.close()
