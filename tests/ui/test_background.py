@@ -5,15 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from waiting import PATIENT_S, SILENT_S
 
+from ragfilter.answer.context import Context
 from ragfilter.basics.shelf import Shelf
+from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.ui.look.vectors import AT_ONCE, Remembered
+from ragfilter.ui.session import answers, asking
+from ragfilter.ui.session.answers import Side
 from ragfilter.ui.session.background import Job, Shared, pieces
+from ragfilter.ui.session.resources import Resources
 
 Work = Callable[[Job[None]], None]
 
@@ -76,8 +83,6 @@ class Counting:
         self.texts += texts
         self.at_work.set()
         assert self.may_go_on.wait(PATIENT_S)
-        if progress is not None:
-            progress(len(texts), len(texts))
         return np.zeros((len(texts), 2), dtype=np.float32)
 
 
@@ -150,3 +155,35 @@ def test_work_that_waits_for_its_turn_never_begins_if_its_run_is_gone() -> None:
         assert waiting.wait(PATIENT_S)
         assert job.wait(PATIENT_S)
     assert second.texts == []
+
+
+class Left(BaseException):
+    """What Streamlit raises in a run whose session is gone or that another run supersedes."""
+
+
+def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = Counting()
+    bench = SimpleNamespace(embedder=embedder, chat=None)
+    resources = Resources(cast("Any", bench), cast("Any", SimpleNamespace(answer_timeout_s=1)))
+    text = " ".join(f"The owl number {n} is fine." for n in range(3 * AT_ONCE))
+    side = Side("filtered", Context((Hit(Chunk("a", text), 0.1, 1),), (), "", 0))
+    jobs: list[Job[None]] = []
+
+    def leave(job: Job[None]) -> None:
+        jobs.append(job)
+        assert embedder.at_work.wait(PATIENT_S)
+        raise Left
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asking, "until_done", leave)
+        with pytest.raises(Left):
+            answers.extract("owls", [side], resources, None)
+    embedder.may_go_on.set()
+    assert jobs[0].wait(PATIENT_S)
+    assert len(embedder.texts) == AT_ONCE
+    assert answers.lacking("owls", (side, side), resources) == [side, side]
+
+    monkeypatch.setattr(asking, "until_done", lambda job: job.wait(PATIENT_S))
+    answers.extract("owls", [side], resources, None)
+    assert len(embedder.texts) == len(set(embedder.texts)) == 3 * AT_ONCE + 1
+    assert answers.lacking("owls", (side, side), resources) == []

@@ -11,7 +11,7 @@ from ragfilter.basics.shelf import Shelf
 from ragfilter.errors import ModelError
 from ragfilter.protocols import Embedder, Progress, Vectors, Vocabulary
 
-AT_ONCE = 64
+AT_ONCE = 32
 """Texts that are embedded and cached together."""
 
 
@@ -40,8 +40,10 @@ class Remembered:
         progress = progress or self.progress
         for start in range(0, len(missing), AT_ONCE):
             part = missing[start : start + AT_ONCE]
-            for text, vector in zip(part, self.inner.embed(part, progress), strict=True):
+            for text, vector in zip(part, self.inner.embed(part), strict=True):
                 known[text] = self.shelf.put((self.name, text), vector)
+            if progress is not None:
+                progress(start + len(part), len(missing))
         return np.stack([vector for text in texts if (vector := known[text]) is not None])
 
     def knows(self, word: str) -> bool:
