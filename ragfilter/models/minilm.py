@@ -35,8 +35,8 @@ ROWS, COLUMNS = 32, 16
 multiplications (`interface/gemm.c`)."""
 ATTENDING = 16
 """How many tokens attend to all others at once, for the same reason."""
-GROUP_TOKENS = 256
-"""Texts are computed together up to this many tokens, which fit the caches."""
+GROUP_TOKENS = 512
+"""Texts are computed together up to this many tokens, since more leave the caches."""
 _turns = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Held for each group of a longer call: in the whole process, no more groups than cores."""
 

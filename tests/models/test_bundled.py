@@ -119,8 +119,8 @@ def test_only_what_the_model_reads_counts(embedder: BundledEmbedder) -> None:
 @pytest.mark.model
 def test_progress_is_told_batch_by_batch(embedder: BundledEmbedder) -> None:
     seen: list[tuple[int, int]] = []
-    embedder.embed(["owl"] * 130, lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 130), (85, 130), (130, 130)]
+    embedder.embed(["owl"] * 300, lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 300), (170, 300), (300, 300)]
 
 
 @pytest.mark.model
