@@ -6,12 +6,14 @@ clock has it; medians over RUNS. A row is
 clicked on its title, since elsewhere the table waits 150 ms for more. First, how many different
 pictures a second the curve shows while its threshold is dragged. With a number, that many
 sliders are moved first, and the server's memory is told before and after:
-`PYTHONPATH=. python benchmarks/bench_browser.py 1000`. RAGFILTER_DATA_DIR may name a workspace
+`PYTHONPATH=. python benchmarks/bench_browser.py 1000`. With `--load 2`, two busy processes run
+beside it. RAGFILTER_DATA_DIR may name a workspace
 with the demo, which saves indexing it.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
@@ -31,6 +33,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
+from benchmarks.load import busy
 from ragfilter.ingest.demo import queries
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -238,13 +241,18 @@ def cpu_s(pid: int) -> float:
 
 
 def main() -> None:
-    moves = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("moves", type=int, nargs="?", default=0)
+    parser.add_argument("--load", type=int, default=0, help="busy processes beside it")
+    options = parser.parse_args()
+    moves = options.moves
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     assert chromium, "install Chromium (Debian: apt-get install chromium)"
     asked = [text for name, text in queries().items() if name != "fighter-druid"]
     with (
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder)) as (url, pid),
+        busy(options.load),
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,15 +21,17 @@ Patch = Callable[[Any, str, Any], None]
 def share_encodings(folder: Path, patch: Patch = setattr) -> None:
     """From now on, encode a text with the bundled model only if no process has done so."""
     folder.mkdir(exist_ok=True)
-    embed, interact = BundledEmbedder._encode, LateInteraction._encode
+    embed, interact = BundledEmbedder.embed, LateInteraction._encode
 
     @functools.wraps(embed)
-    def embedded(self: BundledEmbedder, texts: list[str]) -> Any:
+    def embedded(self: BundledEmbedder, texts: Sequence[str], progress: Any = None) -> Any:
         if not is_bundled(self):
-            return embed(self, texts)
+            return embed(self, texts, progress)
         file = _file(folder, "batch", *texts)
         if not file.exists():
-            _save(file, embed(self, texts))
+            _save(file, embed(self, texts, progress))
+        elif progress is not None:
+            progress(len(texts), len(texts))
         return np.load(file)
 
     @functools.wraps(interact)
@@ -43,7 +45,7 @@ def share_encodings(folder: Path, patch: Patch = setattr) -> None:
             _save(files[text], vectors)
         return [np.load(files[text]) for text in texts]
 
-    patch(BundledEmbedder, "_encode", embedded)
+    patch(BundledEmbedder, "embed", embedded)
     patch(LateInteraction, "_encode", interacting)
 
 

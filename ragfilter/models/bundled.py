@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,6 @@ from ragfilter.text.characters import whole
 
 BUNDLED = "all-MiniLM-L6-v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-TELL_EVERY = 64
 CHARS_PER_TOKEN = 40
 """More than a token has. A tokenizer fed with a megabyte takes a second, only for the model to read
 its first tokens."""
@@ -42,22 +41,26 @@ class BundledEmbedder:
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), 384); a text is cut at the model's
-        own length. Raises ModelError."""
-        vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for start in range(0, len(texts), TELL_EVERY):
+        own length. `progress` may end the work by raising. Raises ModelError."""
+
+        def told(done: int) -> None:
             if progress is not None:
-                progress(start, len(texts))
-            batch = list(texts[start : start + TELL_EVERY])
-            vectors[start : start + len(batch)] = self._encode(batch)
-        if progress is not None:
-            progress(len(texts), len(texts))
+                progress(done, len(texts))
+
+        told(0)
+        vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        for row, tokens in zip(vectors, self.tokens(texts, told), strict=True):
+            mean = tokens.mean(axis=0)
+            np.divide(mean, np.linalg.norm(mean), out=row)
         return vectors
 
-    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """The vectors of each text's tokens, shape (tokens, 384). The first and the last one of a
-        text stand around it. Raises ModelError."""
-        model = self._model()
-        return [model.tokens(whole(text[: CHARS_PER_TOKEN * MOST_TOKENS])) for text in texts]
+    def tokens(
+        self, texts: Sequence[str], told: Callable[[int], None] = lambda done: None
+    ) -> list[Vectors]:
+        """The vectors of each text's tokens, shape (tokens, 384), as `MiniLM.tokens`. Raises
+        ModelError."""
+        clean = [whole(text[: CHARS_PER_TOKEN * MOST_TOKENS]) for text in texts]
+        return self._model().tokens(clean, told)
 
     def knows(self, word: str) -> bool:
         """Whether `word` is one token of the model. Raises ModelError."""
@@ -66,11 +69,6 @@ class BundledEmbedder:
     def prepare(self) -> None:
         """Load the model now. Raises ModelError."""
         self._model()
-
-    def _encode(self, texts: list[str]) -> Vectors:
-        means = np.stack([tokens.mean(axis=0) for tokens in self.tokens(texts)])
-        vectors: Vectors = means / np.linalg.norm(means, axis=1, keepdims=True)
-        return vectors
 
     def _model(self) -> MiniLM:
         with self._loading:

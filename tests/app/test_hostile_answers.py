@@ -64,7 +64,8 @@ def test_half_an_emoji_in_an_answer_is_shown_to_everybody(open_with: Callable[..
 
 @pytest.mark.parametrize("thought", ["<think>Bears?", "Bears?"])
 def test_a_thought_is_not_shown(open_with: Callable[..., Any], thought: str) -> None:
-    page = open_with(split(thought, "</th", "ink>", "Owls [1]."), f"thinks {len(thought)}", LINK).press("answer")
+    model = split(thought, "</th", "ink>", "Owls [1].")
+    page = open_with(model, f"thinks {len(thought)}", LINK).press("answer")
     assert answers(page).count("Owls") == 2
     assert "Bears" not in answers(page)
 

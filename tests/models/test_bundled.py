@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
+from waiting import PATIENT_S, PROCESS_S
 
+from ragfilter.basics.deadline import within
 from ragfilter.errors import ModelError
+from ragfilter.models import minilm
 from ragfilter.models.bundled import BundledEmbedder, bundled_folder, read_weights
 from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.minilm import MiniLM
 
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -110,8 +119,8 @@ def test_only_what_the_model_reads_counts(embedder: BundledEmbedder) -> None:
 @pytest.mark.model
 def test_progress_is_told_batch_by_batch(embedder: BundledEmbedder) -> None:
     seen: list[tuple[int, int]] = []
-    embedder.embed(["owl"] * 130, lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 130), (64, 130), (128, 130), (130, 130)]
+    embedder.embed(["owl"] * 300, lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 300), (170, 300), (300, 300)]
 
 
 @pytest.mark.model
@@ -126,3 +135,70 @@ def test_progress_may_stop_the_work(embedder: BundledEmbedder) -> None:
 @pytest.mark.model
 def test_no_texts_give_no_vectors(embedder: BundledEmbedder) -> None:
     assert embedder.embed([]).shape == (0, 384)
+
+
+@pytest.mark.model
+def test_work_that_is_stopped_leaves_most_texts(
+    embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[int] = []
+    compute = MiniLM._computed
+
+    def counted(self: MiniLM, group: list[list[int]]) -> object:
+        computed.append(len(group))
+        return compute(self, group)
+
+    def stop(done: int, total: int) -> None:
+        if done:
+            raise InterruptedError
+
+    monkeypatch.setattr(MiniLM, "_computed", counted)
+    with pytest.raises(InterruptedError):
+        embedder.embed(["the tale of a hill giant " * 99] * 100, stop)
+    assert 1 <= sum(computed) < 50
+
+
+@pytest.mark.model
+def test_a_question_waits_for_no_longer_call(embedder: BundledEmbedder) -> None:
+    embedder.prepare()
+    with ExitStack() as held:
+        for _ in range(os.cpu_count() or 1):
+            held.enter_context(minilm._turns)
+        (tokens,) = within(PATIENT_S, lambda: embedder.tokens(["a hill giant"]))
+    assert tokens.shape == (5, 384)
+
+
+ALONE = """
+import threading
+from pathlib import Path
+import numpy as np
+from threadpoolctl import threadpool_info
+from ragfilter.models.bundled import BundledEmbedder
+
+def ticks():
+    own = {str(thread.native_id) for thread in threading.enumerate()}
+    others = [task for task in tasks.iterdir() if task.name not in own]
+    stats = {task.name: (task / "stat").read_text().rpartition(")")[2] for task in others}
+    return {name: int(stat.split()[11]) for name, stat in stats.items()}
+
+tasks = Path("/proc/self/task")
+before = threadpool_info()
+seen = []
+idle = ticks()
+BundledEmbedder().embed(["the tale of a hill giant " * 99, "owl " * 60] * 4,
+                        lambda *_: seen.append(threadpool_info()))
+assert idle, "BLAS has no threads of its own here"
+assert sum(ticks()[name] - idle[name] for name in idle) <= 2, (idle, ticks())
+assert seen and all(each == before for each in [*seen, threadpool_info()])
+"""
+
+
+@pytest.mark.model
+@pytest.mark.skipif(
+    os.cpu_count() == 1
+    or not any(each["internal_api"] == "openblas" for each in threadpool_info()),
+    reason="BLAS has no threads, or others",
+)
+def test_the_threads_of_blas_are_neither_used_nor_changed() -> None:
+    environ = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", ALONE], env=environ, check=True, timeout=PROCESS_S)

@@ -11,17 +11,22 @@ from ragfilter.basics.shelf import Shelf
 from ragfilter.errors import ModelError
 from ragfilter.protocols import Embedder, Progress, Vectors, Vocabulary
 
+AT_ONCE = 32
+"""Texts that are embedded and cached together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """`inner`, with its vectors cached on `shelf`.
 
-    With `only_known` the model is never called: an unknown text raises ModelError.
+    With `only_known` the model is never called: an unknown text raises ModelError. `progress` is
+    told of every few texts, and ends the work if it raises; what was embedded stays cached.
     """
 
     inner: Embedder
     shelf: Shelf[Vectors]
     only_known: bool = False
+    progress: Progress | None = None
 
     @property
     def name(self) -> str:
@@ -32,9 +37,13 @@ class Remembered:
         missing = [text for text, vector in known.items() if vector is None]
         if missing and self.only_known:
             raise ModelError(f"{len(missing)} texts are not embedded yet.")
-        if missing:
-            for text, vector in zip(missing, self.inner.embed(missing, progress), strict=True):
+        progress = progress or self.progress
+        for start in range(0, len(missing), AT_ONCE):
+            part = missing[start : start + AT_ONCE]
+            for text, vector in zip(part, self.inner.embed(part), strict=True):
                 known[text] = self.shelf.put((self.name, text), vector)
+            if progress is not None:
+                progress(start + len(part), len(missing))
         return np.stack([vector for text in texts if (vector := known[text]) is not None])
 
     def knows(self, word: str) -> bool:

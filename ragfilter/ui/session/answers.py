@@ -8,7 +8,7 @@ If it fails, the extractive answer is shown next to the error.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer import compare, prompts
@@ -19,9 +19,10 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Hit, Result
+from ragfilter.protocols import Progress
 from ragfilter.ui.look.vectors import Remembered
-from ragfilter.ui.session import background
-from ragfilter.ui.session.background import Stoppable
+from ragfilter.ui.session import asking, background
+from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources
 
 NEXT = 8
@@ -116,7 +117,7 @@ def skip(query: str, side: Side, before: Answer, resources: Resources) -> None:
 
 def _quote(query: str, side: Side, resources: Resources) -> None:
     """Make the extractive answer that replaces a failed one."""
-    quoted = _extract(query, side.context, resources, only_known=False)
+    quoted = _extract(query, side.context, resources)
     if not quoted.error:
         resources.answers.put(_key(query, side, resources, EXTRACTIVE), quoted)
 
@@ -146,14 +147,22 @@ def lacking(query: str, pair: tuple[Side, Side], resources: Resources) -> list[S
 
 
 def extract(query: str, sides: Sequence[Side], resources: Resources, near: Result | None) -> None:
-    """Make the extractive answers and, with `near`, embed what nearby slider positions will need.
-    Never raises: a failure is shown in place of the answer."""
-    for side in sides:
-        for _ in make(query, side, resources):
-            pass
-    if near is not None:
-        context = Context(_near(near), (), "", 0)
-        _extract(query, context, resources, only_known=False)
+    """Make the extractive answers and, with `near`, embed what nearby slider positions will need:
+    once for all runs that wait for the same, and only while one does. Never raises: a failure is
+    shown in place of the answer."""
+
+    def quote(side: Side) -> Callable[[Job[None]], None]:
+        def work(job: Job[None]) -> None:
+            made = _extract(query, side.context, resources, progress=job.step)
+            if not job.stop.is_set():
+                resources.answers.put(_key(query, side, resources), made)
+
+        return work
+
+    ahead = () if near is None else (Side("near", Context(_near(near), (), "", 0)),)
+    for side in (*sides, *ahead):
+        with resources.extracting.joined(_key(query, side, resources), quote(side)) as job:
+            asking.until_done(job)
 
 
 def _near(result: Result) -> tuple[Hit, ...]:
@@ -164,8 +173,15 @@ def _near(result: Result) -> tuple[Hit, ...]:
     return tuple(by_id[i] for i in ids if i in by_id)
 
 
-def _extract(query: str, context: Context, resources: Resources, *, only_known: bool) -> Answer:
-    embedder = Remembered(resources.bench.embedder, resources.vectors, only_known)
+def _extract(
+    query: str,
+    context: Context,
+    resources: Resources,
+    *,
+    only_known: bool = False,
+    progress: Progress | None = None,
+) -> Answer:
+    embedder = Remembered(resources.bench.embedder, resources.vectors, only_known, progress)
     timeout = resources.deployment.answer_timeout_s
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import streamlit as st
 
@@ -53,8 +53,15 @@ def wait(wish: Wish, work: Callable[[], Pool]) -> Pool:
     """Run `work` once per wish, and return its result. Raises what `work` raises."""
     if wish.job is None:
         wish.job = background.start(lambda _: work())
-    tick = st.empty()
-    while not wish.job.wait(TICK_S):
-        # Streamlit ends the run here if Stop was pressed or a widget changed.
-        tick.empty()
+    until_done(wish.job)
     return wish.job.value()
+
+
+def until_done(job: Job[Any]) -> None:
+    """Wait for the job, as long as Streamlit lets this run go on."""
+    if job.wait(TICK_S):
+        return
+    tick = st.empty()
+    while not job.wait(TICK_S):
+        # Streamlit ends the run here if Stop was pressed, a widget changed or the browser left.
+        tick.empty()

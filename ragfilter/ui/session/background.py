@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Generic, TypeVar
@@ -24,7 +26,7 @@ class Stopped(RagfilterError):
     """The job was asked to stop."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Job(Generic[V]):
     """Work in its own thread. Setting `stop` asks it to end, which may take a while."""
 
@@ -85,6 +87,41 @@ def start(work: Callable[[Job[V]], V]) -> Job[V]:
     # A daemon, so that stopping the server does not wait for an endpoint that hangs.
     threading.Thread(target=run, name="ragfilter-job", daemon=True).start()
     return job
+
+
+class Shared:
+    """Jobs that runs share by key. At most `most` of them work at once, in the order in which they
+    were begun. A job is stopped once no run waits for it: Streamlit ends the runs of a session that
+    is gone, and those that a later one supersedes."""
+
+    def __init__(self, most: int) -> None:
+        self._turns = threading.BoundedSemaphore(most)
+        self._lock = threading.Lock()
+        self._jobs: dict[Hashable, Job[None]] = {}
+        self._waiting: Counter[Job[None]] = Counter()
+
+    @contextmanager
+    def joined(self, key: Hashable, work: Callable[[Job[None]], None]) -> Iterator[Job[None]]:
+        """The job for `key`, which does `work` and is begun if there is none."""
+
+        def in_turn(job: Job[None]) -> None:
+            with self._turns:
+                job.step(0, 0)
+                work(job)
+
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is None:
+                job = self._jobs[key] = start(in_turn)
+            self._waiting[job] += 1
+        try:
+            yield job
+        finally:
+            with self._lock:
+                self._waiting[job] -= 1
+                if not self._waiting[job]:
+                    job.stop.set()
+                    del self._waiting[job], self._jobs[key]
 
 
 def pieces(stream: Iterator[str], tick_s: float) -> Iterator[str]:

@@ -20,6 +20,7 @@ from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
+from ragfilter.ui.session.background import Shared
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
@@ -54,6 +55,8 @@ class Resources:
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
     examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
+    extracting: Shared = field(default_factory=lambda: Shared(os.cpu_count() or 1))
+    """Extractive answers. Each shares the cores with the others."""
     runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
     """Measuring."""
     drafting: Shelf[tuple[User, Job[Any]]] = field(default_factory=lambda: Shelf(RUNS))

@@ -1,0 +1,126 @@
+"""Many sessions on one server: a cold start of all at once, then all move a slider.
+
+Speaks Streamlit's own protocol instead of driving browsers, which would need the cores that the
+server is measured on. A picture is the curve as the server sends it. Targets for 20 sessions on an
+idle machine: the first picture within 10 s for all, and a slider's within 1 s for 95 of 100 moves;
+beside two busy processes, three times as long.
+`PYTHONPATH=. python benchmarks/bench_sessions.py [--sessions 20] [--load 2] [--json]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+from pathlib import Path
+from threading import Barrier
+from urllib.parse import urlencode
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+from benchmarks.bench_browser import cpu_s, served
+from benchmarks.load import busy
+from ragfilter.ingest.demo import queries
+
+MOVES = 20
+PAUSE_S = 0.5
+"""Between two moves of one session."""
+PATIENT_S = 600.0
+SLIDER = "set-cutoff-relative_offset"
+
+
+class Session:
+    """One visitor of the Inspect page, with a question and profile of the link."""
+
+    def __init__(self, socket: ClientConnection, link: str) -> None:
+        self._socket = socket
+        self._link = link
+        self._slider = ""
+
+    def open(self) -> float:
+        """Ask, and return the seconds until the first picture."""
+        return self._picture(BackMsg())
+
+    def move(self, value: float) -> float:
+        """Move the slider, and return the seconds until the next picture."""
+        message = BackMsg()
+        state = message.rerun_script.widget_states.widgets.add()
+        state.id = self._slider
+        state.double_array_value.data.append(value)
+        return self._picture(message)
+
+    def _picture(self, message: BackMsg) -> float:
+        began = time.perf_counter()
+        message.rerun_script.query_string = self._link
+        self._socket.send(message.SerializeToString())
+        seen = 0.0
+        while True:
+            data = self._socket.recv(timeout=PATIENT_S)
+            assert isinstance(data, bytes)
+            told = ForwardMsg.FromString(data)
+            element = told.delta.new_element
+            if SLIDER in element.slider.id:
+                self._slider = element.slider.id
+            if not seen and element.plotly_chart.id.endswith("-curve"):
+                seen = time.perf_counter() - began
+            # The rest of the run goes on beside the next move, as it does in a browser.
+            if seen and self._slider:
+                return seen
+            assert told.WhichOneof("type") != "script_finished" or seen, "no picture was sent"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, default=20)
+    parser.add_argument("--load", type=int, default=0, help="busy processes beside it")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    asked = list(islice(cycle(queries().values()), options.sessions))
+    together = Barrier(options.sessions)
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (url, pid):
+
+        def visit(question: str) -> tuple[float, list[float]]:
+            link = urlencode({"q": question, "profile": "full", "collection": "demo"})
+            address = f"{url.replace('http', 'ws')}/_stcore/stream"
+            protocols = [Subprotocol("streamlit")]
+            with connect(address, subprotocols=protocols, max_size=None) as socket:
+                session = Session(socket, link)
+                together.wait()
+                first = session.open()
+                together.wait()
+                times = []
+                for i in range(MOVES):
+                    times.append(session.move(0.1 + 0.04 * (i % 20)))
+                    time.sleep(PAUSE_S)
+                return first, times
+
+        with busy(options.load), ThreadPoolExecutor(options.sessions) as pool:
+            found = list(pool.map(visit, asked))
+        before = cpu_s(pid)
+        time.sleep(5)
+        after = cpu_s(pid) - before
+    firsts = sorted(first for first, _ in found)
+    moves = sorted(seconds for _, times in found for seconds in times)
+    told = {
+        "sessions": options.sessions,
+        "load": options.load,
+        "last first picture, s": round(firsts[-1], 2),
+        "slider p50, s": round(moves[len(moves) // 2], 3),
+        "slider p95, s": round(moves[int(len(moves) * 0.95)], 3),
+        "CPU of the server in the 5 s after all have left, s": round(after, 2),
+    }
+    print(
+        json.dumps(told, indent=2)
+        if options.json
+        else "\n".join(f"{k}: {v}" for k, v in told.items())
+    )
+
+
+if __name__ == "__main__":
+    main()
