@@ -168,7 +168,7 @@ def test_adaptive_k_leaves_out_two_of_twenty() -> None:
 
 
 def largest_gap(similarities: NDArray[np.float64], tail: int) -> int:
-    """How many the paper's code keeps: `largest_gap` of Adaptive-k, without the last `tail` gaps."""
+    """How many the paper's code keeps (`largest_gap`), without the last `tail` gaps."""
     gaps = np.diff(similarities)
     return int(np.argmin(gaps[: len(gaps) - tail])) + 1
 
