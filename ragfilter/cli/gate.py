@@ -24,6 +24,7 @@ from ragfilter.evaluate.baseline import DROPPING
 from ragfilter.evaluate.gate import Gate
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import evaluate
+from ragfilter.layers.clearance import viewer
 from ragfilter.text.numbers import counted
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,8 @@ def gate(
         )
     # Fail before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
+    from ragfilter.stores.export import content_of
+
     with labelled.open("gate", place, user, settings) as (bench, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
         warn_of(labels)
@@ -93,9 +96,7 @@ def gate(
         collection = bench.collection(place.collection)
         about = baselines.About(
             place.collection,
-            # The fingerprint is the same wherever the same files are indexed. Foreign collections
-            # only have a version.
-            collection.content or collection.version,
+            content_of(bench.workspace, collection, viewer(user, settings)),
             labels_version(labels), backends.embedder.name, collection.space,
         )  # fmt: skip
         made = evaluate(

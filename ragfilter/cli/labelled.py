@@ -102,7 +102,7 @@ class Labelled(Chosen):
             )
             if self.llm:
                 _tell_agreement(bench, place.collection, user, settings)
-            labels, unknown = visible_labels(found, backends, user, settings, stored=read is None)
+            labels, unknown = visible_labels(found, backends, user, settings)
             yield Opened(bench, backends, labels, unknown)
 
     def _read_files(self, *, bare: bool) -> Labels:
@@ -152,16 +152,15 @@ def read_labels(
         labels.load(queries, qrels) if in_files else stored.load(bench.labels, collection, queries)
     )
     backends = parts.backends(bench, collection)
-    return visible_labels(found, backends, user, settings, stored=not in_files)[0]
+    return visible_labels(found, backends, user, settings)[0]
 
 
 def visible_labels(
-    labels: Labels, backends: Backends, user: User, settings: Settings, *, stored: bool
+    labels: Labels, backends: Backends, user: User, settings: Settings
 ) -> tuple[Labels, list[str]]:
     """The labels that `user` may see, and the labelled ids that the collection does not have for
-    them: a hidden chunk is treated like one that does not exist. Reports both, and the queries that
-    have nothing relevant left. Labels that others have `stored` name chunks that this user need not
-    know, so nothing is reported of them to a user who may not see everything.
+    them. Reports these, and the queries that have nothing relevant left, to a user who sees
+    everything; others must not learn which chunks are hidden.
 
     Raises InputError if there are labels but no relevant one is left.
     """
@@ -170,11 +169,10 @@ def visible_labels(
     where, user = backends.collection, viewer(user, settings)
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
     found = find_chunks(where, named)
-    there = {i for i, chunk in found.items() if user.sees(chunk)}
-    gone = missing(named, there, collection=where.name)
+    if not user.unrestricted:
+        return measurable(labels, found, user), []
+    gone = missing(named, found, collection=where.name)
     seen = measurable(labels, found, user)
-    if stored and not user.unrestricted:
-        return seen, []
     if gone:
         verb = "is" if len(gone) == 1 else "are"
         log.warning(

@@ -22,6 +22,7 @@ from ragfilter.evaluate.records import QueryRecord, record
 from ragfilter.evaluate.run import PATIENT
 from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.evaluate.variants import IN_FORCE, Variant
+from ragfilter.layers import clearance
 from ragfilter.model import PUBLIC, Chunk, Pool, User
 
 
@@ -47,10 +48,13 @@ def measure(
 
 
 def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user: User) -> Pool:
-    """The pool of a query, with all that the variants need. Raises SettingsError if the settings in
-    force do not apply to it; other variants that do not are left out by `record`."""
+    """The pool of a query as `user` sees it, with all that the variants need. Raises SettingsError
+    if the settings in force do not apply to it; other variants that do not are left out by
+    `record`."""
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
-    pool = gather(text, settings, backends, user)
+    pool = clearance.visible(
+        gather(text, settings, backends, user), clearance.viewer(user, settings)
+    )
     replay = Replays().of
     for variant in variants:
         if variant.plain:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.layers.clearance import viewer
-from ragfilter.model import UNRESTRICTED, User
 from ragfilter.ui.collections import add, jobs, manage
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
@@ -21,13 +19,6 @@ def draw(visit: Visit) -> None:
     with right:
         try:
             jobs.draw(visit.resources)
-            manage.draw(visit, _who(visit))
+            manage.draw(visit, state.looks_as(visit.settings))
         except RagfilterError as error:
             problems.show(error)
-
-
-def _who(visit: Visit) -> User:
-    """The user as whom the page shows and exports chunks."""
-    if st.session_state.operator:
-        return UNRESTRICTED
-    return viewer(state.user(), visit.settings)

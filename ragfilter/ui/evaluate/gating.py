@@ -16,6 +16,7 @@ from ragfilter.evaluate import limits as limiting
 from ragfilter.evaluate.baseline import DEFAULT_DROPS, About, Baseline
 from ragfilter.evaluate.gate import Gate
 from ragfilter.evaluate.limits import SHARES, Limit
+from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening
@@ -79,7 +80,8 @@ def _about(run: Run, resources: Resources) -> About:
     plan = run.plan
     collection = resources.bench.collection(plan.collection)
     same = collection.version == plan.collection_version
-    version = (same and collection.content) or plan.collection_version
+    workspace = resources.bench.workspace
+    version = content_of(workspace, collection, plan.viewer) if same else plan.collection_version
     return About(plan.collection, version, plan.labels_version, plan.model, plan.space)
 
 

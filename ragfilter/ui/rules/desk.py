@@ -12,8 +12,7 @@ import streamlit as st
 
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.layers.clearance import viewer
-from ragfilter.model import UNRESTRICTED, Chunk, User
+from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.overview import Checks, Filter, Listing, ListingRow, make_listing
 from ragfilter.settings.schema import Settings
@@ -95,7 +94,7 @@ class Desk:
 
 def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     """Open the collection in its current state. Raises StoreError."""
-    user = UNRESTRICTED if st.session_state.operator else viewer(state.user(), settings)
+    user = state.looks_as(settings)
     store = resources.bench.collection(collection)
     version = store.version
     every = store.entries()

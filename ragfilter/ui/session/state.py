@@ -17,7 +17,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.engine.replays import Replays
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.model import User
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import UNRESTRICTED, User
 from ragfilter.rules.overview import WORDS
 from ragfilter.settings.config import Config, of_profile
 from ragfilter.settings.schema import Settings
@@ -171,6 +172,11 @@ def settings() -> Settings:
 def user() -> User:
     """The user as whom the page is viewed if the clearance layer is on."""
     return cast(User, st.session_state.user)
+
+
+def looks_as(settings: Settings) -> User:
+    """The user as whom chunks are listed and counted: an operator sees everything."""
+    return UNRESTRICTED if st.session_state.operator else viewer(user(), settings)
 
 
 def become(user: User) -> None:
