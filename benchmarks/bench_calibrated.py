@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.carry_over import SEED_QUESTIONS
-from ragfilter.evaluate import labels, query_files
+from ragfilter.evaluate import labels, query_files, told
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.run import gather_all
@@ -41,12 +41,12 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             for strategy, each in made.strategies.items():
                 gain = made.over_strategies.get(strategy)
                 over = "" if gain is None else (
-                    f"  calibrated {gain.of.mean:+.3f}, {gain.of.low:+.3f} to {gain.of.high:+.3f}"
+                    f"  calibrated {told.gain(gain.of)}"
                 )  # fmt: skip
                 print(f"{strategy:24s} {each.means.f1:.3f}  {each.means.kept:.1f} chunks{over}")
             if learned := made.strategies.get("calibrated"):
                 of, over_k, over_full = (
-                    f"{each.mean:+.3f}, {each.low:+.3f} to {each.high:+.3f}"
+                    told.gain(each)
                     for each in (learned.means.of, learned.gain.of, learned.gain_over_before.of)
                 )
                 print(f"calibrated {of}; over the fixed k {over_k}; over full {over_full}")

@@ -15,6 +15,7 @@ from ragfilter.evaluate import query_files
 from ragfilter.evaluate.measuring import gather_for
 from ragfilter.evaluate.records import record
 from ragfilter.evaluate.table import layer_gains, table
+from ragfilter.evaluate.told import between_ends
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import load
@@ -39,7 +40,7 @@ def main(folder: Path) -> None:
           f"{busy:.1f} s of processor time (target 3 s)")  # fmt: skip
     for row in rows:
         f1, tokens = row.means["f1"], row.means["tokens"].mean
-        print(f"{row.name:24s} F1 {f1.mean:.3f} ({f1.low:.3f} to {f1.high:.3f}), "
+        print(f"{row.name:24s} F1 {f1.mean:.3f} ({between_ends(f1)}), "
               f"recall {row.means['recall'].mean:.3f}, {tokens:,.0f} tokens")  # fmt: skip
 
 

@@ -228,11 +228,11 @@ class Pool:
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `embedder` names the embedding model, where it is known.
-    `source_pattern` is the one that the search was limited to. `complete` says that the whole
-    collection is in the pool. `incomplete` says why the collection itself may lack chunks, and is
-    empty if it is whole. `warnings` say what looked wrong in scores and documents that were
-    passed. `queries` counts the searches that were made, each once, even if
-    hidden chunks made it ask the store again.
+    `source_pattern` is the one that the search was limited to. `complete` says that the pool
+    holds all chunks that the user may see. `incomplete` says why the collection itself may lack
+    chunks, and is empty if it is whole. `warnings` say what looked wrong in scores and documents
+    that were passed. `queries` counts the searches that were made, each once, even if hidden chunks
+    made it ask the store again.
     """
 
     query: str

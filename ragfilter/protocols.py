@@ -66,10 +66,13 @@ class Catalogue(dict[str, Chunk]):
         found = {(c.source, c.clearance, c.department): c for c in self.values()}
         return tuple(found.values())
 
+    def visible(self, user: User) -> int:
+        """How many chunks `user` may see."""
+        return sum(n for chunk, n in self._crowds if user.sees(chunk))
+
     def share(self, user: User) -> float:
         """The share of the chunks that `user` may see; 1 if there are none."""
-        seen = sum(n for chunk, n in self._crowds if user.sees(chunk))
-        return seen / len(self) if self else 1.0
+        return self.visible(user) / len(self) if self else 1.0
 
     @cached_property
     def _crowds(self) -> tuple[tuple[Chunk, int], ...]:

@@ -16,6 +16,7 @@ from faults import Handler, Serve
 from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
+from ragfilter.evaluate.told import TOO_FEW
 from ragfilter.evaluate.variants import profiles_version
 from ragfilter.settings.deployment import Deployment
 from ragfilter.text.numbers import signed
@@ -258,8 +259,8 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert names[-1] == "oracle"
     for row in first["rows"]:
         for figure in ("precision", "recall", "f1", "f2", "ndcg"):
-            low, high = row[figure]["ci"]
-            assert low <= row[figure]["mean"] <= high
+            assert 0 <= row[figure]["mean"] <= 1
+            assert row[figure]["ci"] is None  # Three questions are too few.
         # Nothing is decided, so nothing is timed.
         assert (row["ms"] is None) == (row["name"] in {"unfiltered", "best fixed k", "oracle"})
     assert [(each["id"], each["query"]) for each in first["per_query"]] == [*QUERIES.items()]
@@ -286,20 +287,20 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     )
     assert made["gain"]["f1"] == pytest.approx(gain)
     assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
-    assert any("so the interval is wide" in note for note in made["notes"])
+    assert made["gain"]["ci"] is None
     assert not any("changed" in note or "different" in note for note in made["notes"])
     text = run("runs", "compare", *numbers)[1]
     assert f"run {numbers[1]} (B) against run {numbers[0]} (A)" in text
     assert "paired permutation test" in text
     text = run("runs", "show", numbers[0])[1]
-    over, (low, high) = (first["gain_over_fixed_k"][name] for name in ("f1", "ci"))
-    assert f"F1 {signed(over)}, 95% interval {signed(low)} to {signed(high)}." in text
+    over = first["gain_over_fixed_k"]
+    assert f"F1 {signed(over['f1'])}, {TOO_FEW}." in text
+    assert over["ci"] is None
     assert "What each layer contributes" in text
     assert re.search(r"^The current settings are .* the best fixed k", text, re.MULTILINE)
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
     assert "cost of 1,000" not in text
-    low, high = by_name[0]["current settings"]["recall"]["ci"]
-    wanted = rf"^current settings .* {low:.3f} – {high:.3f} "
+    wanted = rf"^current settings .*{TOO_FEW}  +{TOO_FEW}"
     assert not re.search(wanted, text, re.MULTILINE)
     wide = run("runs", "show", numbers[0], "--intervals")[1]
     assert re.search(wanted, wide, re.MULTILINE)
@@ -314,7 +315,6 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
                      run("runs", "show", numbers[0])[1], re.MULTILINE)  # fmt: skip
     for row in json.loads(run("runs", "show", numbers[0], "--json")[1])["rows"]:
         assert row["cost"]["mean"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
-        assert row["cost"]["ci"] == pytest.approx([end * 2 / 1000 for end in row["tokens"]["ci"]])
     assert run("runs", "remove", numbers[0])[0] == 0
     code, _, err = run("runs", "show", numbers[0])
     assert code == 2

@@ -57,16 +57,18 @@ def test_json_is_one_document(run: Run, tmp_path: Path) -> None:
         "reason": "no term of group 1: cleric, clerics",
     }  # fmt: skip
     assert len(made.pop("broken")) == 3
-    assert made == {"questions": 2, "tested": 7, "skipped": 0, "incomplete": ""}
+    assert made == {"questions": 2, "tested": 7, "incomplete": ""}
 
 
-def test_hidden_chunks_are_skipped_and_told(run: Run, tmp_path: Path) -> None:
-    file = write(tmp_path / "e.jsonl", {"question": "boats", "stay": ["boat"], "go": ["secret"]})
-    assert run.json("test", file)["skipped"] == 1
-    assert run.err == (
-        "ragfilter: 1 expectation is about a chunk above the user's clearance: skipped.\n"
-    )
-    assert "secret must go: no rule" in run("test", file, "--level", "4", code=1)
+def test_a_hidden_chunk_is_tested_like_one_that_does_not_exist(run: Run, tmp_path: Path) -> None:
+    told = []
+    for i in ("secret", "absent"):
+        file = write(tmp_path / "e.jsonl", {"question": "boats", "stay": ["boat"], "go": [i]})
+        told.append(run("test", file, code=1).replace(i, "ID") + run.err)
+    assert told[0] == told[1]
+    assert told[0].startswith("line 1: ID must go: the collection has no such chunk")
+    secret = write(tmp_path / "e.jsonl", {"question": "boats", "go": ["secret"]})
+    assert "secret must go: no rule" in run("test", secret, "--level", "4", code=1)
 
 
 def test_an_exported_file_is_tested_without_a_workspace(run: Run, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -39,11 +40,18 @@ from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.effect import make_labelled
+from ragfilter.evaluate.measuring import measurable, measure
+from ragfilter.evaluate.run import evaluate, gather_all
+from ragfilter.evaluate.tune import tune
+from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.report.forecast import preview_expansion
-from ragfilter.settings.config import load
+from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
@@ -268,3 +276,62 @@ def test_as_many_are_found_for_a_user_as_if_nothing_were_hidden(
     seen = [hit.id for hit in found.hits if hit.chunk.clearance == 0]
     wanted = [f"c{i:03d}" for i in order if int(i) not in hidden][:60]
     assert sorted(seen) == sorted(wanted)
+
+
+@pytest.mark.slow
+@examples(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    visible=st.integers(12, 90),
+    crowd=st.integers(1, 6),
+    profile=st.sampled_from(["adaptive-gap", "full", "query-must"]),
+)
+def test_figures_are_the_same_without_many_nearer_hidden_chunks(
+    store: ChromaStore, seed: int, visible: int, crowd: int, profile: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    vectors, asked = unit(rng, visible), unit(rng, 8)
+    near = np.repeat(asked, crowd * 8, axis=0) + 0.2 * unit(rng, 8 * crowd * 8)
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    seen = chunks_near(vectors, [], ruled=True)
+    hidden = [
+        StoredRow(replace(row.chunk, id=f"h{n:03d}", source="secret.md", clearance=4), vector)
+        for n, (row, vector) in enumerate(zip(chunks_near(near, [], ruled=True), near, strict=True))
+    ]
+    queries = {f"q{n}": f"troll {n}" for n in range(8)}
+    embedder = OneVector({f"troll {n}": vector for n, vector in enumerate(asked)}, asked[0])
+    nearest = np.argsort(-(asked @ vectors.T), axis=1)
+    qrels = {
+        f"q{n}": {seen[place].chunk.id: int(rank < 3) for rank, place in enumerate(order[:6])}
+        | {f"h{n:03d}": 2}
+        for n, order in enumerate(nearest)
+    }
+    settings = load(profile=profile, environ={}).settings.with_values(
+        {"clearance.enabled": True, "quality.reranker": "none", "retrieval.pool_size": 20}
+    )
+    told = []
+    for rows in (seen, [*seen, *hidden]):
+        name = "figures"
+        if name in [info.name for info in store.collections()]:
+            store.delete(name)
+        collection = store.create(name, embedder="given")
+        collection.write(rows)
+        backends = Backends(collection, embedder)
+        labels = measurable(Labels(queries, qrels), collection.entries(), User())
+        wide = gathering(settings, rerank=False)
+        pools = gather_all(queries, wide, backends)
+        tuned = tune(pools, labels.qrels, settings, rerank=False)
+        records = measure(labels, variants(settings), backends)
+        told.append(
+            (
+                [(pool.complete, [hit.id for hit in pool.hits]) for pool in pools.values()],
+                (tuned, to_toml(tuned.tuned.settings, profile)),
+                evaluate(labels.queries, labels.qrels, settings, backends),
+                [
+                    replace(r, kept={v: replace(k, ms=0.0) for v, k in r.kept.items()})
+                    for r in records
+                ],
+                make_labelled(pools, labels.qrels, settings).effect({"c001": None, "c002": None}),
+            )
+        )
+    assert told[0] == told[1]

@@ -19,6 +19,7 @@ from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.matching import duel
 from ragfilter.evaluate.plotted import Mark
 from ragfilter.evaluate.records import Curve, Kept, QueryRecord
+from ragfilter.evaluate.told import TOO_FEW
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import IN_FORCE, profiles_version, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, Result, User
@@ -39,7 +40,7 @@ EVIL = '<img src=x onerror="alert(1)"> {{ 7 * 7 }} [here](https://evil.example) 
 DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63, 0.90)
 
 
-ZERO, ONE = Interval(0.0, 0.0, 0.0), Interval(1.0, 1.0, 1.0)
+ZERO, ONE = Interval(0.0, None), Interval(1.0, (1.0, 1.0))
 
 
 def settings(name: str, **values: Any) -> Settings:
@@ -289,7 +290,9 @@ def test_the_drawings_stand_inside_their_frames() -> None:
         drawing.tradeoff(
             [("a", ZERO, ONE), ("b", ONE, ZERO)], [(0.0, 1.0), (1.0, 0.0)], [(1.0, 1.0)], ["b"]
         ),
-        drawing.intervals([("a", Interval(0.5, 0.2, 0.8)), ("b", Interval(1.0, 1.0, 1.0))], "a"),
+        drawing.intervals(
+            [("a", Interval(0.5, (0.2, 0.8))), ("b", Interval(1.0, (1.0, 1.0)))], "a"
+        ),
         drawing.counts((0, 3, 1)),
         drawing.distances([(0.1, 0.4), (0.2,)], [Mark(1, 0.1, True), Mark(2, 0.4, False)], 0.3),
     ]
@@ -328,8 +331,8 @@ def test_money_is_told_where_prices_are_set() -> None:
     assert "prompts of 1,000 questions 0.4000 EUR 0.2000 EUR" in Tags(made["duel"]).text
     run = Tags(made["run"]).text
     assert "cost of 1,000 questions" in run
-    assert "1.0 1.0–1.0 100 100–100 0.2000 EUR 0.2000–0.2000" in run
-    assert "2.0 1.0–3.0 200 100–300 0.4000 EUR 0.2000–0.6000" in run
+    assert f"1.0 {TOO_FEW} 100 {TOO_FEW} 0.2000 EUR" in run
+    assert f"2.0 {TOO_FEW} 200 {TOO_FEW} 0.4000 EUR" in run
     assert not any("1,000 questions" in page for page in pages().values())
 
 

@@ -88,6 +88,8 @@ def gate(
         )
     # Fail before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
+    from ragfilter.stores.export import content_of
+
     with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
         warn_of(labels)
@@ -95,9 +97,7 @@ def gate(
         collection = bench.collection(place.collection)
         about = baselines.About(
             place.collection,
-            # The fingerprint is the same wherever the same files are indexed. Foreign collections
-            # only have a version.
-            collection.content or collection.version,
+            content_of(bench.workspace, collection, user),
             labels_version(labels), backends.embedder.name, collection.space,
         )  # fmt: skip
         made = evaluate(

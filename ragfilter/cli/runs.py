@@ -261,7 +261,7 @@ def _shown(run: Run, bench: Workbench, *, intervals: bool = False) -> tuple[dict
     gain = None if learned or len(records) < 2 else over_fixed_k(records)
     prices = bench.prices
     document = head(run) | {
-        "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": [gain.low, gain.high]},
+        "gain_over_fixed_k": gain and {"f1": gain.mean, "ci": gain.ends},
         "rows": rows_document(rows, prices),
         "layers": [
             {"layer": gain.layer, "group": gain.group}
@@ -305,7 +305,7 @@ def _name(query: QueryRecord | QuestionRow) -> str:
 
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:
-    return None if found is None else {"mean": found.mean, "ci": [found.low, found.high]}
+    return None if found is None else {"mean": found.mean, "ci": found.ends}
 
 
 def _line(row: Row, prices: Prices | None) -> tuple[str, ...]:
@@ -323,7 +323,7 @@ def _line(row: Row, prices: Prices | None) -> tuple[str, ...]:
 
 
 def _ends(found: Interval | None, form: str) -> str:
-    return f"{found.low:{form}} – {found.high:{form}}" if found else "–"
+    return told.between_ends(found, f"{{:{form}}}".format, " – ") if found else "–"
 
 
 def _settings(run: Run) -> str:

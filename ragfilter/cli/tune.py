@@ -19,7 +19,6 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import run, target, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
@@ -182,14 +181,14 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
 
 
 def _gain(gain: Gain) -> dict[str, Any]:
-    return {"f1": gain.f1, "f2": gain.f2, "mean": gain.of.mean, "ci": _ci(gain.of)}
+    return {"f1": gain.f1, "f2": gain.f2, "mean": gain.of.mean, "ci": gain.of.ends}
 
 
 def _figures(means: Means) -> dict[str, Any]:
     return {
         "f1": means.f1,
         "f2": means.f2,
-        "ci": _ci(means.of),
+        "ci": means.of.ends,
         "precision": means.precision,
         "recall": means.recall,
         "f1_most": means.f1_most,
@@ -197,10 +196,6 @@ def _figures(means: Means) -> dict[str, Any]:
         "mean_kept": means.kept,
         "mean_tokens": means.tokens,
     }
-
-
-def _ci(interval: Interval) -> list[float]:
-    return [interval.low, interval.high]
 
 
 _OTHERS: Mapping[str, Callable[[Means], str]] = {
@@ -219,7 +214,7 @@ def _row(name: str, means: Means, target: Target) -> tuple[str, ...]:
     return (
         f"{name} (recall under {target.recall:g})" if means.recall < target.recall else name,
         _round(means.of.mean),
-        f"{_round(means.of.low)} to {_round(means.of.high)}",
+        told.between_ends(means.of, _round),
         *(show(means) for column, show in _OTHERS.items() if column != target.figure),
     )
 

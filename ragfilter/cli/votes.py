@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @command(labels, "preferences")
 def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
-    """List the votes on pairs of answers. A vote on a hidden chunk is left out."""
+    """List the votes on pairs of answers. Votes on hidden or deleted chunks are left out."""
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).entries()
@@ -28,7 +28,8 @@ def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     votes = [
         each
         for each in every
-        if all(i not in catalogue or user.sees(catalogue[i])
+        if user.unrestricted
+        or all(i in catalogue and user.sees(catalogue[i])
                for side in (each.first, each.second) for i in side.chunks)
     ]  # fmt: skip
     parts.emit([_document(each) for each in votes] if as_json else _text(collection, votes))

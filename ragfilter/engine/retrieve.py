@@ -195,12 +195,19 @@ def _gather(
         references=references_of((hit.chunk for hit in hits), collection),
         embedder=backends.embedder.name,
         source_pattern=settings.retrieval.source_pattern,
-        complete=len(plain) >= (collection.count() if catalogue is None else len(catalogue)),
+        complete=_is_whole(plain, catalogue, search),
         incomplete=incomplete,
         queries=calls,
     )
     pool = _with_pinned_texts(pool, settings, collection, user, scan, wide=wide)
     return replace(pool, gather_ms=(perf_counter() - started) * 1000), scan
+
+
+def _is_whole(ids: frozenset[str], catalogue: Catalogue | None, search: Search) -> bool:
+    """Whether these are all chunks that the user may see."""
+    if catalogue is None:
+        return search.user.unrestricted and len(ids) >= search.collection.count()
+    return sum(map(search.seen, ids)) >= catalogue.visible(search.user)
 
 
 def _with_pinned_texts(

@@ -7,7 +7,7 @@ model and gives the same answer everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -51,12 +51,10 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The outcome of expectations: how many were `tested`, one per chunk, and how many `skipped`
-    because the user may not see their chunk."""
+    """The outcome of expectations: how many were `tested`, one per chunk."""
 
     questions: int
     tested: int
-    skipped: int
     broken: tuple[Broken, ...]
 
 
@@ -69,22 +67,15 @@ def read_expectations(path: Path) -> tuple[Expectation, ...]:
     return found
 
 
-def check_rules(
-    expectations: Sequence[Expectation],
-    rules: Mapping[str, str | None],
-    hidden: Container[str] = (),
-) -> Checked:
-    """Check `rules` (chunk id to rule text, None for no rule) against the expectations. `hidden`
-    chunks are skipped."""
+def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Checked:
+    """Check `rules` (chunk id to rule text, None for no rule) against the expectations. Those about
+    other chunks are broken: a chunk that the user may not see is as if it did not exist."""
     named = [i for expected in expectations for i, _ in expected.wanted]
     book = RuleBook(filter(None, {rules.get(i) for i in named}))
-    skipped = sum(i in hidden for i in named)
     broken: list[Broken] = []
     for expected in expectations:
         scan = book.scan(expected.question)
         for chunk_id, must in expected.wanted:
-            if chunk_id in hidden:
-                continue
             if chunk_id not in rules:
                 reason = NO_CHUNK
             else:
@@ -93,7 +84,7 @@ def check_rules(
                     continue
                 reason = check.reason
             broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
-    return Checked(len(expectations), len(named) - skipped, skipped, tuple(broken))
+    return Checked(len(expectations), len(named), tuple(broken))
 
 
 def _read(line: str, number: int, path: Path) -> Expectation:

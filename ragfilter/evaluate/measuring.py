@@ -22,7 +22,7 @@ from ragfilter.evaluate.records import QueryRecord, record
 from ragfilter.evaluate.run import PATIENT
 from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.evaluate.variants import IN_FORCE, Variant
-from ragfilter.layers.clearance import viewer
+from ragfilter.layers import clearance
 from ragfilter.model import Chunk, Pool, User
 
 
@@ -41,7 +41,7 @@ def measure(
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
     if settings.judge.enabled and backends.chat is None:
         raise InputError("The judge is on and needs an LLM, and none is configured.", remedy=NO_LLM)
-    user = viewer(user, settings)
+    user = clearance.viewer(user, settings)
     for query_id, grades in labels.qrels.items():
         if query_id not in done:
             pool = gather_for(labels.queries[query_id], variants, backends, user)
@@ -49,10 +49,11 @@ def measure(
 
 
 def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user: User) -> Pool:
-    """The pool of a query, with all that the variants need. Raises SettingsError if the settings in
-    force do not apply to it; other variants that do not are left out by `record`."""
+    """The pool of a query as `user` sees it, with all that the variants need. Raises SettingsError
+    if the settings in force do not apply to it; other variants that do not are left out by
+    `record`."""
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
-    pool = gather(text, settings, backends, user)
+    pool = clearance.visible(gather(text, settings, backends, user), user)
     replay = Replays().of
     for variant in variants:
         if variant.plain:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.basics.extras import extra
-from ragfilter.evaluate.crossval import SEED, Interval, bootstrap
+from ragfilter.evaluate.crossval import SEED, Interval, interval
 
 SAME = 1e-9
 RESAMPLES = 9999
@@ -43,7 +43,7 @@ def compare(a: Mapping[str, float], b: Mapping[str, float]) -> Paired:
     """Compare two sides by query id, over the queries that both have."""
     ids = [i for i in a if i in b]
     if not ids:
-        return Paired(0, 0, 0, 0, Interval(0.0, 0.0, 0.0), 1.0, ())
+        return Paired(0, 0, 0, 0, Interval(0.0, None), 1.0, ())
     apart = np.array([b[i] - a[i] for i in ids])
     changes = sorted(zip(ids, apart.tolist(), strict=True), key=lambda pair: -abs(pair[1]))
     return Paired(
@@ -51,7 +51,7 @@ def compare(a: Mapping[str, float], b: Mapping[str, float]) -> Paired:
         wins=int((apart > SAME).sum()),
         losses=int((apart < -SAME).sum()),
         ties=int((np.abs(apart) <= SAME).sum()),
-        gain=bootstrap(apart),
+        gain=interval(apart),
         p_value=permutation_p(apart),
         changes=tuple(changes),
     )
@@ -81,7 +81,7 @@ def document(made: Paired) -> dict[str, Any]:
         "wins": made.wins,
         "losses": made.losses,
         "ties": made.ties,
-        "gain": {"f1": made.gain.mean, "ci": [made.gain.low, made.gain.high]},
+        "gain": {"f1": made.gain.mean, "ci": made.gain.ends},
         "p_value": made.p_value,
         "changes": [{"id": i, "f1": change} for i, change in made.changes],
     }

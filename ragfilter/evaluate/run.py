@@ -31,6 +31,7 @@ from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.crossval import FOLDS, folds_of
 from ragfilter.evaluate.metrics import Scores, noise_reduction, precision_recall_f1, relevant_of
 from ragfilter.evaluate.prefixes import best_fixed_k, prefixes_of_pools
+from ragfilter.layers.clearance import visible
 from ragfilter.model import Chunk, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
@@ -153,13 +154,14 @@ def gather_all(
     *,
     progress: Progress | None = None,
 ) -> dict[str, Pool]:
-    """The pool of every query, with all that `settings` need. Chunks in several pools are stored
-    once."""
+    """The pool of every query as `user` sees it, with all that `settings` need. Chunks in several
+    pools are stored once."""
     chunks: dict[str, Chunk] = {}
     pools: dict[str, Pool] = {}
     patient = settings.with_values(PATIENT)
     for query_id, text in queries.items():
-        pool = run(text, patient, backends, user, wide=True).pool
+        result = run(text, patient, backends, user, wide=True)
+        pool = visible(result.pool, result.user)
         hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
         pools[query_id] = replace(pool, hits=hits)
         if progress is not None:

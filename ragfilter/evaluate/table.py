@@ -1,5 +1,4 @@
-"""The table of an evaluation, computed from its records: means with bootstrapped 95% intervals.
-Pure.
+"""The table of an evaluation, computed from its records: means with 95% intervals. Pure.
 
 Two rows are computed here. The best fixed k is cross-validated: every query is measured with the k
 that was best on the other folds. The oracle keeps the prefix with the best F1 of each query's
@@ -26,9 +25,9 @@ from ragfilter.evaluate.crossval import (
     Choice,
     Interval,
     Tables,
-    bootstrap,
-    bootstrap_each,
     folds_of,
+    interval,
+    intervals,
 )
 from ragfilter.evaluate.prefixes import DEEPEST, best_fixed_k, by_k, oracle, prefixes
 from ragfilter.evaluate.records import QueryRecord
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 MEASURES = (
     "precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "ms", "unlabelled", "f1_most",
 )  # fmt: skip
+_COUNTS = ("chunks", "tokens", "ms", "unlabelled")
 FIXED, ORACLE = "best fixed k", "oracle"
 ABOUT_ORACLE = (
     f"the best prefix of each query's unfiltered ranking, within its first {DEEPEST} chunks, "
@@ -96,8 +96,7 @@ def cost(row: Row, prices: Prices) -> Interval:
     """The cost of the prompts of 1,000 questions: the priced mean of the tokens, with its
     interval."""
     tokens = row.means["tokens"]
-    mean, low, high = map(prices.of_thousand, (tokens.mean, tokens.low, tokens.high))
-    return Interval(mean, low, high)
+    return tokens.mapped(prices.of_thousand)
 
 
 def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Gain, ...]:
@@ -146,7 +145,7 @@ def over_fixed_k(records: Sequence[QueryRecord]) -> Interval:
     """The gain in F1 of the run's settings over the best fixed k, for at least two queries; each is
     measured with the k that is best on the other folds."""
     _, fixed = best_fixed_k(prefixes_of(records), _folds(records))
-    return bootstrap(figures_of(records, IN_FORCE)["f1"] - fixed["f1"])
+    return interval(figures_of(records, IN_FORCE)["f1"] - fixed["f1"])
 
 
 def _folds(records: Sequence[QueryRecord]) -> Choice:
@@ -155,7 +154,8 @@ def _folds(records: Sequence[QueryRecord]) -> Choice:
 
 def _row(name: str, group: str, figures: Tables, about: str, *, timed: bool = False) -> Row:
     shown = [measure for measure in MEASURES if timed or measure != "ms"]
-    means = bootstrap_each(np.stack([figures[measure] for measure in shown], axis=1))
+    most = [np.inf if measure in _COUNTS else 1.0 for measure in shown]
+    means = intervals(np.stack([figures[measure] for measure in shown], axis=1), 0.0, most)
     return Row(name, group, dict(zip(shown, means, strict=True)), about)
 
 
@@ -164,7 +164,7 @@ def _gain(
 ) -> Gain:
     after, before = figures_of(records, with_), figures_of(records, without)
     apart = np.stack([after[m] - before[m] for m in ("f1", "recall", "tokens")], axis=1)
-    f1, recall, tokens = bootstrap_each(apart)
+    f1, recall, tokens = intervals(apart)
     return Gain(name.lstrip("+− "), group, f1, recall, tokens)
 
 

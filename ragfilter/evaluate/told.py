@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate import table
-from ragfilter.evaluate.crossval import LEAST, Interval
+from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.tune import FEW
 from ragfilter.evaluate.variants import profiles_version
@@ -29,22 +31,23 @@ UNCHANGED = (
     "current ones on held-out questions."
 )
 ONE = (
-    "Only one question is measured: nothing can be held out, so there is no best fixed k, and an "
-    "interval is that one value. Label a second question."
+    "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a "
+    "second question."
 )
+TOO_FEW = "too few questions for an interval"
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
 
 def gain(of: Interval, digits: int = 3) -> str:
     """``+0.012, 95% interval −0.004 to +0.028``."""
-    return f"{signed(of.mean, digits)}, 95% interval {ends(of, digits)}"
+    return f"{signed(of.mean, digits)}, {'95% interval ' if of.ends else ''}{ends(of, digits)}"
 
 
 def gain_in(figure: str, of: Interval) -> str:
     """``F1 +0.012, 95% interval …``. A gain in tokens means tokens saved, so it reads ``tokens
     −12``."""
     if figure == "tokens":
-        return f"tokens {gain(Interval(-of.mean, -of.high, -of.low), 0)}"
+        return f"tokens {gain(of.mapped(neg), 0)}"
     return f"{NAMES[figure]} {gain(of)}"
 
 
@@ -54,8 +57,15 @@ def gain_short(of: Interval, digits: int = 3) -> str:
 
 
 def ends(of: Interval, digits: int = 3) -> str:
-    """``−0.004 to +0.028``."""
-    return f"{signed(of.low, digits)} to {signed(of.high, digits)}"
+    """The ends of a gain's interval: ``−0.004 to +0.028``."""
+    return between_ends(of, partial(signed, digits=digits))
+
+
+def between_ends(
+    of: Interval, write: Callable[[float], str] = "{:.3f}".format, mark: str = " to "
+) -> str:
+    """The ends of an interval: ``0.612 to 0.704``, or that there are too few questions for one."""
+    return mark.join(map(write, of.ends)) if of.ends else TOO_FEW
 
 
 def compared(of: Interval) -> str:
@@ -73,20 +83,9 @@ def over_fixed_k(records: Sequence[QueryRecord], learned: str) -> str:
     if len(records) < 2:
         return ""
     found = table.over_fixed_k(records)
-    said = (
+    return (
         f"The current settings are {compared(found)} the {table.FIXED} (cross-validated): F1 "
         f"{gain(found)}."
-    )
-    return f"{said} {too_few(found)}".rstrip()
-
-
-def too_few(of: Interval) -> str:
-    """That an interval without 0 shows nothing, because too few queries differ; otherwise empty."""
-    if not (of.low > 0 or of.high < 0) or of.shows_gain or of.shows_loss:
-        return ""
-    return (
-        f"Only {counted(of.differing, 'question')} {'differs' if of.differing == 1 else 'differ'}: "
-        f"fewer than {LEAST} are too few to tell a difference from chance."
     )
 
 
@@ -252,7 +251,7 @@ def between(
         bare = unlabelled(*(made.mean(name, side) for name in names))
         if bare:
             notes.append(f"{letter}: {bare[0].lower()}{bare[1:]}")
-    if 0 < made.paired.queries < FEW:
+    if made.paired.gain.ends and made.paired.queries < FEW:
         notes.append(
             f"Only {counted(made.paired.queries, 'labelled question')}, so the interval is wide."
         )
@@ -307,7 +306,6 @@ def notes(made: Tuning) -> list[str]:
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
         f"Oracle, by {NAMES[made.target.oracle]}: {table.ABOUT_ORACLE}.",
-        too_few(made.tuned.gain.of),
     ]
     if made.stands_in:
         told.append(

@@ -24,8 +24,9 @@ from ragfilter.evaluate.crossval import (
     Choice,
     Interval,
     Tables,
-    bootstrap,
     folds_of,
+    interval,
+    intervals,
     picked,
 )
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
@@ -176,7 +177,7 @@ def tune(
 
     def gain(one: Tables, other: Tables) -> Gain:
         f1, f2 = (float((one[name] - other[name]).mean()) for name in ("f1", "f2"))
-        return Gain(f1, f2, bootstrap(target.better(one[target.figure], other[target.figure])))
+        return Gain(f1, f2, interval(target.better(one[target.figure], other[target.figure])))
 
     ends = list(accumulate(map(len, named.values()), initial=1))
     groups = {
@@ -334,4 +335,6 @@ def _best(
 
 def _means(rows: Tables, target: Target) -> Means:
     means = {name: float(rows[name].mean()) for name in FIGURES}
-    return Means(**means, of=bootstrap(rows[target.figure]))
+    figure = rows[target.figure]
+    most = np.inf if target.figure == "tokens" else 1.0
+    return Means(**means, of=intervals(figure[:, None], 0.0, most)[0])

@@ -22,26 +22,29 @@ class Facts:
 
     info: CollectionInfo
     model: str
+    chunks: int | None
     rules: int | None
     labels: int | None
     changed: datetime | None
 
 
 def overview(bench: Workbench, user: User = UNRESTRICTED) -> tuple[Facts, ...]:
-    """The facts of every collection, by name; rules and labels of chunks that `user` may see.
-    Raises StoreError."""
+    """The facts of every collection, by name; the figures are of chunks that `user` may see. Raises
+    StoreError."""
     return tuple(_facts(bench, info, user) for info in bench.collections())
 
 
 def _facts(bench: Workbench, info: CollectionInfo, user: User) -> Facts:
+    chunks = info.count if user.unrestricted else None
     rules = labels = None
     with suppress(StoreError):
         known = bench.stores.of(info.name).collection(info.name).catalogue()
         if known is not None:
+            chunks = known.visible(user)
             rules = sum(1 for chunk in known.values() if chunk.rule and user.sees(chunk))
             labels = len(visible_labels(bench.labels.standing(info.name), known, user))
     model = info.embedder or bench.stores.opening(info.name).embedder
-    return Facts(info, model, rules, labels, _changed(bench, info))
+    return Facts(info, model, chunks, rules, labels, _changed(bench, info))
 
 
 def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:

@@ -83,6 +83,8 @@ def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:
 
 def visible(pool: Pool, user: User) -> Pool:
     """The pool without what `user` may not see, as if it had never been in the store."""
+    if user.unrestricted:
+        return pool
     hits: list[Hit] = []
     for hit in pool.hits:
         if user.sees(hit.chunk):

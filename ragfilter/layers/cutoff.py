@@ -66,6 +66,11 @@ class Cutoff(Section):
         0, "adaptive_k: number of chunks kept after the drop.",
         unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
     )  # fmt: skip
+    tail: float = setting(
+        0.1, "adaptive_k, and spike without a bend: the share of chunks at the far end. A drop "
+        "before one of them does not count. At least one of four or more chunks; 0 for none.",
+        unit="share", ge=0, le=0.9, step=0.01, label="Tail",
+    )  # fmt: skip
     relative_offset: float = setting(
         0.3, "relative: keep chunks up to this share of the way from the best distance to the "
         "background.",

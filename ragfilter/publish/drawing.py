@@ -178,7 +178,9 @@ def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing
         texts.append(Point(x, 10, "middle", label=f"{mark:g}"))
     for place, (name, value) in enumerate(rows, start=1):
         y, css = _row(place), "kept" if name == strong else "curve"
-        lines.append(Line(css, ((frame.x(value.low), y), (frame.x(value.high), y))))
+        if value.ends is not None:
+            first, last = map(frame.x, value.ends)
+            lines.append(Line(css, ((first, y), (last, y))))
         points.append(Point(frame.x(value.mean), y, css, f"{name}: {value.mean:.3f}"))
         bold = " strong" if name == strong else ""
         texts += [Point(frame.left - 10, y + 4, f"end{bold}", label=name),

@@ -105,6 +105,7 @@ def _environment() -> Environment:
         "p_value": numbers.p_value,
         "gain": told.gain,
         "ends": told.ends,
+        "between": lambda of, form: told.between_ends(of, form.format, "–"),
         "reason": reason,
         "toml": to_toml,
     }

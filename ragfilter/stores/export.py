@@ -1,7 +1,7 @@
 """Exports a collection as JSON lines that index back exactly, with the edited rules.
 
 Source: docs/design.md#formats. Clearance decides what is exported: a hidden chunk is left out, and
-so is each reference to one.
+so is each reference to one, or to a chunk that does not exist.
 """
 
 from __future__ import annotations
@@ -35,5 +35,18 @@ def export(
     shown = set(ids)
     for start in range(0, len(ids), PAGE):
         for i, chunk in collection.chunks(ids[start : start + PAGE]).items():
-            refs = tuple(ref for ref in chunk.refs if ref in shown or ref not in known)
+            refs = (
+                chunk.refs if user.unrestricted else tuple(filter(shown.__contains__, chunk.refs))
+            )
             yield to_line(replace(chunk, refs=refs), given.get(i))
+
+
+def content_of(workspace: Workspace, collection: ChromaCollection, user: User) -> str:
+    """The fingerprint of the indexed content that `user` may see, the same wherever the same files
+    are indexed. A foreign collection only has a version, or the ids of its chunks."""
+    if user.unrestricted:
+        return collection.content or collection.version
+    copy = copies.read_summary(workspace.copy_path(collection.name))
+    known = copy.fingerprints if copy else {}
+    seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
+    return copies.content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})

@@ -288,7 +288,7 @@ def test_a_collection_that_is_ready_is_offered_where_one_is(page: Any, tmp_path:
     Queue(bench().workspace.path).put(Order("ours", str(tmp_path / "a.txt")))
     indexed(page)
     (box,) = [w for w in page.at.selectbox if w.label == "Collection"]
-    assert box.options == ["ours · 1 chunk · l2"]
+    assert box.options == ["ours · l2"]
 
 
 def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_answer_from_a_dead_endpoint_says_so_and_the_page_goes_on(
         ("gap", 4, {"gap_threshold", "distance_offset", "max_results", "min_results"}),
         ("fixed", 5, {"max_results"}),
         ("autocut", None, {"max_results", "min_results", "jumps"}),
-        ("adaptive_k", None, {"max_results", "min_results", "b_extra"}),
+        ("adaptive_k", None, {"max_results", "min_results", "b_extra", "tail"}),
         ("otsu", None, {"max_results", "min_results"}),
         ("relative", None, {"max_results", "min_results", "relative_offset"}),
     ],

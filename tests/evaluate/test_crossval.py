@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import bootstrap as resample
+from scipy.stats import sem, t
 
-from ragfilter.evaluate.crossval import assign_folds, bootstrap, choose, folds_of, pick
+from ragfilter.evaluate import told
+from ragfilter.evaluate.crossval import (
+    Interval,
+    assign_folds,
+    choose,
+    folds_of,
+    interval,
+    intervals,
+    pick,
+)
 from ragfilter.evaluate.target import Target
 
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
@@ -57,40 +66,77 @@ def test_a_query_is_measured_with_what_the_others_chose() -> None:
     assert pick(TABLE, chosen).mean() == 0.25
 
 
-def test_intervals_equal_scipys() -> None:
-    values = np.random.default_rng(3).random(40)
-    ours = bootstrap(values)
-    made = resample((values,), np.mean, n_resamples=2000, method="percentile", rng=0)
-    assert ours.mean == values.mean()
-    assert (ours.low, ours.high) == (
-        made.confidence_interval.low, made.confidence_interval.high,
-    )  # fmt: skip
-    assert ours.low < ours.mean < ours.high
+def test_an_interval_of_symmetric_values_is_students() -> None:
+    values = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
+    ours = interval(values)
+    # 0.45 ± 2.365 × 0.2449 / √8
+    assert ours.ends == pytest.approx((0.2452, 0.6548), abs=1e-4)
+    theirs = t.interval(0.95, 7, loc=values.mean(), scale=sem(values))
+    assert ours.ends == pytest.approx(tuple(theirs))
 
 
-@pytest.mark.parametrize("values", [[0.4], [0.4, 0.4, 0.4]])
-def test_an_interval_of_equal_values_is_that_value(values: list[float]) -> None:
-    made = bootstrap(np.array(values))
-    assert made.mean == pytest.approx(0.4)
-    assert made.low == made.high == made.mean
+def test_an_interval_goes_farther_where_the_tail_is() -> None:
+    values = np.array([0.01, 0.02, 0.02, 0.03, 0.04, 0.05, 0.06, 0.1, 0.4, 0.9])
+    low, high = t.interval(0.95, 9, loc=values.mean(), scale=sem(values))
+    first, last = interval(values).ends or (0.0, 0.0)
+    assert first == pytest.approx(low)
+    assert last > high + 0.1
+    turned = interval(-values).ends or (0.0, 0.0)
+    assert turned == pytest.approx((-last, -first))
+
+
+def test_an_interval_is_told_in_another_unit() -> None:
+    made = Interval(0.5, (0.2, 0.9))
+    assert made.mapped(lambda value: 2 * value) == Interval(1.0, (0.4, 1.8))
+    assert made.mapped(lambda value: -value) == Interval(-0.5, (-0.9, -0.2))
+    assert Interval(0.5, None).mapped(lambda value: -value) == Interval(-0.5, None)
+
+
+def test_no_end_is_where_no_figure_can_be() -> None:
+    scores = np.array([1.0] * 8 + [0.2, 0.1])
+    made = intervals(np.stack([scores, 90 * scores], axis=1), 0.0, [1.0, np.inf])
+    highest = [each.ends[1] for each in made if each.ends]
+    assert highest[0] == 1.0
+    assert highest[1] > 90
+    assert interval(scores).ends != made[0].ends
+
+
+@pytest.mark.parametrize(
+    ("values", "known"),
+    [
+        ([0.4], False),
+        ([0.1, 0.9] * 3 + [0.5], False),
+        ([0.1, 0.9] * 4, True),
+        ([0.4] * 8, True),
+        ([0.0] * 60, False),
+        ([0.1] * 5 + [0.0] * 30, False),
+        ([0.1] * 6 + [0.0] * 30, True),
+    ],
+)
+def test_few_questions_have_no_interval(values: list[float], known: bool) -> None:
+    made = interval(np.array(values))
+    assert made.mean == pytest.approx(np.mean(values))
+    assert (made.ends is not None) == known
+    assert (told.gain(made).endswith(told.TOO_FEW)) == (not known)
 
 
 @pytest.mark.parametrize(
     ("values", "gain"),
     [
-        # The interval excludes 0, but the signs of so few are all one way by chance: 2 / 2⁵ > 0.05.
         ([0.2, 0.2], False),
-        ([0.2, 0.1, 0.05], False),
-        ([0.1] * 5, False),
-        ([0.1] * 6, True),
-        # Queries on which both are alike say nothing.
+        # The signs of five are all one way by chance: 2 / 2⁵ > 0.05.
         ([0.1] * 5 + [0.0] * 3, False),
-        ([0.1] * 9 + [-0.1] * 8, False),
+        ([0.1] * 8, True),
+        ([0.3, 0.2, 0.1, 0.2, 0.4, 0.1, 0.3, 0.2, -0.1], True),
+        # Student's interval, 0.067 ± 2.201 × 0.078 / √12, is above 0; but two large losses in 12
+        # may be a third of all.
+        ([0.1] * 10 + [-0.1] * 2, False),
+        ([0.1] * 5 + [-0.1] * 4, False),
     ],
 )
-def test_a_gain_is_claimed_only_where_enough_queries_differ(
+def test_a_gain_is_claimed_only_where_an_interval_excludes_0(
     values: list[float], gain: bool
 ) -> None:
-    made, turned = bootstrap(np.array(values)), bootstrap(-np.array(values))
+    made, turned = interval(np.array(values)), interval(-np.array(values))
     assert (made.shows_gain, made.shows_loss) == (gain, False)
     assert (turned.shows_gain, turned.shows_loss) == (False, gain)

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
@@ -163,6 +165,32 @@ def test_adaptive_k_leaves_out_two_of_twenty() -> None:
     assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0, 1.0).kept == 1
     values = [*values, *(2.0 + 0.01 * i for i in range(1, 11))]  # 30: the tail is three
     assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0, 1.0).kept == 19
+
+
+def largest_gap(similarities: NDArray[np.float64], tail: int) -> int:
+    """How many the paper's code keeps (`largest_gap`), without the last `tail` gaps."""
+    gaps = np.diff(similarities)
+    return int(np.argmin(gaps[: len(gaps) - tail])) + 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.1, 0.25, 0.5])
+def test_adaptive_k_keeps_what_the_papers_code_keeps(share: float) -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(1000):
+        n = int(rng.integers(4, 120))
+        similarities = np.sort(rng.random(n))[::-1]
+        # The paper's code takes a share of the n − 1 gaps, which need not be one of the n chunks.
+        left_out = int((n - 1) * share)
+        settings = Cutoff(strategy="adaptive_k", tail=(left_out + 0.5) / n if left_out else 0)
+        made = adaptive_k((1 - similarities).tolist(), settings, 0, 1.0)
+        assert made.kept == largest_gap(similarities, left_out)
+
+
+def test_a_tail_of_nought_counts_every_drop() -> None:
+    assert adaptive_k(ADAPTIVE, Cutoff(strategy="adaptive_k", tail=0), 0, 1.0).kept == 9
+    assert adaptive_k([0.1, 0.3, 0.4, 1.9], Cutoff(tail=0), 0, 1.0).kept == 3
+    # Two of ten: the steps after ranks 8 and 9 are left out.
+    assert adaptive_k([0.0] * 8 + [0.4, 1.0], Cutoff(tail=0.2), 0, 1.0).kept == 10
 
 
 def test_adaptive_k_says_what_it_added() -> None:

@@ -59,8 +59,8 @@ def bulk(
 
     with place.open("rules") as bench:
         selected = select(bench, place.collection, where or (), user=viewer)
-        parts.tell(selected.notice)
-        if not selected.chunks and not selected.hidden:
+        parts.tell(selected.incomplete)
+        if not selected.chunks:
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
         plan = make_plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)

@@ -27,12 +27,17 @@ def export(
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must.
 
-    Rules edited later are listed as changed since this export, if it has all rules and goes to a
-    file or pipe.
+    Rules edited later are listed as changed since this export, if it has all rules that were edited
+    before, and goes to a file or pipe.
     """
     with place.open("rules") as bench:
         # Read before the rules, so that no edit counts as exported that is not in the file.
         last_edit = bench.journal.last_edit(place.collection)
+        edited = bench.journal.edited_since_export(place.collection)
+        every = bench.collection(place.collection).entries()
+    user = viewing.viewer
+    lacking = (i for i in edited if i not in every or not user.sees(every[i]))
+    whole = user.unrestricted or not any(lacking)
     chosen = select_rules(place, viewing, where)
 
     if files.is_csv(out):
@@ -46,6 +51,6 @@ def export(
         parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")
         kept = True
     # What is not in the file still counts as changed since the last export.
-    if kept and not where and not chosen.notice:
+    if kept and not where and whole and not chosen.incomplete:
         with place.open("rules") as bench:
             bench.journal.mark_exported(place.collection, last_edit)

@@ -45,7 +45,7 @@ def suggest_families(
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
     with place.open("rules") as bench:
         selected = select(bench, place.collection, where or (), user=viewing.viewer, limit=limit)
-        parts.tell(selected.notice)
+        parts.tell(selected.incomplete)
         known = gather_labelled(labelled, bench, place, viewing)
         likeness = None if known is None else likeness_of(bench.embedder)
         asked = bench.labels.queries(place.collection, ASKED).values()

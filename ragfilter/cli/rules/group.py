@@ -1,8 +1,8 @@
 """Code shared by the commands of `ragfilter rules`.
 
 `import`, `bulk`, `lint --fix`, `undo` and `redo` write through the journal. Commands that read
-chunks follow the current clearance settings, and report how many chunks these hide. The journal is
-for the owner of the workspace.
+chunks leave out what the current clearance settings hide. The journal is for the owner of the
+workspace.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) ->
 
     with place.open("rules") as bench:
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
-    parts.tell(selected.notice)
+    parts.tell(selected.incomplete)
     return selected

@@ -13,7 +13,6 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
-from ragfilter.cli.rules.select import Selection
 from ragfilter.rules import rule_files as files
 from ragfilter.rules.rule_files import FileChange, ImportPlan
 from ragfilter.text.characters import in_one_line
@@ -56,8 +55,7 @@ def import_(
         # A hidden chunk is refused like one that does not exist, and never pruned.
         stored = {i: chunk.rule for i, chunk in every.items() if viewer.sees(chunk)}
         plan = files.plan(file, stored, with_doubts=with_doubts, prune=prune)
-        hidden = len(every) - len(stored) if prune or plan.refusals else 0
-        parts.tell(Selection((), hidden, incomplete).notice)
+        parts.tell(incomplete)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
     document = place.head(incomplete) | {"dry_run": saving.dry_run}

@@ -86,7 +86,7 @@ def lint(
     saved = Saved(None, wanted=True, done=False)
     with place.open("rules") as bench:
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=viewer)
-        parts.tell(selected.notice)
+        parts.tell(selected.incomplete)
         texts = {chunk.id: chunk.rule or "" for chunk in selected.chunks}
         every = bench.collection(place.collection).entries()
         seen = [chunk for chunk in every.values() if chunk.rule and viewer.sees(chunk)]

@@ -15,7 +15,7 @@ from ragfilter.cli.labelled import Measuring
 from ragfilter.cli.options import MOST, Filtering, Json, Place, text_option
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.rules.matrix import FIGURES, figures, measured
-from ragfilter.cli.rules.select import Selection, list_chunks
+from ragfilter.cli.rules.select import list_chunks
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate.rule_matrix import Matrix, row_document
@@ -72,13 +72,12 @@ def list_(
     wanted = Filter(text, tuple(types or ()), tuple(sources or ()), tuple(states or ()))
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
-        every = store.entries().values()
-        seen = [chunk for chunk in every if user.sees(chunk)]
+        seen = [chunk for chunk in store.entries().values() if user.sees(chunk)]
         incomplete = store.incomplete
-        made = measured(measuring, bench, place, filtering, every)
+        made = measured(measuring, bench, place, filtering, seen)
         harm = {} if made is None else made.harm()
         found = list_chunks(user, bench, place.collection, harm).find(wanted)
-    parts.tell(Selection((), len(every) - len(seen), incomplete).notice)
+    parts.tell(incomplete)
     shown = found[:limit]
     document = place.head(incomplete) | {"chunks": len(seen), "found": len(found)}
     document["rows"] = _documents(shown, made)

@@ -42,27 +42,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected chunks, whole. `hidden` is how many clearance removed; `incomplete` says why the
-    collection may be missing some."""
+    """The selected chunks, whole. `incomplete` says why the collection may be missing some."""
 
     chunks: tuple[Chunk, ...]
-    hidden: int
     incomplete: str = ""
-
-    @property
-    def notice(self) -> str:
-        """A note on what is missing; empty if nothing is."""
-        return " ".join(filter(None, (self.incomplete, self._left_out)))
-
-    @property
-    def _left_out(self) -> str:
-        if not self.hidden:
-            return ""
-        what = "1 chunk is" if self.hidden == 1 else f"{self.hidden:,} chunks are"
-        return (
-            f"{what} left out: above the user's clearance. Raise it with --level N. Without "
-            "a user, --set clearance.enabled=false selects all."
-        )
 
 
 def condition(text: str) -> Condition:
@@ -122,12 +105,11 @@ def select(
             f"The collection {collection!r} is empty.", remedy="Index chunks into it first."
         )
     by_field = [[c for c in conditions if c.field == name] for name in PLAIN]
-    fitting = [
-        chunk
+    seen = [
+        chunk.id
         for chunk in known.values()
-        if all(any(c.holds(chunk) for c in each) for each in by_field if each)
+        if user.sees(chunk) and all(any(c.holds(chunk) for c in each) for each in by_field if each)
     ]
-    seen = [chunk.id for chunk in fitting if user.sees(chunk)]
     asked = [c for c in conditions if c.field in LISTED]
     if asked:
         # Among all visible chunks, since some findings depend on the other rules.
@@ -135,11 +117,7 @@ def select(
         listed = _listed(listing, asked)
         seen = [chunk_id for chunk_id in seen if chunk_id in listed]
     found = store.chunks(seen[:limit])
-    return Selection(
-        tuple(found.values()),
-        hidden=len(fitting) - sum(map(user.sees, fitting)),
-        incomplete=store.incomplete,
-    )
+    return Selection(tuple(found.values()), store.incomplete)
 
 
 def _listed(listing: Listing, asked: Sequence[Condition]) -> set[str]:

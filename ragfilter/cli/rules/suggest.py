@@ -112,7 +112,7 @@ def suggest(
                 "starts a tiny one.",
             )
         selected = select(bench, place.collection, where or (), user=user, limit=limit)
-        parts.tell(selected.notice)
+        parts.tell(selected.incomplete)
         chosen = selected.chunks
         waiting = [chunk for chunk in chosen if chunk.id not in done]
         known = gather_labelled((queries, qrels), bench, place, viewing) if waiting else None

@@ -16,16 +16,13 @@ if TYPE_CHECKING:
     from ragfilter.layers.cutoff import Cutoff
 
 
-TAIL = 0.1
-
-
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest step outside the last tenth, then keep `b_extra` more.
+    """Cut at the largest step outside the `tail`, then keep `b_extra` more.
 
     A drop of similarity is proportional to the step of distance, so the steps decide alike.
     """
     n = len(values)
-    tail = max(1, int(n * TAIL)) if n > 3 else 0
+    tail = max(1, int(n * settings.tail)) if n > 3 and settings.tail else 0
     gaps = [
         step._replace(skipped=step.after_rank < pinned or step.after_rank >= n - tail)
         for step in steps(values)
@@ -45,6 +42,6 @@ SPEC = StrategySpec(
     cut=cut,
     about="the largest drop in similarity.",
     title="adaptive-k",
-    reads=("max_results", "min_results", "b_extra"),
+    reads=("max_results", "min_results", "b_extra", "tail"),
     cliff=lambda settings: "Largest drop",
 )

@@ -44,5 +44,6 @@ SPEC = StrategySpec(
     name="spike",
     cut=cut,
     about="the first bend of the curve (adaptive-k, 2diff_spike).",
+    reads=("max_results", "min_results", "tail"),
     cliff=lambda settings: "Bend",
 )

@@ -63,7 +63,7 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
 def _table(every: tuple[Facts, ...]) -> None:
     columns: dict[str, list[object]] = {
         "collection": [facts.info.name for facts in every],
-        "chunks": [facts.info.count for facts in every],
+        "chunks": [facts.chunks for facts in every],
         "rules": [facts.rules for facts in every],
         "labels": [facts.labels for facts in every],
         "embedding model": [facts.model or "unknown" for facts in every],

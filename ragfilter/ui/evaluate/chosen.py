@@ -134,24 +134,8 @@ def explain(asked: Chosen) -> None:
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:
-    """The saved runs of this collection, newest first. Those made for others are left out unless
-    this user may see every chunk that they saw, since their figures count hidden ones."""
-    bench, collection = visit.resources.bench, st.session_state.collection
+    """The saved runs of this collection, newest first; for a user from whom chunks may be hidden,
+    those made as the same user, since the figures of others may count hidden chunks."""
     user = state.user()
-    user = replace(user, departments=tuple(sorted(user.departments)))
-    found = bench.runs.saved(collection)
-    others = any(run.plan.viewer != user for run in found)
-    there = bench.collection(collection) if others else None
-    # Of an earlier version of the collection, it is not known what was hidden.
-    same = there.version if there and _sees_all(user, there.entries()) else None
-    return {
-        run.id: run
-        for run in found
-        if run.plan.viewer == user or user.unrestricted or run.plan.collection_version == same
-    }
-
-
-def _sees_all(user: User, chunks: Mapping[str, Chunk]) -> bool:
-    """Whether the user may see every chunk. `chunks` is empty if the store is too large to list
-    them."""
-    return bool(chunks) and all(map(user.sees, chunks.values()))
+    found = visit.resources.bench.runs.saved(st.session_state.collection)
+    return {run.id: run for run in found if user.unrestricted or run.plan.viewer == user}

@@ -11,6 +11,7 @@ from ragfilter.evaluate import baseline as baselines
 from ragfilter.evaluate import limits
 from ragfilter.evaluate.baseline import About
 from ragfilter.evaluate.stored import untitled
+from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.look import say
@@ -68,7 +69,8 @@ def _about(run: Run, resources: Resources) -> About:
     plan = run.plan
     collection = resources.bench.collection(plan.collection)
     same = collection.version == plan.collection_version
-    version = (same and collection.content) or plan.collection_version
+    workspace = resources.bench.workspace
+    version = content_of(workspace, collection, plan.viewer) if same else plan.collection_version
     return About(plan.collection, version, plan.labels_version, plan.model, plan.space)
 
 

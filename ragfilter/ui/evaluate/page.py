@@ -95,7 +95,7 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
                 list(saved).index(chosen_id),
                 format_func=lambda each: labels.get(each, ""),
                 width=330,
-                help="Earlier runs on this collection that count nothing hidden from this user.",
+                help="Earlier runs on this collection, made as this user.",
                 **widget.of("run-box", chosen_id, state.keep, RUN, labels=labels),
             )
         st.toggle(

@@ -11,6 +11,7 @@ from ragfilter.evaluate.plotted import DEEP, Mark, fixed_line, frontier, marks
 from ragfilter.evaluate.plotted import kept_counts as counts_of
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import ORACLE, Row
+from ragfilter.evaluate.told import between_ends
 from ragfilter.evaluate.variants import UNFILTERED
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
@@ -128,7 +129,7 @@ def _told(row: Row) -> str:
     name = row.name if row.name not in (UNFILTERED, ORACLE) else f"{row.name}: {row.about}"
     return (
         f"{name}<br>precision {row.means['precision'].mean:.3f}, recall "
-        f"{row.means['recall'].mean:.3f}<br>F1 {f1.mean:.3f} ({f1.low:.3f} to {f1.high:.3f})"
+        f"{row.means['recall'].mean:.3f}<br>F1 {f1.mean:.3f} ({between_ends(f1)})"
     )
 
 

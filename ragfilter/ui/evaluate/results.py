@@ -109,7 +109,7 @@ def _facts(measured: Measured) -> None:
         row = measured.row(name)
         if row is not None:
             f1 = row.means["f1"]
-            facts.append((label, f"F1 {f1.mean:.3f}", f"{f1.low:.3f} to {f1.high:.3f}"))
+            facts.append((label, f"F1 {f1.mean:.3f}", told.between_ends(f1)))
     gain = measured.over_fixed_k
     if gain is not None:
         verdict = f"{told.compared(gain)} the best fixed k".capitalize()
@@ -122,8 +122,6 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
     run, notes = measured.run, []
     if measured.in_sample:
         notes.append(told.over_fixed_k(measured.records, measured.in_sample))
-    elif measured.over_fixed_k is not None:
-        notes.append(told.too_few(measured.over_fixed_k))
     if not run.complete:
         notes.append(
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
@@ -150,7 +148,7 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
         "95% interval of", [name for name in INTERVALS if prices or name != "cost"],
         key="intervals", selection_mode="multi", default=["f1"],
         persist_state="session", format_func=lambda name: LABELS[name],
-        help="The bootstrap intervals to show, each beside its mean.",
+        help="The intervals to show, each beside its mean.",
     )  # fmt: skip
     columns: dict[str, list[Any]] = {"settings": [row.name for row in measured.rows]}
     config: dict[str, Any] = {
@@ -172,7 +170,7 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
         if name in shown:
             columns[f"{label} 95%"] = [_ends(name, each) for each in found]
             config[f"{label} 95%"] = st.column_config.TextColumn(
-                width=110, help="The 95% interval of the mean, bootstrapped over the questions."
+                width=110, help="The 95% interval of the mean over the questions."
             )
     # Last, because the figures matter more in a narrow window.
     columns["kind"] = [KINDS.get(row.group, "") for row in measured.rows]
@@ -305,5 +303,4 @@ def _format(name: str) -> str:
 def _ends(name: str, interval: Interval | None) -> str:
     if interval is None:
         return "–"
-    form = _format(name).removeprefix("%")
-    return f"{interval.low:{form}} – {interval.high:{form}}"
+    return told.between_ends(interval, lambda value: _format(name) % value, " – ")

@@ -8,6 +8,7 @@ import streamlit as st
 
 from ragfilter.errors import StoreError
 from ragfilter.indexing.queue import Queue
+from ragfilter.model import User
 from ragfilter.text import numbers
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -50,7 +51,8 @@ def _queue_mark(resources: Resources) -> int:
     return Queue(resources.bench.workspace.path).folder.stat().st_mtime_ns
 
 
-def label(info: CollectionInfo) -> str:
-    """``demo · 431 chunks · l2``."""
+def label(info: CollectionInfo, user: User) -> str:
+    """``demo · 431 chunks · l2``; without the number for a user from whom some may be hidden."""
+    count = f" · {numbers.chunks(info.count)}" if user.unrestricted else ""
     note = "" if info.complete else " · incomplete"
-    return f"{info.name} · {numbers.chunks(info.count)} · {SPACES[info.space]}{note}"
+    return f"{info.name}{count} · {SPACES[info.space]}{note}"

@@ -40,7 +40,8 @@ JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls 
 
 def choose(visit: Visit) -> None:
     """Draw the product's name, and the choice of collection and profile."""
-    labels = {name: collections.label(each) for name, each in visit.collections.items()}
+    user = state.onlooker()
+    labels = {name: collections.label(each, user) for name, each in visit.collections.items()}
     names = list(labels)
     with st.sidebar:
         with st.container(key="choices", gap="small"):

@@ -16,7 +16,16 @@ from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.told import NAMES, fixed_k, gain_in, notes, shown, unlabelled, verdict
+from ragfilter.evaluate.told import (
+    NAMES,
+    between_ends,
+    fixed_k,
+    gain_in,
+    notes,
+    shown,
+    unlabelled,
+    verdict,
+)
 from ragfilter.evaluate.tune import Means, Tuning, tune
 from ragfilter.text import numbers
 from ragfilter.ui.look import say
@@ -205,7 +214,7 @@ def _number(value: float, target: Target) -> str:
 
 
 def _range(of: Interval, target: Target) -> str:
-    return f"{_number(of.low, target)} to {_number(of.high, target)}"
+    return between_ends(of, partial(_number, target=target))
 
 
 def _key(visit: Visit, given: Labels) -> tuple[object, ...]:

@@ -1,0 +1,107 @@
+"""What a user may not see changes no page: as that user, each page sends the same to the browser,
+and its downloads hold the same, as on the twin of the collection without the hidden chunks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twins import ANEW, SECRET, USER, make_twins, still_clocks
+
+from ragfilter.ui.panels import people
+from ragfilter.ui.session.state import PANELS
+
+pytestmark = pytest.mark.model
+
+ID = re.compile(r"\b[0-9a-f]{32}\b")
+"""An id that Streamlit draws, or the workspace has, at random."""
+QUESTION = "Why does the cat do that?"
+AS_USER = {
+    "collection": "small",
+    "clearance.enabled": "true",
+    "level": str(USER.level),
+    "departments": "sales",
+    "q": QUESTION,
+}
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    with still_clocks():
+        yield make_twins(tmp_path_factory.mktemp("twins"))
+
+
+@pytest.fixture(scope="module")
+def demo_page_workspace() -> None:
+    """Each page names its workspace, so that the demo need not be indexed."""
+
+
+def inspect(page: Any) -> Iterator[None]:
+    yield
+    for panel in PANELS:
+        page.choose("panel-box", panel)
+        yield
+
+
+def chunk(page: Any) -> Iterator[None]:
+    for chunk_id in ("cat-0", "hidden-cat-0"):
+        page.open_chunk(chunk_id)
+        yield
+
+
+def of_page(name: str, *buttons: str) -> Callable[[Any], Iterator[None]]:
+    def walk(page: Any) -> Iterator[None]:
+        page.at.switch_page(f"pages/{name}.py")
+        page.run()
+        yield
+        for button in buttons:
+            page.at.selectbox(key="query-set-box").set_value("mine")
+            page.run().press(button)
+            yield
+
+    return walk
+
+
+WALKS = {
+    "inspect": ({"profile": "full"}, inspect),
+    "chunk": ({"profile": "query-must"}, chunk),
+    "present": ({"profile": "full", "present": "true"}, lambda page: iter((None,))),
+    "rules": ({"profile": "query-must"}, of_page("rules")),
+    "evaluate": ({"profile": "adaptive-gap"}, of_page("evaluate", "evaluate")),
+    "tune": ({"profile": "adaptive-gap"}, of_page("tune", "map", "suggest")),
+    "compare": ({"profile": "full"}, of_page("compare")),
+    "collections": ({"profile": "full"}, of_page("collections")),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_page_is_the_same_without_the_hidden_chunks(
+    open_page: Callable[..., Any],
+    worlds: tuple[Path, Path],
+    name: str,
+    downloads: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Whom somebody may choose to be is all that depends on every chunk.
+    everybody = people.Groups(4, {"hr": 1, "sales": 1})
+    monkeypatch.setattr(people, "groups", lambda resources: everybody)
+    params, walk = WALKS[name]
+    made = []
+    for world in worlds:
+        downloads.clear()
+        page = open_page({**AS_USER, **params}, workspace=world / "ws")
+        sent = []
+        for _ in walk(page):
+            files = "\n".join(f"{file}\n{read()}" for file, read in page.downloads.items())
+            told = f"{page.sent}\n{files}".replace(str(world), "WORLD")
+            sent.append(ID.sub("ID", ANEW.sub("VERSION", told)))
+        made.append(sent)
+    for one, other in zip(*made, strict=True):
+        first, second = one.splitlines(), other.splitlines()
+        apart = [pair for pair in zip(first, second, strict=False) if pair[0] != pair[1]]
+        assert apart[:5] == []
+        assert len(first) == len(second)
+        assert SECRET not in one

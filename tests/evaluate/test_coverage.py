@@ -1,0 +1,56 @@
+"""How often a 95% interval covers the mean: simulated with figures like those of questions, bounded
+and skewed, with ties. Each number is a share of the intervals that were given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ragfilter.evaluate.crossval import intervals
+
+SAMPLES = 2000
+Draw = Callable[[np.random.Generator, tuple[int, int]], NDArray[np.float64]]
+
+
+def _mixed(share: float, value: float, rest: Draw) -> Draw:
+    def draw(rng: np.random.Generator, size: tuple[int, int]) -> NDArray[np.float64]:
+        return np.where(rng.random(size) < share, value, rest(rng, size))
+
+    return draw
+
+
+FIGURES: dict[str, tuple[Draw, float]] = {
+    "F1": (lambda rng, size: rng.beta(2, 2, size), 0.5),
+    "good F1": (lambda rng, size: rng.beta(5, 1, size), 5 / 6),
+    "all or nothing": (lambda rng, size: rng.beta(0.5, 0.5, size), 0.5),
+    "60% perfect": (_mixed(0.6, 1.0, lambda rng, size: rng.beta(2, 2, size)), 0.8),
+    "gains": (lambda rng, size: rng.beta(2, 1, size) - rng.beta(2, 2, size), 1 / 6),
+    "skewed gains": (lambda rng, size: rng.beta(0.7, 2.8, size) - 0.1, 0.1),
+    "half ties": (_mixed(0.5, 0.0, lambda rng, size: rng.beta(2, 2, size) - 0.4), 0.05),
+    "70% ties, the rest gains": (_mixed(0.7, 0.0, lambda rng, size: rng.beta(1, 4, size)), 0.06),
+    "few losses": (_mixed(0.6, 0.0, lambda rng, size: 0.25 - rng.beta(1, 1, size)), -0.1),
+}  # fmt: skip
+
+
+def covered(draw: Draw, mean: float, n: int) -> tuple[float, float]:
+    """The share of intervals that cover the mean, and the share of samples that have one."""
+    made = intervals(draw(np.random.default_rng(n), (n, SAMPLES)))
+    given = [each.ends for each in made if each.ends is not None]
+    hit = sum(low <= mean <= high for low, high in given)
+    return hit / max(len(given), 1), len(given) / SAMPLES
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("n", [8, 10, 20, 50])
+def test_an_interval_covers_the_mean_as_often_as_it_says(name: str, n: int) -> None:
+    share, given = covered(*FIGURES[name], n)
+    # Where hardly any sample has enough questions that differ, the share is mostly chance.
+    assert share >= 0.935 or given < 0.1
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_five_questions_have_no_interval(name: str) -> None:
+    assert covered(*FIGURES[name], 5) == (0.0, 0.0)

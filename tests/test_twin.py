@@ -1,0 +1,252 @@
+"""What a user may not see changes nothing that is made as that user: each command says, writes and
+saves the same bytes on a collection with hidden chunks and on its twin without them. Hidden chunks
+are nearer to the questions than visible ones, and labels, votes, references and files name them.
+
+Only ids that are made anew for each collection and run are left out, and clocks stand still.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+from faults import Handler, Serve
+from twins import ANEW, SECRET, USER, make_twins, still_clocks
+
+from ragfilter.cli import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.model]
+
+AS_USER = ["--set", "clearance.enabled=true", "--level", str(USER.level), "--department", "sales"]
+FILES = "--queries queries.jsonl --qrels qrels.tsv"
+QUERIES = ["Why does the cat do that?", "cat vs boat", "bread or moon", "What is in the vault?"]
+
+
+def _each(text: str) -> list[str]:
+    """The commands of a text, one a line; a line with QUERY stands for one of each question."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return [
+        line.replace("FILES", FILES).replace("QUERY", shlex.quote(query))
+        for line in lines
+        for query in (QUERIES if "QUERY" in line else QUERIES[:1])
+    ]
+
+
+COMMANDS = {
+    **{
+        f"query {profile}": f"""
+            query QUERY -p {profile}
+            query QUERY -p {profile} --json --references
+            query QUERY -p {profile} --all --debug
+            query QUERY -p {profile} --answer
+        """
+        for profile in ("full", "adaptive-gap", "query-must", "unfiltered")
+    },
+    "query one": """
+        query "the cat" --why cat-0
+        query "the cat" --why hidden-cat-0
+        query "the cat" --why moon-1 --json
+        query "the cat" --files cat*
+        query "the cat" --files vault*
+    """,
+    "report": """
+        report query QUERY -p full --answer --out out.html
+        report query QUERY --against unfiltered --answer
+    """,
+    "eval": """
+        eval FILES -p full
+        eval FILES -p query-must --json
+        eval --queries mine -p full --json
+        eval --queries labelled -p full --json
+    """,
+    "compare": """
+        compare FILES -p full -p adaptive-gap
+        compare FILES -p full -p adaptive-gap --json
+    """,
+    "sweep": """
+        sweep FILES --across cutoff.gap_threshold --json
+        sweep FILES --across cutoff.max_results
+    """,
+    "tune": """
+        tune FILES --no-rerank --out tuned.toml
+        tune FILES --no-rerank --json
+        tune FILES --measure tokens@0.5 --out tuned.toml
+    """,
+    "gate": """
+        gate FILES --baseline base.json --update-baseline --junit junit.xml --json
+        gate FILES --baseline base.json --min f1=0.1
+    """,
+    "runs": """
+        runs new FILES -p full
+        runs new --queries mine --json
+        - runs show 1 --json
+        - runs show 2 --intervals
+        - runs compare 1 2
+        - runs list
+        - report run 1
+        - report compare 1 2 --out out.html
+    """,
+    "labels": """
+        labels list
+        labels list --json
+        labels preferences
+        labels preferences --json
+        labels export out --set-name mine --with-llm
+        labels export trec --trec
+        labels next QUERY
+        labels next QUERY --blind --json
+    """,
+    "rules list": """
+        rules list
+        rules list FILES
+        rules list FILES --json --state warning --state valid
+    """,
+    "rules lint": """
+        rules lint
+        rules lint --json
+        rules lint --fix --dry-run FILES
+    """,
+    "rules export": """
+        rules export
+        rules export --out rules.csv
+        rules list --state changed
+    """,
+    "rules check": """
+        rules check asked.txt
+        rules check asked.txt --json
+        rules check --question "the cat" --chunk cat-1
+        rules check --question "the cat" --chunk hidden-cat-0
+        rules test expected.jsonl
+        rules test expected.jsonl --json
+    """,
+    "rules matrix": """
+        rules matrix FILES --questions asked.txt
+        rules matrix FILES --json
+        rules matrix cat-1 FILES
+        rules matrix hidden-cat-0 FILES
+    """,
+    "rules suggest": """
+        rules suggest --families
+        rules suggest --families FILES --json
+        rules suggest --families --out drafts.jsonl
+    """,
+    "rules bulk": """
+        rules bulk --dry-run --add-group vault
+        rules bulk --dry-run --add-group vault --where source=vault.md
+        rules bulk --dry-run --add-group vault --where id=hidden-*
+        rules bulk --dry-run --add-group vault --where text=cat FILES --json
+        rules bulk --add-group river --yes --json
+        rules list --json
+        rules undo --yes
+        rules list
+    """,
+    "rules import": """
+        rules import rules.jsonl --dry-run
+        rules import rules.jsonl --dry-run --json --prune
+    """,
+    "collections": """
+        collections export small
+        collections export small --out out.jsonl
+    """,
+}
+"""What is run one after the other. Lines that begin with "-" take no user."""
+
+LLM = {
+    "query": """
+        query QUERY -p llm-filter --answer
+        query QUERY -p llm-filter --json --debug
+    """,
+    "experiment": "experiment FILES --limit 2 --json",
+    "propose": """
+        labels propose --set-name mine
+        labels propose --set-name mine --yes --json
+        eval --queries mine --with-llm --json
+        labels list
+    """,
+    "suggest": """
+        rules suggest --llm --where text=cat
+        rules suggest --llm --where id=hidden-*
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    with still_clocks():
+        yield make_twins(tmp_path_factory.mktemp("twins"))
+
+
+def told(world: Path, line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Everything that a command says, its exit code, and the files that it writes."""
+    before, args = set(world.rglob("*")), shlex.split(line)
+    if args[0] == "-":
+        args = args[1:]
+    else:
+        args += AS_USER if args[0] == "collections" else [*AS_USER, "-c", "small"]
+    capsys.readouterr()
+    code = main([*args, "--data-dir", "ws"])
+    said = capsys.readouterr()
+    made = ""
+    for path in sorted(set(world.rglob("*")) - before):
+        if path.is_file() and world / "ws" not in path.parents:
+            made += f"\n{path.name}:\n{path.read_text('utf-8')}"
+            if path.name != "base.json":
+                path.unlink()
+    return ANEW.sub("VERSION", f"{code}\n{said.out}\n{said.err}{made}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_the_same_without_the_hidden_chunks(
+    worlds: tuple[Path, Path],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines, made = _each(COMMANDS[name]), []
+    for world in worlds:
+        monkeypatch.chdir(world)
+        made.append([told(world, line, capsys) for line in lines])
+    for line, one, other in zip(lines, *made, strict=True):
+        assert one == other, line
+        assert SECRET not in one, line
+
+
+def judge(handler: Handler, body: dict[str, Any]) -> None:
+    """Decides about every chunk in a prompt by its id, and answers everything else in one way."""
+    asked = re.findall(r"^id: (.*)$", body["messages"][-1]["content"], re.MULTILINE)
+    actions = ("KEEP", "EXPAND_3", "DISCARD")
+    items = [{"chunk_id": i, "action": actions[crc32(i.encode()) % 3]} for i in asked]
+    text = json.dumps({"decisions": items}) if items else 'It purrs [1]. {"contain": "cat"}'
+    handler.start()
+    handler.piece(text)
+    handler.piece(None, "stop")
+    handler.event("[DONE]")
+
+
+@pytest.mark.parametrize("name", LLM)
+def test_an_llm_is_asked_the_same_without_the_hidden_chunks(
+    worlds: tuple[Path, Path],
+    name: str,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = serve(judge)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_MODEL", "tiny")
+    lines, made = _each(LLM[name]), list[tuple[list[str], list[Any]]]()
+    for world in worlds:
+        monkeypatch.chdir(world)
+        server.asked.clear()
+        said = [told(world, line, capsys) for line in lines]
+        made.append((said, [each["body"] for each in server.asked]))
+    for line, one, other in zip(lines, made[0][0], made[1][0], strict=True):
+        assert one == other, line
+    assert made[0][1] == made[1][1]
+    assert SECRET not in json.dumps(made[0])
