@@ -93,7 +93,7 @@ class User:
     """
 
     level: int = 0
-    departments: tuple[str, ...] = ()
+    departments: Collection[str] = ()
     unrestricted: bool = False
 
     def __post_init__(self) -> None:
@@ -141,7 +141,7 @@ class Hit:
     chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
     ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
     1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
-    0..1, higher is better.
+    0..1, higher is better. `doc` is the object that a caller passed, None for a hit of a search.
     """
 
     chunk: Chunk
@@ -149,6 +149,7 @@ class Hit:
     rank: int
     found_by: str = "query"
     rerank_score: float | None = None
+    doc: Any = field(default=None, compare=False, repr=False)
 
     @property
     def id(self) -> str:

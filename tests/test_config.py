@@ -87,8 +87,8 @@ def test_a_section_written_as_a_list_is_told(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    ({"MIN_TOP_K": "x"}, {}, ["quality.min_top_k", "'x'", "MIN_TOP_K", "from 1 to 200"]),
-    ({"MIN_TOP_K": "0"}, {}, ["quality.min_top_k", "'0'", "from 1 to 200"]),
+    ({"MIN_TOP_K": "x"}, {}, ["quality.min_top_k", "'x'", "MIN_TOP_K", "from 1 to 1,000,000"]),
+    ({"MIN_TOP_K": "0"}, {}, ["quality.min_top_k", "'0'", "from 1 to 1,000,000"]),
     ({"RETRIEVAL_SCORE_THRESHOLD": "1.5"}, {}, ["score_threshold", "1.5", "from 0 to 1"]),
     ({"MIN_TOP_K": "60"}, {"quality.max_top_k": 50}, ["max_top_k (50)", "min_top_k (60)"]),
     ({"RAGFILTER_CUTOFF__GAP_TRESHOLD": "1"}, {}, ["RAGFILTER_CUTOFF__GAP_THRESHOLD?"]),

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import math
+import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from inspect import isfunction
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_no_leak import everything
 
 import ragfilter as rf
 from ragfilter import ingest
 from ragfilter.layers.quality import reranker_key
+from ragfilter.library.scores import examine
 from ragfilter.model import Hit
+from ragfilter.settings.profiles import PROFILES
 
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
 """Adaptive Filtering Algorithm, first example: the gap of 0.15 after hit 4, with the largest."""
@@ -48,6 +57,35 @@ def test_the_cutoff_alone() -> None:
     assert (made.kept, made.cliff_after_rank) == (4, 4)
     assert rf.cut(GAP, strategy="fixed", max_results=2).kept == 2
     assert rf.cut([]).kept == 0
+
+
+MANY = 1000
+
+
+def test_no_more_is_left_out_than_was_asked_for() -> None:
+    """300 hits are nearer than a cliff of 0.5, and everything counts."""
+    distances = [0.1 + i / 10_000 + (0.5 if i >= 300 else 0) for i in range(MANY)]
+    docs = [f"text {i}" for i in range(MANY)]
+    assert rf.cut(distances).kept == 300
+    assert rf.cut(distances, strategy="fixed").kept == MANY
+    seeds = rf.cut(distances, max_results=5)
+    assert (seeds.kept, seeds.reason[-32:]) == (5, "; k = 5 leaves out the other 995")
+    budget = {"max_context_tokens": 100 * MANY}
+    wide = rf.Settings(cutoff={"max_results": MANY}, context=budget)
+    assert len(rf.Filter(wide)(QUERY, docs, distances, metric="cosine")) == 300
+    # A similarity of at least 0.5, which 300 have.
+    alone = {"enabled": True, "min_top_k": MANY, "max_top_k": MANY, "reranker": "none"}
+    plain = rf.Settings(quality=alone, cutoff={"enabled": False}, context=budget)
+    result = rf.Filter(plain)(QUERY, docs, [1 - d for d in distances], metric="similarity")
+    assert len(result) == 300
+    # What is limited says by what.
+    few = rf.Filter(rf.Settings())(QUERY, docs, distances, metric="cosine")
+    assert len(few) == 5
+    assert {row.reason for row in few.dropped} == {"beyond k 5"}
+    assert "k = 5 leaves out the other 995" in repr(few)
+    full = rf.Filter(rf.Settings(cutoff={"max_results": MANY}))
+    fell = full(QUERY, docs, distances, metric="cosine").dropped[0]
+    assert (fell.layer, fell.reason) == ("context", "the context budget of 4,000 tokens is full")
 
 
 @pytest.mark.parametrize("given", [["a"], [math.nan], [None], [math.inf]])
@@ -113,14 +151,30 @@ def test_metadata_of_another_library_are_its_own() -> None:
     assert [w for w in result.warnings if "page 'iv' is not a whole number" in w]
 
 
-def test_what_disarms_a_rule_is_told_and_what_hides_a_chunk_is_logged(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("hides", "said"),
+    [
+        ({"clearance": "secret"}, "document 1: the clearance secret cannot be read"),
+        ({"clearance": math.inf}, "document 1: the clearance Infinity cannot be read"),
+        ({"department": ["ops"]}, 'document 1: the department ["ops"] cannot be read'),
+    ],
+)
+def test_what_disarms_a_rule_or_hides_a_chunk_from_everybody_is_told(
+    hides: dict[str, Any], said: str
 ) -> None:
-    docs = [{"text": "a", "clearance": "secret"}, {"text": "b", "query_must": "{"}] + ["c"] * 3
-    warnings = rf.Filter("full")(QUERY, docs, GAP, metric="cosine").warnings
-    assert len(warnings) == 1
-    assert "document 2: query_must is kept but not used" in warnings[0]
-    assert "document 1: the clearance secret cannot be read" in caplog.text
+    docs = [{"text": "a", **hides}, {"text": "b", "query_must": "{"}] + ["c"] * 3
+    result = rf.Filter("full")(QUERY, docs, GAP, metric="cosine", user=rf.User(9))
+    assert [warning.partition(", so")[0] for warning in result.warnings[:1]] == [said]
+    assert "document 2: query_must is kept but not used" in result.warnings[1]
+    assert len(result.warnings) == 2
+    assert "1" not in {hit.id for hit in result.hits}
+    alone = rf.Filter("full")(QUERY, docs[:1])
+    assert (len(alone.hits), alone.warnings) == (0, result.warnings[:1])
+    passed = rf.Filter("full")(QUERY, [rf.Chunk("x", "a", clearance="secret"), "b"])  # type: ignore[arg-type]
+    assert "document 1: the clearance cannot be read" in passed.warnings[0]
+
+
+def test_of_many_warnings_some_are_told() -> None:
     many = [{"text": "a", "query_must": "{"}] * 9
     assert rf.Filter("full")(QUERY, many).warnings[5] == "… and 4 more such warnings."
 
@@ -222,14 +276,95 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         # inner products of vectors of another length
         ((-50.0, -40.0, -3.0), "ip", "3 of 3 scores, such as -50, lie outside 0 to 2"),
         ((0.1, 0.5, 1.9), "ip", ""),
+        ((0.7, 1.2, 2.6), "euclidean", "range of euclidean for unit vectors: thresholds may mean "
+         "little. If they are squared, pass metric='l2'"),
+        ((0.1, 0.5, 1.9), "euclidean", ""),
+        ((17.2, 9.1, 0.4), "similarity", "such as BM25, pass metric='rank'"),
+        ((17.2, 9.1, 0.4), "cosine", "if they are other scores, metric='rank'"),
+        ((17.2, 9.1, 0.4), "rank", ""),
+        ((0.5, 0.5, 0.5), "rank", ""),
+        ((1, 2, 3), "rank", "The scores rise from hit to hit"),
+        ((1, math.inf, 3), "rank", "1 of 3 scores is not a number"),
+        (tuple(1 / (60 + place) for place in (1, 2, 3)), "similarity", "fusion (RRF)"),
+        ((1 / 61 + 1 / 67, 1 / 62 + 1 / 63, 1 / 62), "similarity", "fusion (RRF)"),
+        (tuple(1 / (60 + place) for place in (1, 2, 3)), "rank", ""),
+        ((0.04, 0.03, 0.02), "similarity", ""),
+        ((0.5, 0.25, 0.2), "similarity", ""),
+        ((0.03, 0.01, -0.02), "similarity", ""),
     ],
-)
+)  # fmt: skip
 def test_scores_that_contradict_their_metric_are_told(
     scores: tuple[Any, ...], metric: Any, warning: str
 ) -> None:
     warnings = rf.Filter("adaptive-gap")(QUERY, ["a", "b", "c"], scores, metric=metric).warnings
     assert warning in " ".join(warnings)
     assert bool(warnings) is bool(warning)
+
+
+@pytest.mark.parametrize("k", [2, 60])
+@pytest.mark.parametrize("profile", ["full", "adaptive-retrieval"])
+def test_fused_ranks_are_no_similarities(k: int, profile: str) -> None:
+    """Of two searches that share a third of their hits."""
+    scores = sorted(1 / (k + i) + (1 / (k + 90 - i) if i % 3 == 0 else 0) for i in range(1, 61))
+    flt = rf.Filter(profile)
+    docs = [f"text {i}" for i in range(60)]
+    result = flt(QUERY, docs, scores[::-1], metric="similarity")
+    assert [warning for warning in result.warnings if "pass metric='rank'" in warning]
+    ranked = flt(QUERY, docs, scores[::-1], metric="rank")
+    assert (ranked.warnings, ranked.pool.space) == ((), "rank")
+    assert [hit.id for hit in ranked] == [hit.id for hit in flt(QUERY, docs)]
+    assert len(ranked) == (15 if profile == "full" else 3)
+
+
+HONEST = st.sampled_from(
+    [
+        lambda random, n: random.normal(0.3, 0.1, n),
+        lambda random, n: random.normal(0.05, 0.05, n),
+        lambda random, n: random.normal(0.75, 0.02, n),
+        lambda random, n: random.normal(0, 384**-0.5, n),
+        lambda random, n: random.beta(2, 5, n),
+        lambda random, n: random.beta(2, 5, n).astype(np.float32),
+        lambda random, n: np.round(random.beta(2, 5, n), 2),
+        lambda random, n: np.round(random.random(n), 1),
+        lambda random, n: np.where(random.random(n) < 0.7, 0, random.beta(1, 8, n)),
+        lambda random, n: 1 / (1 + random.gamma(5, 0.2, n)),
+        lambda random, n: np.exp(-random.gamma(5, 0.3, n)),
+    ]
+)
+
+
+@given(HONEST, st.integers(0, 2**32 - 1), st.sampled_from([10, 20, 60, 200]))
+def test_honest_similarities_are_not_doubted(draw: Any, seed: int, n: int) -> None:
+    """The nearest of five times as many, from what models and measures of likeness give."""
+    values = draw(np.random.default_rng(seed), 5 * n).clip(-1, 1)
+    nearest = np.sort(values)[::-1][:n].tolist()
+    for metric, scores in (
+        ("similarity", nearest),
+        ("cosine", [1 - s for s in nearest]),
+        ("ip", [1 - s for s in nearest]),
+        ("l2", [2 - 2 * s for s in nearest]),
+        ("euclidean", [math.sqrt(2 - 2 * s) for s in nearest]),
+    ):
+        assert [said for said in examine(scores, metric) if "equal" not in said] == []  # type: ignore[arg-type]
+
+
+@given(
+    st.sampled_from(sorted(PROFILES)),
+    st.lists(st.floats(0.05, 1.4), min_size=1, max_size=120),
+)
+def test_of_unit_vectors_one_metric_is_as_good_as_another(
+    profile: str, distances: list[float]
+) -> None:
+    flt = rf.Filter(profile)
+
+    def kept(metric: str, scores: list[float]) -> list[tuple[str, float]]:
+        result = flt(QUERY, [f"text {i}" for i in range(len(scores))], scores, metric=metric)
+        return [(hit.id, hit.distance) for hit in result]
+
+    similarities = [1 - d for d in distances]
+    cosines = [1 - s for s in similarities]
+    assert kept("cosine", cosines) == kept("similarity", similarities)
+    assert kept("euclidean", distances) == kept("l2", [d * d for d in distances])
 
 
 def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
@@ -359,6 +494,48 @@ def test_a_result_is_read_as_its_user() -> None:
     assert result.prompt()[1].content.endswith(QUERY)
     with pytest.raises(rf.RagfilterError, match="no chunk 'troll-4' among the hits"):
         result.explain("troll-4")
+
+
+def test_a_result_is_a_sequence_with_the_objects_that_were_passed() -> None:
+    result = rf.Filter("adaptive-gap")(QUERY, DOCS, GAP, metric="l2")
+    kept = [hit.id for hit in result]
+    assert (result[0].id, result[-1].id, len(result)) == (kept[0], kept[3], 4)
+    assert [hit.id for hit in result[1:3]] == kept[1:3]
+    assert [hit.id for hit in reversed(result)] == kept[::-1]
+    assert result[1] in result
+    with pytest.raises(IndexError):
+        result[4]
+    assert [hit.doc for hit in result] == DOCS[:4]
+    assert [row.doc for row in result.dropped] == DOCS[4:]
+    assert [hit.doc for hit in result.hits] == DOCS
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_was_passed_is_on_its_hit(form: str) -> None:
+    docs = [FORMS[form](doc) for doc in DOCS]
+    own = {doc["id"]: id(passed) for doc, passed in zip(DOCS, docs, strict=True)}
+    flt = rf.Filter("full")
+    for result in (
+        flt(QUERY, docs[::-1], GAP[::-1], metric="l2"),
+        flt(QUERY, zip(docs, GAP, strict=True), metric="l2"),
+    ):
+        assert {hit.id: id(hit.doc) for hit in result.hits} == own
+
+
+@pytest.mark.parametrize(
+    ("kept", "order"),
+    [(0, []), (1, [1]), (2, [1, 2]), (3, [1, 3, 2]), (4, [1, 3, 4, 2]), (5, [1, 3, 5, 4, 2])],
+)
+def test_the_weakest_chunks_can_be_in_the_middle(kept: int, order: list[int]) -> None:
+    """Liu et al., Lost in the Middle, 2023."""
+    settings = rf.Settings(cutoff={"strategy": "fixed", "max_results": 9, "min_results": 0})
+    result = rf.Filter(settings)(QUERY, DOCS[:kept], GAP[:kept], metric="l2")
+    plain, other = (result.prompt(reorder=reorder) for reorder in (False, True))
+    blocks = re.findall(r"<chunk (\d)>\nTitle: Troll (\d)", other[1].content)
+    assert [int(number) for number, _ in blocks] == order
+    # Each keeps its number, so that [n] is the n-th of the context.
+    assert all(int(number) == int(title) + 1 for number, title in blocks)
+    assert sorted(plain[1].content.split("\n")) == sorted(other[1].content.split("\n"))
 
 
 def test_nothing_of_a_result_names_a_hidden_chunk() -> None:
@@ -494,6 +671,71 @@ def test_what_is_no_model_or_settings_is_refused_at_the_door(given: dict[str, An
         rf.Filter(**given)
 
 
+# --- copies
+
+
+def copies(value: Any) -> list[Any]:
+    return [pickle.loads(pickle.dumps(value)), copy.deepcopy(value), copy.copy(value)]
+
+
+def in_a_worker(job: tuple[rf.Filter, str]) -> rf.Result:
+    flt, query = job
+    return flt(query, DOCS, GAP, metric="cosine", user=rf.User(1))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"reranker": "late_interaction"},
+        {"reranker": "cross-encoder/ms-marco-MiniLM-L-6-v2", "judge": "gpt-4o-mini"},
+        {"reranker": Reversed()},
+    ],
+    ids=str,
+)
+def test_a_filter_can_be_copied_with_its_models(given: dict[str, Any]) -> None:
+    flt = rf.Filter("full", **given)
+    for made in copies(flt):
+        assert made.settings == flt.settings
+        assert repr(made) == repr(flt)
+        for name in ("reranker", "judge"):
+            own, other = getattr(flt, name), getattr(made, name)
+            assert (type(other), getattr(other, "name", "")) == (
+                type(own),
+                getattr(own, "name", ""),
+            )
+        assert made("q", DOCS, GAP, metric="l2") is not None
+
+
+def test_no_key_is_in_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    written = pickle.dumps(rf.Filter("llm-filter", judge="gpt-4o-mini"))
+    assert b"sk-secret" not in written
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-worker")
+    assert pickle.loads(written).judge is not None
+
+
+def test_results_can_be_copied() -> None:
+    result = secretive()
+    for made in copies(result):
+        assert made == result
+        assert (made.warnings, made.to_dict(), made[0].doc) == (
+            result.warnings, result.to_dict(), result[0].doc
+        )  # fmt: skip
+    for value in (rf.cut(GAP), rf.User(1, ("a",)), rf.Settings(), result.dropped, result.context):
+        assert all(made == value for made in copies(value))
+
+
+@pytest.mark.slow
+def test_a_filter_works_in_other_processes() -> None:
+    flt = rf.Filter("full")
+    jobs = [(flt, f"How strong is troll {i}?") for i in range(3)]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        made = list(pool.map(in_a_worker, jobs))
+    assert [list(result) for result in made] == [list(in_a_worker(job)) for job in jobs]
+    assert all(hit.doc["id"] == hit.id for result in made for hit in result)
+
+
 def test_it_runs_in_an_event_loop() -> None:
     async def both() -> list[rf.Result]:
         flt = rf.Filter("adaptive-gap")
@@ -505,8 +747,8 @@ def test_it_runs_in_an_event_loop() -> None:
 def test_settings_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('profile = "adaptive-gap"\n[cutoff]\nmax_results = 2\n')
-    for given in (path, str(path)):
-        assert len(rf.Filter(given)(QUERY, DOCS, GAP, metric="l2")) == 2
+    for named in (path, str(path)):
+        assert len(rf.Filter(named)(QUERY, DOCS, GAP, metric="l2")) == 2
     assert repr(rf.Filter(path)) == "<Filter: cutoff>"
     with pytest.raises(rf.RagfilterError, match="no profile 'ful'"):
         rf.Filter("ful")

@@ -236,10 +236,12 @@ EXPORTS: dict[str, Callable[[Result], str]] = {
 
 
 def everything(value: object) -> Iterator[str]:
-    """Every leaf that can be read in a value, through fields, mappings and lists."""
+    """Every leaf that can be read in a value, through fields, mappings and lists, but for the
+    objects that the caller passed (`doc`)."""
     if is_dataclass(value):
         for each in fields(value):
-            yield from everything(getattr(value, each.name))
+            if each.name != "doc":
+                yield from everything(getattr(value, each.name))
     elif isinstance(value, Mapping):
         yield from everything([*value.items()])
     elif isinstance(value, list | tuple):

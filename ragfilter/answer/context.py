@@ -51,8 +51,9 @@ class Context:
     shortened: bool = False
 
 
-def pack(hits: Sequence[Hit], settings: Settings) -> Context:
-    """Pack the hits that fit into `max_context_tokens`, in order, with their text."""
+def pack(hits: Sequence[Hit], settings: Settings, *, reorder: bool = False) -> Context:
+    """Pack the hits that fit into `max_context_tokens`, in order, with their text. With `reorder`,
+    the text has the 1st, 3rd, 5th … block, and then the others backwards."""
     budget = settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
     kept = tuple(compress(hits, fitting))
@@ -62,6 +63,8 @@ def pack(hits: Sequence[Hit], settings: Settings) -> Context:
         _block(number, hit.chunk, budget if shortened else None)
         for number, hit in enumerate(kept, start=1)
     ]
+    if reorder:
+        blocks = blocks[::2] + blocks[1::2][::-1]
     return Context(kept, left_out, "\n".join(blocks), tokens, shortened)
 
 

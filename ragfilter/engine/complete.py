@@ -190,7 +190,7 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
 
 
 def _scores(
-    query: str, texts: Sequence[str], settings: Settings, backends: Backends
+    query: str, texts: list[str], settings: Settings, backends: Backends
 ) -> Sequence[float]:
     """One score from 0 to 1 per text. Raises ModelError, TimeoutError, and what a reranker
     raises."""

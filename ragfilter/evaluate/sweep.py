@@ -22,10 +22,11 @@ from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, Hit, Pending, Pool, Result, User
 from ragfilter.protocols import Progress
+from ragfilter.settings.field import MOST_CHUNKS
 from ragfilter.settings.schema import Settings
 
 Plan = list[tuple[Settings, Cutoff]]
-ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
+ALL = Cutoff(strategy="fixed", max_results=MOST_CHUNKS, min_results=0)
 
 
 def sweep(

@@ -6,12 +6,12 @@ Source: docs/design.md#formats (the fields; BEIR's `_id` is taken too) and docs/
     id (or _id)               needed
     text (or content)         needed; a record with a title only has it as its text
     title, type, source       text
-    page                      a whole number from 0 up
+    page                      a whole number from 0 up, also as 3.0
     refs                      chunk ids: a list, JSON text of one, or ids separated by ; or ,
     clearance                 a whole number from 0 up; missing means 0, public
     department                text; missing means none
     query_must                a rule, as an object or as JSON text
-    metadata, and any other   the source's own fields, kept as they are
+    metadata, and any other   the source's own fields, kept as they are, without vectors
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ import hashlib
 import json
 import math
 import operator
-from collections.abc import Mapping
+import re
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
@@ -32,6 +37,13 @@ from ragfilter.text.characters import loads, whole
 FIELDS = frozenset(
     ("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")
 ) | {"department", "query_must", "metadata"}
+
+MANY = 32
+"""Numbers from which on a list of them is a vector, whatever its name."""
+_VECTOR = re.compile(r"vec(tor)?s?(_|$)|embeddings?(_|$)|^emb(_|$)", re.IGNORECASE)
+"""Names of vectors."""
+_NUMBERS = re.compile(r"[\[{]\s*-?\d[\d.eE+:-]*\s*[,\]}]")
+"""How pgvector writes a vector as text."""
 
 
 class Record(NamedTuple):
@@ -64,6 +76,7 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
     unreadable clearance too (it hides the chunk).
     """
     warnings: list[str] = []
+    raw = {key: value for key, value in raw.items() if key not in FIELDS or not is_missing(value)}
     clearance, as_given = _clearance(raw.get("clearance"))
     department, name = raw.get("department"), "clearance"
     if not _is_plain(department):
@@ -116,21 +129,29 @@ def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
 def given_id(raw: Mapping[str, Any]) -> Any:
     """What the mapping has as `id`, or where that is missing or empty, as `_id`; None if both
     are."""
-    value = raw.get("id")
-    if value is None or value == "":
-        value = raw.get("_id")
-    return None if value is None or value == "" else value
+    values = (raw.get("id"), raw.get("_id"))
+    return next((v for v in values if not (is_missing(v) or (isinstance(v, str) and not v))), None)
 
 
 def _id(raw: Mapping[str, Any], place: str) -> str:
-    value = given_id(raw)
-    if not isinstance(value, str) and (number := whole_number(value)) is not None:
-        value = str(number)
-    if value is not None and not isinstance(value, str):
-        _refuse(place, f"the id must be a string, not {_kind(value)}", "Write it in quotes.")
+    given = given_id(raw)
+    value = _as_id(given)
+    if given is not None and value is None:
+        _refuse(place, f"the id must be a string, not {_kind(given)}", "Write it in quotes.")
     if not value or not value.strip():
         _refuse(place, "the id is missing or empty", 'Give every record its own "id".')
     return whole(value)
+
+
+def _as_id(value: object) -> str | None:
+    """An id as text: a text, a whole number, or what a database has for ids, such as a UUID."""
+    if isinstance(value, str):
+        return value
+    number = whole_number(value)
+    if number is not None:
+        return str(number)
+    plain = isinstance(value, bool | float | bytes | Collection) or hasattr(value, "dtype")
+    return None if plain or type(value).__str__ is object.__str__ else str(value)
 
 
 def _text(raw: Mapping[str, Any], place: str) -> str:
@@ -156,19 +177,69 @@ def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
     return plain_values(own, place)
 
 
-def plain_values(own: dict[str, Any], place: str) -> dict[str, Any]:
-    """A source's own fields as plain JSON values: what JSON does not know becomes text. Raises
-    InputError naming `place`."""
+def plain_values(own: Mapping[Any, Any], place: str) -> dict[str, Any]:
+    """A source's own fields as plain JSON values, without vectors: what JSON does not know becomes
+    text. Raises InputError naming `place`."""
     if not own:
         return {}
-    # What a table has no value for; JSON has no NaN.
-    empty = [key for key, value in own.items() if isinstance(value, float) and math.isnan(value)]
-    own = own | dict.fromkeys(empty)
     try:
+        own = _without_vectors(own)
         kept: dict[str, Any] = loads(json.dumps(own, default=str, skipkeys=True, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         _refuse(place, "its own fields cannot be written as JSON", "Leave out what is nested.")
     return kept
+
+
+def _without_vectors(own: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The fields that are no vectors, which a chunk has no use for. What is missing is None, since
+    JSON has no NaN."""
+    return {
+        key: _without_vectors(value)
+        if isinstance(value, Mapping)
+        else None
+        if is_missing(value)
+        else value
+        for key, value in own.items()
+        if not _is_vector(key, value)
+    }
+
+
+def _is_vector(key: object, value: Any) -> bool:
+    """Whether a field is a vector, or several: an array, bytes, many numbers with a fraction, or
+    numbers under the name of a vector. Only the beginning is looked at, since copying them takes
+    longer than all the rest."""
+    if isinstance(value, str):
+        head = value[:64].lstrip()
+        if not _NUMBERS.match(head):
+            return False
+        many = "." in head and value.count(",", 0, 64 * MANY) >= MANY
+        return many or _VECTOR.search(str(key)) is not None
+    if getattr(value, "ndim", 0) or hasattr(value, "to_list"):
+        return True
+    if isinstance(value, bytes | bytearray | array):
+        return True
+    named = _VECTOR.search(str(key)) is not None
+    if isinstance(value, Mapping):
+        return named and all(_is_vector(key, each) for each in value.values())
+    if not isinstance(value, Sequence) or not value:
+        return False
+    first = value[0]
+    if isinstance(first, list | tuple):
+        return _is_vector(key, first)
+    if isinstance(first, bool) or not isinstance(first, int | float | np.number):
+        return False
+    # JSON writes 0.0 as 0.
+    fraction = any(isinstance(each, float | np.floating) for each in value[:8])
+    return named or (len(value) >= MANY and fraction)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a table has no value here: None, NaN, NaT, or pandas' NA, which is not even unequal
+    to itself."""
+    if value is None:
+        return True
+    differs = value != value
+    return differs is value or (isinstance(differs, bool | np.bool_) and bool(differs))
 
 
 def _kind(value: object) -> str:
@@ -206,9 +277,10 @@ def _refs(value: object, place: str) -> tuple[str, ...]:
         value = _split_refs(value)
     refs: list[str] = []
     for ref in value if isinstance(value, list | tuple) else [None]:
-        if not isinstance(ref, str) and whole_number(ref) is None:
+        named = _as_id(ref)
+        if named is None:
             _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
-        refs.append(whole(str(ref)).strip())
+        refs.append(whole(named).strip())
     return tuple(dict.fromkeys(filter(None, refs)))
 
 
@@ -252,20 +324,20 @@ def _rule_of(text: str) -> tuple[str | None, str]:
 
 
 def _whole(value: object) -> int | None:
-    """A whole number from 0 up, also as digits (CSV cells are text), of NumPy, or as 2.0, which
-    tables make of 2 where another value is missing; None for anything else."""
+    """A whole number from 0 up, also as digits (CSV cells are text); None for anything else."""
     if isinstance(value, str):
         digits = value.strip().removesuffix(".0")
         value = int(digits[:20]) if digits.isascii() and digits.isdigit() else None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     return readable_level(whole_number(value))
 
 
 def whole_number(value: object) -> int | None:
-    """A whole number of any type, NumPy's too; None for anything else, True and False included."""
+    """A whole number of any type, NumPy's too, or 2.0, which tables make of 2 where another value
+    is missing; None for anything else, True and False included."""
     if isinstance(value, bool):
         return None
+    if isinstance(value, float | np.floating | Decimal):
+        return int(value) if math.isfinite(value) and value == int(value) else None
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -19,7 +19,7 @@ from ragfilter.layers.strategies.base import EPSILON, far_end
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Result
-from ragfilter.settings.field import OneOf, Section, Table, setting
+from ragfilter.settings.field import MOST_CHUNKS, OneOf, Section, Table, setting
 from ragfilter.text import numbers
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class Cutoff(Section):
     strategy: Annotated[str, OneOf(described)] = setting("gap", "Where to cut.", label="Strategy")
     max_results: int = setting(
         5, "Maximum number of chunks kept (k).",
-        unit="chunks", ge=1, le=200, ceiling=50, label="Max results (k)",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max results (k)",
     )  # fmt: skip
     min_results: int = setting(
         2, "Minimum number of chunks kept, if there are that many. A smaller k takes precedence.",
-        unit="chunks", ge=0, le=200, ceiling=20, label="Min results",
+        unit="chunks", ge=0, le=MOST_CHUNKS, ceiling=20, label="Min results",
     )  # fmt: skip
     gap_threshold: float = setting(
         0.1, "Smallest gap between distances that counts as a cliff. Lower values cut more.",

@@ -26,7 +26,7 @@ from ragfilter.model import (
     Width,
     similarity,
 )
-from ragfilter.settings.field import Section, setting
+from ragfilter.settings.field import MOST_CHUNKS, Section, setting
 from ragfilter.text import numbers
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class Quality(Section):
     )
     min_top_k: int = setting(
         3, "Number of candidates checked first.",
-        unit="chunks", ge=1, le=200, ceiling=20, label="Candidates checked first",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=20, label="Candidates checked first",
     )  # fmt: skip
     max_top_k: int = setting(
         10, "Maximum number of candidates checked or reranked.",
-        unit="chunks", ge=1, le=500, ceiling=50, label="Candidates checked at most",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Candidates checked at most",
     )  # fmt: skip
     good_by: Literal["similarity", "background"] = setting(
         "similarity",
@@ -94,7 +94,7 @@ class Quality(Section):
     )  # fmt: skip
     reranker_top_k: int = setting(
         3, "Maximum number of candidates kept after reranking.",
-        unit="chunks", ge=1, le=200, ceiling=30, label="Max kept after reranking",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=30, label="Max kept after reranking",
     )  # fmt: skip
     reranker_threshold: float = setting(
         0.3, "Minimum rerank score of a good candidate.",
@@ -280,7 +280,7 @@ def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         first = hits[:width]
         good = bar.pick(first)
         tried.append(Width(width, len(good), max(map(inputs.similarity, first))))
-        if good:
+        if good or width >= len(hits):
             break
     step = replace(
         _keep_good(hits, good, tried[-1].width, bar),

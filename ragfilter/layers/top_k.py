@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Result
 
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
+
+
+def limit(settings: Settings) -> int:
+    """`retrieval.k`, or as many as the quality layer checks at first if those are more: whoever
+    asks for a threshold over many hits wants all that reach it."""
+    quality = settings.quality
+    return max(settings.retrieval.k, quality.min_top_k if quality.enabled else 0)
+
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep the first `retrieval.k` hits."""
-    k = inputs.settings.retrieval.k
+    """Keep the first hits, as many as `limit` says."""
+    k = limit(inputs.settings)
     if not inputs.explain:
         return LayerOutput(hits[:k])
     decisions = tuple(
@@ -38,9 +50,9 @@ SPEC: LayerSpec = LayerSpec(
     apply=apply,
     candidates=lambda settings: settings.retrieval.k,
     acts=lambda settings: not (settings.cutoff.enabled or settings.judge.enabled),
-    line=lambda trace, result: f"first {result.settings.retrieval.k}",
+    line=lambda trace, result: f"first {limit(result.settings)}",
     limits=True,
     unreached=_unreached,
-    plain=lambda decision, hit, result: f"came after the first {result.settings.retrieval.k}",
+    plain=lambda decision, hit, result: f"came after the first {limit(result.settings)}",
     explains=1,
 )

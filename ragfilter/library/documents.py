@@ -1,4 +1,5 @@
-"""Reads any store's documents as hits: texts, mappings, objects of LangChain, LlamaIndex, Haystack.
+"""Reads the hits of any store: texts, mappings, rows and objects, also those of LangChain,
+LlamaIndex and Haystack.
 
 Objects are recognised by their attributes, so none of these libraries is imported.
 """
@@ -7,16 +8,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from itertools import count
 from math import isfinite
-from numbers import Real
-from operator import attrgetter, itemgetter
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.records import given_id, plain_values, to_record, whole_number
-from ragfilter.library.scores import Metric, check_metric, examine, space_of, to_distances
+from ragfilter.ingest.records import (
+    FIELDS,
+    given_id,
+    is_missing,
+    plain_values,
+    to_record,
+    whole_number,
+)
+from ragfilter.library.scores import (
+    METRICS,
+    Metric,
+    check_metric,
+    examine,
+    space_of,
+    to_distances,
+)
 from ragfilter.model import Chunk, Hit, Space, User
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
@@ -26,6 +40,26 @@ log = logging.getLogger(__name__)
 FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
 """Fields that may mean something else in another library. Those that hide chunks do not."""
 TEXTS = ("id", "text", "title", "type", "source")
+CONTENTS = ("page_content", "text", "content")
+"""Names of a document's text: LangChain's, the usual one, Haystack's."""
+NESTED = ("payload", "entity", "_source", "properties", "fields", "metadata", "meta")
+"""Where a hit has its document's fields, if they are not beside id and score: Qdrant, Milvus,
+Elasticsearch and OpenSearch, Weaviate, Pinecone (records and matches), Haystack."""
+OF_METRIC: Mapping[str, tuple[str, ...]] = {
+    "similarity": ("similarity", "score", "_score", "_relevance_score"),
+    "rank": ("_relevance_score", "score", "_score", "similarity"),
+}
+"""Names of a hit's score by metric; the first that is there counts. In LanceDB, `_score` is that of
+a full-text search and `_relevance_score` that of a reranker, as after a hybrid search."""
+DISTANCES = ("distance", "_distance", "vector_distance", "score")
+"""Names of its distance. Redis calls it vector_distance, Qdrant and Pinecone score."""
+SCORES = frozenset((*OF_METRIC["rank"], *DISTANCES))
+SQUARED = {"payload": ("Qdrant", False), "entity": ("Milvus", True), "_distance": ("LanceDB", True)}
+"""Stores by a field that their hits have, and whether their Euclidean distances are squared."""
+OUTER = (FIELDS | {*CONTENTS}) - {"metadata", "type"}
+"""What counts beside nested fields, and before them. Dumps of LangChain have a `type` there."""
+ATTRIBUTES = OUTER | SCORES | {*NESTED, "type", "uuid"}
+"""What is read of an object."""
 MOST_TOLD = 5
 """Warnings that are given for each document."""
 
@@ -39,65 +73,75 @@ ONE_QUERY = (
 )
 NO_METRIC = (
     "The documents have a score or distance, but no metric says what it is, so only their order is "
-    "used: pass metric='l2', 'cosine', 'ip' or 'similarity'."
+    f"used: pass {METRICS}."
 )
 
 
-_VALUES = attrgetter(*(f.name for f in fields(Chunk)))
+class _Given(NamedTuple):
+    """A document: the caller's own object, what it says, and the score that it brings along.
+    `unsaid`: it brings one, and no metric says what it is. `store` is a key of `SQUARED`."""
 
-
-@dataclass(frozen=True, slots=True)
-class Placed(Chunk):
-    """A chunk of `to_chunks` that knows its 0-based place among the documents passed, also once a
-    copy is made that leaves out references. Ids cannot tell: two documents may have the same."""
-
-    place: int = 0
-
-    @classmethod
-    def at(cls, place: int, chunk: Chunk) -> Placed:
-        return cls(*(*_VALUES(chunk), place))
+    doc: Any
+    chunk: Chunk
+    warnings: tuple[str, ...] = ()
+    score: Any = None
+    unsaid: bool = False
+    store: str = ""
 
 
 def to_hits(
-    docs: Iterable[Any], scores: Iterable[float] | None, metric: Metric | None, user: User
+    docs: Iterable[Any], scores: Iterable[float | None] | None, metric: str | None, user: User
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     """The hits by ascending distance, the space of their distances, and warnings.
 
     Documents that `user` may not see change nothing: they are left out, and problems with them are
-    only logged. If the user may see none of `docs`, the hits are all of them, without a warning.
+    only logged, but for a clearance that cannot be read, which hides its chunk from everybody. If
+    the user may see none of `docs`, the hits are all of them, without any other warning.
 
     If there are no scores at all, the given order is the rank. Of chunks with the same id, the
     nearest is kept. Raises InputError for scores without a metric, if their number is not that of
     the documents, and for an unknown form.
     """
-    check_metric(metric)
-    each = _each(docs, "documents")
-    given = [_unpack(doc, metric) for doc in each]
-    values = [score for _, score in given] if scores is None else _each(scores, "scores")
+    metric = check_metric(metric)
+    given = [_read(doc, place, metric) for place, doc in enumerate(_each(docs, "documents"), 1)]
+    values = [each.score for each in given] if scores is None else _each(scores, "scores")
     if len(values) != len(given):
         raise InputError(
             f"{counted(len(values), 'score')} for {counted(len(given), 'document')}.",
             remedy="Pass one score per document.",
         )
-    read = to_chunks([doc for doc, _ in given])
-    seen = [place for place, (chunk, _) in enumerate(read) if user.sees(chunk)]
-    places = seen or range(len(read))
-    known = set(seen)
-    log_all([warning for i, (_, said) in enumerate(read) if i not in known for warning in said])
+    seen = [place for place, each in enumerate(given) if user.sees(each.chunk)]
+    told = {*seen, *(i for i, each in enumerate(given) if each.chunk.clearance is None)}
+    log_all([said for i, each in enumerate(given) if i not in told for said in each.warnings])
+    places = seen or range(len(given))
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
-    chunks = _with_ids([(i + 1, read[i][0]) for i in places])
-    hits, space, warnings = _to_hits(chunks, [numbers[i] for i in places], metric)
-    if metric == "similarity" and space != "rank":
-        nodes = any(hasattr(given[i][0], "get_content") for i in places)
-        warnings += (EXPONENTIAL,) if nodes else ()
-    if scores is None and metric is None and any(_score_of(each[i]) is not None for i in seen):
-        warnings += (NO_METRIC,)
-    said = bounded([warning for i in seen for warning in read[i][1]])
-    return hits, space, (*said, *warnings) if seen else ()
+    chunks = _with_ids([(i + 1, given[i].chunk) for i in places])
+    pairs = zip(chunks, (given[i].doc for i in places), strict=True)
+    unranked = [Hit(chunk, 0.0, 0, doc=doc) for chunk, doc in pairs]
+    hits, space, warnings = _to_hits(unranked, [numbers[i] for i in places], metric)
+    if scores is None:
+        own = [given[i] for i in seen]
+        nodes = any(hasattr(each.doc, "node") for each in own)
+        exponential = nodes and metric == "similarity" and space != "rank"
+        warnings += (EXPONENTIAL,) if exponential else ()
+        warnings += _of_store(frozenset(each.store for each in own), metric)
+        warnings += (NO_METRIC,) if any(each.unsaid for each in own) else ()
+    said = bounded([said for i in sorted(told) for said in given[i].warnings])
+    return hits, space, (*said, *warnings) if seen else said
+
+
+def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
+    """A warning if the store whose hits these are is known to measure otherwise."""
+    for name, squared in (SQUARED[store] for store in stores & SQUARED.keys()):
+        right = "l2" if squared else "euclidean"
+        if metric in ("l2", "euclidean") and metric != right:
+            are = "are" if squared else "are not"
+            return (f"Euclidean distances of {name} {are} squared: pass metric={right!r}.",)
+    return ()
 
 
 def _to_hits(
-    chunks: Sequence[Chunk], scores: Sequence[float | None], metric: Metric | None
+    hits: Sequence[Hit], scores: Sequence[float | None], metric: Metric | None
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     numbers = [score for score in scores if score is not None]
     missing = len(scores) - len(numbers)
@@ -109,23 +153,23 @@ def _to_hits(
     elif metric is not None:
         warnings = examine(numbers, metric)
     elif numbers:
-        raise InputError(
-            "The scores have no metric.",
-            remedy="Say what they are: metric='l2', 'cosine', 'ip' or 'similarity'.",
-        )
-    if metric is None or missing or not all(map(isfinite, numbers)):
-        hits, more = _unique([(chunk, 0.0) for chunk in chunks])
-        hits = tuple(replace(hit, distance=float(hit.rank)) for hit in hits)
-        return hits, "rank", warnings + more
-    distances = to_distances(numbers, metric)
-    hits, more = _unique(sorted(zip(chunks, distances, strict=True), key=itemgetter(1)))
-    return hits, space_of(metric), warnings + more
-
-
-def to_chunks(docs: Sequence[Any]) -> list[tuple[Chunk, tuple[str, ...]]]:
-    """Each document as a chunk, and what of it could not be used; one without an id has an empty
-    one. Raises InputError."""
-    return [_to_chunk(doc, place) for place, doc in enumerate(docs, start=1)]
+        raise InputError("The scores have no metric.", remedy=f"Pass {METRICS}.")
+    space: Space = "rank"
+    distances: Iterable[float] = range(len(hits))
+    if metric is not None and not missing and all(map(isfinite, numbers)):
+        space, distances = space_of(metric), to_distances(numbers, metric)
+    nearest: dict[str, tuple[Hit, float]] = {}
+    for hit, distance in sorted(zip(hits, distances, strict=True), key=itemgetter(1)):
+        nearest.setdefault(hit.id, (hit, distance))
+    double = len(hits) - len(nearest)
+    if double:
+        warnings += (f"Left out: {counted(double, 'document')} with the id of a nearer one.",)
+    ranked = enumerate(nearest.values(), start=1)
+    made = (
+        Hit(hit.chunk, float(rank) if space == "rank" else distance, rank, doc=hit.doc)
+        for rank, (hit, distance) in ranked
+    )
+    return tuple(made), space, warnings
 
 
 def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
@@ -154,28 +198,122 @@ def log_all(warnings: Sequence[str]) -> None:
         log.warning("%s", warning)
 
 
-def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
-    if isinstance(doc, Placed):
-        return doc, ()
+def _each(values: Iterable[Any], what: str) -> list[Any]:
+    """The values of a list. Raises InputError for what is one thing, or a table."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(
+            f"The {what} are of the type {type(values).__name__}.",
+            remedy=f"Pass a list of {what}. {ONE_QUERY}",
+        )
+    if hasattr(values, "columns"):
+        raise InputError(
+            f"The {what} are a {type(values).__name__}.",
+            remedy="Pass its rows, such as frame.to_dict('records'), or one of its columns.",
+        )
+    return list(values)
+
+
+def _read(doc: Any, place: int, metric: Metric | None) -> _Given:
+    """One document, and the score that it brings along: a hit or node with its own, a pair of both,
+    or anything else with a score, if `metric` says what it is. Its chunk has an empty id if it has
+    none. Raises InputError."""
     if isinstance(doc, Hit):
-        return _plain(doc.chunk, place), ()
+        return _read(doc.chunk, place, None)._replace(doc=doc, score=doc.distance)
     if isinstance(doc, Chunk):
-        return _plain(doc, place), ()
+        return _Given(doc, *_plain(doc, place))
     if isinstance(doc, str):
-        return Chunk("", whole(doc)), ()
-    foreign = not isinstance(doc, Mapping)
-    raw = _fields(doc) if foreign else dict(doc)
+        return _Given(doc, Chunk("", whole(doc)))
+    node = getattr(doc, "node", None)
+    if node is not None and hasattr(doc, "score"):
+        return _read(node, place, None)._replace(doc=doc, score=doc.score)
     if isinstance(doc, list):
         raise InputError(f"Document {place} is a list.", remedy=ONE_QUERY)
-    if raw is None:
+    fields = _fields(doc)
+    if fields is None and isinstance(doc, Sequence) and len(doc) == 2:
+        return _read(doc[0], place, None)._replace(score=doc[1])
+    if fields is None:
         raise InputError(
             f"Document {place} is of the unknown type {type(doc).__name__}.",
             remedy="Pass texts, mappings with a text, or documents of a known library.",
         )
+    raw, scores, store = _flat(fields)
+    names = SCORES if metric is None else OF_METRIC.get(metric, DISTANCES)
+    score = next((s for name in names if (s := _as_score(scores.get(name))) is not None), None)
+    own = raw is fields and isinstance(doc, Mapping)
+    foreign = not own and any(name in raw for name in CONTENTS)
+    chunk, warnings = _to_chunk(raw, place, foreign=foreign)
+    if metric is None:
+        return _Given(doc, chunk, warnings, unsaid=score is not None)
+    return _Given(doc, chunk, warnings, score, store=store)
+
+
+def _fields(doc: Any) -> dict[str, Any] | None:
+    """What a mapping, row or object holds; None if it is none with a text."""
+    if isinstance(doc, Mapping):
+        # Milvus calls an id as the primary key is called, and has it as an attribute.
+        return {"id": getattr(doc, "id", None), **doc}
+    if hasattr(doc, "get_content"):  # LlamaIndex
+        return {"id": doc.node_id, "metadata": doc.metadata, "page_content": doc.get_content()}
+    if hasattr(doc, "_asdict"):  # SQLAlchemy, named tuples
+        held = dict(doc._asdict())
+    elif hasattr(doc, "keys"):  # sqlite3, asyncpg
+        held = {key: doc[key] for key in doc.keys()}  # noqa: SIM118
+    else:
+        names = ATTRIBUTES
+        if hasattr(doc, "page_content"):  # LangChain
+            names = frozenset(("id", "metadata", "page_content"))
+        held = {name: getattr(doc, name) for name in names if hasattr(doc, name)}
+        held = {name: value for name, value in held.items() if not callable(value)}
+        if held.get("uuid") is None:
+            # An attribute of this name may be anything, such as a table's description.
+            held = {k: v for k, v in held.items() if k not in NESTED or isinstance(v, Mapping)}
+    return held if _has_text(held) or any(name in held for name in NESTED) else None
+
+
+def _has_text(fields: Mapping[str, Any]) -> bool:
+    return any(fields.get(name) is not None for name in CONTENTS)
+
+
+def _flat(hit: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], str]:
+    """The fields of a hit's document, what holds its score, and the `store` that its form tells."""
+    scores: Mapping[str, Any] = hit
+    weaviate = hit.get("uuid") is not None and "properties" in hit
+    beside = hit.get("metadata") if weaviate else hit.get("_additional")
+    if beside is not None:
+        if not isinstance(beside, Mapping):
+            beside = {name: getattr(beside, name, None) for name in SCORES}
+        scores = beside
+        hit = {**hit, "id": hit.get("uuid") or beside.get("id")}
+        hit = {k: v for k, v in hit.items() if k not in ("_additional", "uuid")}
+    if "page_content" in hit:
+        names: tuple[str, ...] = ("metadata",)
+    elif "content" in hit and "text" not in hit and "meta" in hit:
+        names = ("meta",)
+    else:
+        names = () if _has_text(hit) else NESTED
+    for name in names:
+        if not isinstance(hit.get(name), Mapping):
+            continue
+        inner, _, _ = _flat(dict(hit[name]))
+        if names == NESTED and not _has_text(inner):
+            continue
+        outer = {key: value for key, value in hit.items() if key in OUTER and not is_missing(value)}
+        replaced = {"id", "_id"} if given_id(outer) is not None else set()
+        replaced |= {*CONTENTS} if _has_text(outer) else set()
+        if name == "entity":
+            # Whatever the metric; of COSINE and IP it is a similarity.
+            scores = {**hit, "score": hit.get("distance")}
+        inner = {key: value for key, value in inner.items() if key not in replaced}
+        return inner | outer, scores, name if name in SQUARED else ""
+    return hit, scores, "_distance" if "_distance" in hit else ""
+
+
+def _to_chunk(raw: dict[str, Any], place: int, *, foreign: bool) -> tuple[Chunk, tuple[str, ...]]:
+    raw = dict(raw)
     nameless = given_id(raw) is None
     if nameless:
         raw["id"] = "-"
-    if "page_content" in raw and "text" not in raw:
+    if "page_content" in raw:
         raw["text"] = raw.pop("page_content")
     named = f"document {place}"
     try:
@@ -190,7 +328,7 @@ def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
     return (replace(chunk, id="") if nameless else chunk), warnings
 
 
-def _plain(chunk: Chunk, place: int) -> Chunk:
+def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
     """The chunk in whole characters and plain values, as a mapping would give it. Raises
     InputError."""
     wrong = [name for name in TEXTS if not isinstance(getattr(chunk, name), str)]
@@ -220,13 +358,15 @@ def _plain(chunk: Chunk, place: int) -> Chunk:
     }
     # Most chunks need no copy, and copying takes longer than looking.
     changed = {name: value for name, value in made.items() if value is not getattr(chunk, name)}
-    return replace(chunk, **changed) if changed else chunk
+    hidden = f"document {place}: the clearance cannot be read, so the chunk is hidden."
+    warnings = (hidden,) if chunk.clearance is None else ()
+    return replace(chunk, **changed) if changed else chunk, warnings
 
 
 def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
     """Another library's document whose text is empty, or whose metadata mean something else than
     our fields of the same name: those stay among the chunk's own fields."""
-    text, own, said = raw.pop("text") or "", {}, []
+    text, own, said = raw.pop("text", None) or "", {}, []
     for name in sorted(FORGIVEN & raw.keys()):
         try:
             to_record({"id": "-", "text": "-", name: raw[name]}, place=named)
@@ -240,54 +380,12 @@ def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
     return replace(made.chunk, text=whole(text)), (*said, *made.warnings)
 
 
-def _each(values: Iterable[Any], what: str) -> list[Any]:
-    """The values of a list. Raises InputError for what is one thing, or a table."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InputError(
-            f"The {what} are of the type {type(values).__name__}.",
-            remedy=f"Pass a list of {what}. {ONE_QUERY}",
-        )
-    if hasattr(values, "columns"):
-        raise InputError(
-            f"The {what} are a {type(values).__name__}.",
-            remedy="Pass its rows, such as frame.to_dict('records'), or one of its columns.",
-        )
-    return list(values)
-
-
-def _unpack(doc: Any, metric: Metric | None) -> tuple[Any, float | None]:
-    """The document and the score it brings along: a pair, a node or hit with a score, or a mapping
-    with one, if the metric says what it is."""
-    if isinstance(doc, Hit):
-        return doc, doc.distance
-    if isinstance(doc, tuple) and len(doc) == 2:
-        return doc
-    if isinstance(doc, Mapping):
-        return doc, _score_of(doc, metric) if metric else None
-    node = getattr(doc, "node", None)
-    if node is not None and hasattr(doc, "score"):
-        return node, doc.score
-    return doc, getattr(doc, "score", None)
-
-
-def _score_of(doc: Any, metric: Metric | None = None) -> float | None:
-    """The score that a mapping has; a distance is no similarity."""
-    if not isinstance(doc, Mapping):
+def _as_score(value: Any) -> float | None:
+    """A score that a document has; None for what is no number, such as a grade."""
+    try:
+        return None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
         return None
-    names = ("score",) if metric == "similarity" else ("distance", "score")
-    return next((doc[name] for name in names if isinstance(doc.get(name), Real)), None)
-
-
-def _fields(doc: Any) -> dict[str, Any] | None:
-    """The fields of another library's document; None if its form is not known."""
-    if hasattr(doc, "page_content"):  # LangChain
-        own = {"id": doc.id} if doc.id else {}
-        return {**(doc.metadata or {}), **own, "text": doc.page_content}
-    if hasattr(doc, "get_content"):  # LlamaIndex
-        return {**(doc.metadata or {}), "id": doc.node_id, "text": doc.get_content()}
-    if hasattr(doc, "content") and hasattr(doc, "meta"):  # Haystack
-        return {**(doc.meta or {}), "id": doc.id, "text": doc.content}
-    return None
 
 
 def _number(value: Any, place: int) -> float | None:
@@ -297,15 +395,3 @@ def _number(value: Any, place: int) -> float | None:
         raise InputError(
             f"The score of document {place} is {value!r}.", remedy="Pass numbers."
         ) from None
-
-
-def _unique(
-    pairs: Sequence[tuple[Chunk, float]],
-) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    nearest: dict[str, tuple[Chunk, float]] = {}
-    for chunk, distance in pairs:
-        nearest.setdefault(chunk.id, (chunk, distance))
-    double = len(pairs) - len(nearest)
-    told = f"Left out: {counted(double, 'document')} with the id of a nearer one."
-    hits = (Hit(chunk, d, rank) for rank, (chunk, d) in enumerate(nearest.values(), start=1))
-    return tuple(hits), (told,) if double else ()

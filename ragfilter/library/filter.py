@@ -22,15 +22,11 @@ from ragfilter.layers.cut import cut as cut_values
 from ragfilter.layers.quality import always_reranks
 from ragfilter.library.documents import to_hits
 from ragfilter.library.result import Result, to_result
-from ragfilter.library.scores import (
-    Metric,
-    check_metric,
-    check_similarities,
-    check_thresholds,
-)
+from ragfilter.library.scores import check_metric, check_similarities, check_thresholds
 from ragfilter.model import Chunk, Cut, Entity, PendingKind, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
 from ragfilter.settings.config import Given, load, merge
+from ragfilter.settings.field import MOST_CHUNKS
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
 from ragfilter.text.characters import whole
@@ -66,8 +62,8 @@ class Filter:
         judge: ChatModel | str | None = None,
     ) -> None:
         self.settings = read_settings(settings)
-        self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
-        self.judge = _named_judge(judge) if isinstance(judge, str) else judge
+        self._given: dict[str, Any] = {"reranker": reranker, "judge": judge}
+        self._open_models()
         for what, model, protocol, layer in (
             ("reranker", self.reranker, Reranker, "quality"),
             ("judge", self.judge, ChatModel, "judge"),
@@ -85,8 +81,24 @@ class Filter:
                     "with %s.enabled", what, layer, layer,
                 )  # fmt: skip
         self.settings = _with_reranker(self.settings, self.reranker)
-        self._given = {"reranker": reranker, "judge": judge}
+
+    def _open_models(self) -> None:
+        reranker, judge = self._given["reranker"], self._given["judge"]
+        self.reranker: Reranker | None
+        self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
+        self.judge: ChatModel | None
+        self.judge = _named_judge(judge) if isinstance(judge, str) else judge
         self._judgements = Judgements()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy in another process is made of: named models are opened there, with the key
+        that is there."""
+        opened = ("reranker", "judge", "_judgements")
+        return {name: value for name, value in vars(self).items() if name not in opened}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._open_models()
 
     def __repr__(self) -> str:
         on = [name for name, section in self.settings if getattr(section, "enabled", False)]
@@ -96,19 +108,19 @@ class Filter:
         self,
         query: str,
         docs: Iterable[Any],
-        scores: Iterable[float] | None = None,
+        scores: Iterable[float | None] | None = None,
         *,
-        metric: Metric | None = None,
+        metric: str | None = None,
         user: User | None = None,
     ) -> Result:
         """Decide which of `docs` are kept.
 
         `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …),
-        hits, or documents of LangChain, LlamaIndex or Haystack. `scores` belong to them, unless the
-        documents have their own; `metric` says what they are. Without scores, the order is the
-        rank. `user` is who asks: they see what they may, whatever the settings say. Without one,
-        the settings decide: the public if the clearance layer is on, otherwise everything is seen.
-        Raises InputError, SettingsError.
+        hits as stores return them, or documents of LangChain, LlamaIndex or Haystack. `scores`
+        belong to them, unless the documents have their own; `metric` (`scores.Metric`) says what
+        they are. Without scores, the order is the rank. `user` is who asks: they see what they may,
+        whatever the settings say. Without one, the settings decide: the public if the clearance
+        layer is on, otherwise everything is seen. Raises InputError, SettingsError.
         """
         query = check_asked(query, user)
         user = viewer(user, self.settings)
@@ -134,9 +146,9 @@ class Filter:
         self,
         query: str,
         docs: Iterable[Any],
-        scores: Iterable[float] | None = None,
+        scores: Iterable[float | None] | None = None,
         *,
-        metric: Metric | None = None,
+        metric: str | None = None,
         user: User | None = None,
     ) -> Result:
         """The same in a thread, for an event loop."""
@@ -145,7 +157,7 @@ class Filter:
     def as_langchain(
         self,
         *,
-        metric: Metric | None = None,
+        metric: str | None = None,
         score_key: str = "score",
         decisions: bool = False,
         user: User | None = None,
@@ -160,16 +172,19 @@ class Filter:
         """
         from ragfilter.library.langchain import FilterCompressor
 
-        check_metric(metric)
         return FilterCompressor(
-            filter=self, metric=metric, score_key=score_key, decisions=decisions, user=user
+            filter=self,
+            metric=check_metric(metric),
+            score_key=score_key,
+            decisions=decisions,
+            user=user,
         )
 
     def as_langchain_retriever(
         self,
         store: VectorStore,
         *,
-        metric: Metric,
+        metric: str,
         k: int | None = None,
         fetch_k: int | None = None,
         user: User | None = None,
@@ -182,16 +197,14 @@ class Filter:
         """
         from ragfilter.library.langchain import FilterRetriever
 
-        check_metric(metric)
+        known = check_metric(metric)
         wide = self.settings.retrieval.pool_size if fetch_k is None else fetch_k
-        return FilterRetriever(
-            filter=self, store=store, metric=metric, k=k, fetch_k=wide, user=user
-        )
+        return FilterRetriever(filter=self, store=store, metric=known, k=k, fetch_k=wide, user=user)
 
     def as_llamaindex(
         self,
         *,
-        metric: Metric | None = None,
+        metric: str | None = None,
         exponential: bool | None = None,
         user: User | None = None,
     ) -> FilterPostprocessor:
@@ -205,11 +218,11 @@ class Filter:
         """
         from ragfilter.library.llamaindex import FilterPostprocessor
 
-        check_metric(metric)
-        return FilterPostprocessor(filter=self, metric=metric, exponential=exponential, user=user)
+        known = check_metric(metric)
+        return FilterPostprocessor(filter=self, metric=known, exponential=exponential, user=user)
 
     def as_haystack(
-        self, *, metric: Metric | None = None, user: User | None = None
+        self, *, metric: str | None = None, user: User | None = None
     ) -> FilterComponent:
         """A Haystack component with ``run(query, documents)``. Kept documents are the objects that
         were passed in.
@@ -221,8 +234,7 @@ class Filter:
         """
         from ragfilter.library.haystack import FilterComponent
 
-        check_metric(metric)
-        return FilterComponent(self, metric=metric, user=user)
+        return FilterComponent(self, metric=check_metric(metric), user=user)
 
     def to_dict(self) -> dict[str, Any]:
         """The filter as plain values, in the form that Haystack saves: every setting, and its
@@ -288,11 +300,11 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
     `distances` are sorted, best first; lower is nearer. `settings` are those of the cutoff, such as
-    ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds'. Raises
-    SettingsError, and InputError for a value that is not a finite number, and for values that
-    fall.
+    ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds', but any number may
+    stay unless `max_results` is passed. Raises SettingsError, and InputError for a value that is
+    not a finite number, and for values that fall.
     """
-    values = {f"cutoff.{name}": value for name, value in settings.items()}
+    values = {"cutoff.max_results": MOST_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
     made, _ = merge([Given("cut()", values)])
     check_distances(made.cutoff)
     try:

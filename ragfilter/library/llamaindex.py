@@ -39,12 +39,12 @@ class FilterPostprocessor(BaseNodePostprocessor):
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
-        if self.exponential and self.metric in (None, "similarity"):
+        if self.exponential and self.metric in (None, "similarity", "rank"):
             raise InputError(
                 "exp(−distance) is turned back into distances, and their metric is not named.",
                 remedy="Name the collection's own: metric='l2', 'cosine' or 'ip'.",
             )
-        if self.exponential is None and self.metric is not None:
+        if self.exponential is None and self.metric not in (None, "rank"):
             logger.warning("%s", UNSAID)
 
     def postprocess_nodes(

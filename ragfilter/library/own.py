@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from ragfilter.library.documents import Placed, log_all, to_chunks
 from ragfilter.library.result import Result
 from ragfilter.library.scores import Metric
 from ragfilter.model import User
@@ -33,15 +32,12 @@ def keep(
     If a score is missing, the order given is the rank. The documents alone do not say why nothing
     is kept, or what a layer lacked, so that is logged. Raises InputError, SettingsError.
     """
-    read = to_chunks(docs)
-    log_all([warning for _, warnings in read for warning in warnings])
-    placed = [Placed.at(place, chunk) for place, (chunk, _) in enumerate(read)]
-    result = flt(query, placed, scores, metric=metric, user=user)
+    result = flt(query, docs, scores, metric=metric, user=user)
     if result.status != "ok":
         log.warning("%s: %s", result.status, result.message)
     for kind in dict.fromkeys(need.kind for need in result.needs):
         _lacks(kind)
-    return [docs[cast(Placed, hit.chunk).place] for hit in result], result
+    return [hit.doc for hit in result], result
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ragfilter import model, report
 from ragfilter.answer import prompts
@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class DroppedRow(ChunkRow):
+    """The row of a dropped hit, with the object that the caller passed."""
+
+    doc: Any = None
+
+
 class Result(model.Result):
-    """What a filter decided. Iterating gives the kept hits, in order.
+    """What a filter decided: a sequence of the kept hits, best first.
 
     Everything is as its `user` may see it, without hidden chunks.
     """
@@ -29,6 +35,14 @@ class Result(model.Result):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.kept)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        """The kept hit at a 0-based place, or those of a slice."""
+        return self.kept[place]
 
     def __len__(self) -> int:
         """The number of kept hits."""
@@ -44,9 +58,14 @@ class Result(model.Result):
         return True
 
     @property
-    def dropped(self) -> tuple[ChunkRow, ...]:
-        """The dropped hits, by rank: title, layer, reason, and the compared value and limit."""
-        return tuple(row for row in report.rows(self) if not row.kept)
+    def dropped(self) -> tuple[DroppedRow, ...]:
+        """The dropped hits, by rank: title, layer, reason, the compared value and limit, and the
+        object that was passed (`doc`)."""
+        docs = {hit.id: hit.doc for hit in self.hits}
+        rows = [DroppedRow(*row) for row in report.rows(self) if not row.kept]
+        for row in rows:
+            row.doc = docs[row.id]
+        return tuple(rows)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -60,9 +79,13 @@ class Result(model.Result):
         """The kept chunks, numbered and packed within the token budget, as the answer gets them."""
         return pack(self.kept, self.settings)
 
-    def prompt(self) -> tuple[Message, ...]:
-        """The messages that ask an LLM to answer the query from the context."""
-        return prompts.messages(self.query, self.context)
+    def prompt(self, *, reorder: bool = False) -> tuple[Message, ...]:
+        """The messages that ask an LLM to answer the query from the context.
+
+        With `reorder`, the best chunks are first and last and the weakest in the middle, where an
+        LLM overlooks most (Liu et al., Lost in the Middle, 2023). Each keeps its number.
+        """
+        return prompts.messages(self.query, pack(self.kept, self.settings, reorder=reorder))
 
     def explain(self, chunk_id: str) -> str:
         """Every layer's decision about one chunk, as text. Raises InputError: no such hit."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite
-from typing import Literal, get_args
+from typing import Literal, cast, get_args, overload
 
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.layers.base import BACKGROUND_FROM
@@ -18,34 +18,66 @@ from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Space
 from ragfilter.settings.schema import Settings
 
-Metric = Literal["l2", "cosine", "ip", "similarity"]
-"""``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma gives them, lower is nearer;
-``similarity`` is a cosine similarity, higher is nearer."""
+Metric = Literal["l2", "euclidean", "cosine", "ip", "similarity", "rank"]
+"""``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma gives them, and ``euclidean`` is
+not squared; lower is nearer. ``similarity`` is a cosine similarity, and ``rank`` any other score,
+such as BM25 or RRF, of which only the order counts; higher is nearer."""
+METRICS = f"metric={' or '.join(', '.join(map(repr, get_args(Metric))).rsplit(', ', 1))}"
+"""The metrics in words."""
 
+RANGE: dict[Metric, tuple[float, float]] = {
+    "l2": (0.0, 4.0),
+    "euclidean": (0.0, 2.0),
+    "cosine": (0.0, 2.0),
+    "ip": (0.0, 2.0),
+    "similarity": (-1.0, 1.0),
+}
+"""From where to where the scores of unit vectors lie."""
+INSTEAD: dict[Metric, str] = {
+    "euclidean": " If they are squared, pass metric='l2'.",
+    "similarity": " If they are other scores, such as BM25, pass metric='rank'.",
+}
 SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
 """How far apart two distances of unit vectors can be."""
 EDGE = 1e-3
 """How far beyond its range a value may lie, since stores compute in single precision."""
+FEW = 3
+"""Hits from which on their scores may tell something."""
+RRF_K = 60
+SOME, MANY = 8, 20
+TINY = 1e-5
 
 
-def check_metric(metric: str | None) -> None:
-    """Raises InputError for a name that is no metric."""
+@overload
+def check_metric(metric: str) -> Metric: ...
+@overload
+def check_metric(metric: str | None) -> Metric | None: ...
+def check_metric(metric: str | None) -> Metric | None:
+    """The metric of this name. Raises InputError for a name that is none."""
     if metric is not None and metric not in get_args(Metric):
         raise InputError(
             f"There is no metric {metric!r}.",
             remedy=f"Choose one of: {', '.join(get_args(Metric))}.",
         )
+    return cast("Metric | None", metric)
 
 
 def space_of(metric: Metric) -> Space:
     """The space of the distances that `to_distances` makes."""
-    return "cosine" if metric == "similarity" else metric
+    if metric == "similarity":
+        return "cosine"
+    return "l2" if metric == "euclidean" else metric
 
 
 def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
-    """Distances, lower is nearer: a similarity s becomes the cosine distance 1 − s."""
+    """Distances, lower is nearer: a similarity s becomes the cosine distance 1 − s, and a Euclidean
+    distance its square. Of ``rank``, only the order counts."""
     if metric == "similarity":
         return tuple(1.0 - float(score) for score in scores)
+    if metric == "rank":
+        return tuple(-float(score) for score in scores)
+    if metric == "euclidean":
+        return tuple(abs(score) * float(score) for score in scores)
     return tuple(map(float, scores))
 
 
@@ -57,26 +89,58 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     if broken:
         what = "is not a number" if broken == 1 else "are not numbers"
         return (f"{broken} of {n} scores {what}, so only the order given is used.",)
-    if n > 1 and len(set(scores)) == 1:
+    if n > 1 and len(set(scores)) == 1 and metric != "rank":
         found.append(f"All {n} scores are equal, so there is no gap to cut at.")
+    higher = metric in ("similarity", "rank")
     steps = [right - left for left, right in pairwise(scores)]
     rising, falling = any(s > 0 for s in steps), any(s < 0 for s in steps)
-    if metric == "similarity" and rising and not falling:
+    # Two hits may be passed in any order.
+    if n >= FEW and higher and rising and not falling:
+        what = "similarities" if metric == "similarity" else "scores"
+        found.append(f"The {what} rise from hit to hit: if they are distances, pass their metric.")
+    if n >= FEW and not higher and falling and not rising:
         found.append(
-            "The similarities rise from hit to hit: if they are distances, pass their metric."
+            "The distances fall from hit to hit: if they are similarities, pass "
+            "metric='similarity', and if they are other scores, metric='rank'."
         )
-    if metric != "similarity" and falling and not rising:
-        found.append(
-            "The distances fall from hit to hit: if they are similarities, say metric='similarity'."
-        )
-    low, high = (-1.0, 1.0) if metric == "similarity" else (0.0, SPAN[metric])
+    if metric == "rank":
+        return tuple(found)
+    low, high = RANGE[metric]
     outside = [score for score in scores if not low - EDGE <= score <= high + EDGE]
     if outside:
         found.append(
             f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
             f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
+            f"{INSTEAD.get(metric, '')}"
+        )
+    elif metric == "similarity" and _fused(scores):
+        found.append(
+            "The scores look like those of reciprocal rank fusion (RRF), which are no "
+            "similarities: if they are, pass metric='rank'."
         )
     return tuple(found)
+
+
+def _fused(scores: Sequence[float]) -> bool:
+    """Whether the scores of all hits are what RRF gives: 1 / (k + place), added up over searches.
+
+    With the usual k of 60, n hits of two or three searches have scores from 1 / (60 + n) to 2 / 60
+    or 3 / 60. Similarities are hardly ever all so low, but those of few hits may be by chance, so
+    one must be that of a hit which one search found. With another k (Qdrant's is 2), most different
+    scores must be.
+    """
+    n, distinct = len(scores), set(scores)
+    if n < FEW or len(distinct) == 1 or min(distinct) <= 0:
+        return False
+    places = [1 / score for score in distinct if _is_whole(1 / score)]
+    if 1 / (RRF_K + n) - TINY <= min(distinct) and max(distinct) <= 3 / RRF_K + TINY:
+        many = n >= MANY and max(distinct) <= 2 / RRF_K + TINY
+        return many or max(places, default=0.0) > RRF_K - 1
+    return len(places) >= max(SOME, len(distinct) / 2)
+
+
+def _is_whole(number: float) -> bool:
+    return abs(number - round(number)) <= TINY * number
 
 
 def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:

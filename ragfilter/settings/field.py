@@ -12,6 +12,9 @@ from typing import Any, Literal, Protocol, cast, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+MOST_CHUNKS = 1_000_000
+"""The largest number of chunks that can be asked for: none is left out that was not."""
+
 
 def setting(
     default: Any,

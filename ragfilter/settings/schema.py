@@ -8,12 +8,13 @@ where values come from and which of them win.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import create_model
 
 from ragfilter.layers.registry import LAYERS
-from ragfilter.settings.field import FieldInfo, Section, setting, walk
+from ragfilter.settings.field import MOST_CHUNKS, FieldInfo, Section, setting, walk
 
 S = TypeVar("S", bound=Section)
 
@@ -23,8 +24,9 @@ class Retrieval(Section):
         15,
         "Number of chunks that an unfiltered search puts into the prompt, for comparison with "
         "the filtered result. Also the number of chunks that query_must looks for, and the "
-        "maximum number of results if cutoff and judge are both off.",
-        unit="chunks", ge=1, le=200, ceiling=50, label="Unfiltered k",
+        "maximum number of results if cutoff and judge are both off, unless quality checks more "
+        "at first.",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Unfiltered k",
     )  # fmt: skip
     pool_size: int = setting(
         200,
@@ -107,6 +109,8 @@ if TYPE_CHECKING:
 
     class Settings(Tree):
         """All settings of the filter. `Settings()` holds the seeds' defaults."""
+
+        def __init__(self, **sections: Section | Mapping[str, Any]) -> None: ...
 
         # Spares `settings.section(...)` where a section's name is known to the type checker.
         retrieval: Retrieval = Retrieval()

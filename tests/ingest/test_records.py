@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import uuid
+from array import array
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from written import read, written
 
 from ragfilter.errors import InputError
+from ragfilter.ingest import records
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.model import Chunk
 
@@ -157,7 +163,10 @@ def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
     chunk = record(id=np.int64(4), page=np.float64(3), refs=[np.int32(5), 6]).chunk
     assert (chunk.id, chunk.page, chunk.refs) == ("4", 3, ("5", "6"))
     assert type(chunk.page) is int
-    for wrong in (np.float64(3.5), np.bool_(True), np.int64(-1)):
+    for whole in (3.0, np.float64(3.0), np.float32(3.0), Decimal(3), "3.0"):
+        assert record(page=whole).chunk.page == 3
+    assert record(id=7.0, refs=[5.0]).chunk == Chunk("7", "t", refs=("5",))
+    for wrong in (np.float64(3.5), math.inf, np.bool_(True), np.int64(-1)):
         with pytest.raises(InputError, match="is not a whole number"):
             record(page=wrong)
     levels = (
@@ -167,11 +176,96 @@ def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
         np.bool_(True),
         True,
         1.5,
-        float("nan"),
         float("inf"),
     )
     read = [record(clearance=level).chunk.clearance for level in levels]
-    assert read == [2, 2, 2, None, None, None, None, None]
+    assert read == [2, 2, 2, None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    "nothing", [math.nan, np.float32("nan"), pd.NaT, pd.NA, np.datetime64("NaT"), Decimal("NaN")]
+)
+def test_what_a_table_has_no_value_for_is_missing(nothing: object) -> None:
+    fields = dict.fromkeys(records.FIELDS, nothing)
+    assert to_record({**fields, "own": nothing, "text": "t", "_id": "a"}, place="p") == Record(
+        Chunk("a", "t", metadata={"own": None}), "p"
+    )
+
+
+UUID = uuid.UUID(int=7)
+
+
+@pytest.mark.parametrize("given", [UUID, str(UUID)])
+def test_an_id_is_taken_as_the_text_of_what_databases_have_for_ids(given: object) -> None:
+    assert record(id=given, refs=[given]).chunk == Chunk(str(UUID), "t", refs=(str(UUID),))
+    for wrong in (b"a", math.inf, object(), {"$oid": "a"}, {"a"}):
+        with pytest.raises(InputError, match="the id must be a string"):
+            record(id=wrong)
+
+
+VECTOR = [0.125 * i for i in range(384)]
+
+
+class Vector:
+    """As pgvector's own type, which is no sequence."""
+
+    def to_list(self) -> list[float]:
+        raise AssertionError("a vector was read")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x", VECTOR),
+        ("x", tuple(VECTOR)),
+        ("x", [0, *VECTOR]),
+        ("x", [np.float32(v) for v in VECTOR]),
+        ("x", np.array([1, 2, 3])),
+        ("x", np.array(VECTOR, dtype=np.float16)),
+        ("x", array("f", VECTOR)),
+        ("x", memoryview(array("f", VECTOR))),
+        ("x", pd.Series(VECTOR)),
+        ("x", np.array(VECTOR).tobytes()),
+        ("x", [VECTOR, VECTOR]),
+        ("x", "[" + ",".join(map(str, VECTOR)) + "]"),
+        ("x", "{1:0.5," + ",".join(f"{i}:0.25" for i in range(2, 50)) + "}/384"),
+        ("x", Vector()),
+        ("embedding", [0.5, 0.25]),
+        ("embedding", [1, 2, 3]),
+        ("embedding", "[1,2,3]"),
+        ("text_embedding", "[0.5, -1.5e-05]"),
+        ("vector", {"dense": [0.5, 1.5], "sparse": {"indices": [1, 9], "values": [0.5, 1.5]}}),
+        ("content_vector", [0.5, 0.25]),
+        ("embeddings", [[0.5], [0.25]]),
+    ],
+)
+def test_a_vector_is_no_metadata(name: str, value: object) -> None:
+    own = {"colour": "blue", name: value}
+    for fields in (own, {"metadata": own}, {"metadata": {"deep": own}}):
+        metadata = record(**fields).chunk.metadata
+        assert metadata in ({"colour": "blue"}, {"deep": {"colour": "blue"}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pages", list(range(100))),
+        ("box", [0.5, 0.25, 0.125, 0.75]),
+        ("tags", ["a", "b"]),
+        ("flags", [True] * 40),
+        ("vector", "the carrier of a disease"),
+        ("embedding_model", "MiniLM"),
+        ("note", "[1] Smith, 2.5, and others"),
+        ("rows", "[" + ",".join(map(str, range(50))) + "]"),
+        ("nested", {"values": [1.5, 2.5], "n": 3}),
+        ("vectorised", True),
+        ("embedding", 3),
+        ("embedding", []),
+        ("empty", [[]]),
+    ],
+)
+def test_what_is_no_vector_is_metadata(name: str, value: object) -> None:
+    assert record(**{name: value}).chunk.metadata == {name: value}
 
 
 def test_a_title_alone_is_the_text() -> None:

@@ -13,6 +13,8 @@ from ragfilter.errors import InputError
 
 QUERY = "How strong is a troll?"
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
+UNSQUARED = (0.9, 1.0, 1.06, 1.14)
+"""The cliff of their squares stands after the third; they have none."""
 
 
 def documents(scores: tuple[float | None, ...]) -> list[Document]:
@@ -23,6 +25,18 @@ def test_the_callers_own_documents_stay_best_first() -> None:
     docs = documents(GAP[::-1])
     found = rf.Filter("adaptive-gap").as_haystack(metric="l2").run(QUERY, docs)["documents"]
     assert [next(i for i, doc in enumerate(docs) if doc is one) for one in found] == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "metric", "order"),
+    [(UNSQUARED, "euclidean", [0, 1, 2]), ((0.5, 9.0, 7.0), "rank", [1, 2, 0])],
+)
+def test_scores_may_be_of_any_metric(
+    scores: tuple[float, ...], metric: str, order: list[int]
+) -> None:
+    docs = documents(scores)
+    found = rf.Filter("adaptive-gap").as_haystack(metric=metric).run(QUERY, docs)["documents"]
+    assert [next(i for i, doc in enumerate(docs) if doc is one) for one in found] == order
 
 
 def test_without_scores_the_order_is_the_rank() -> None:

@@ -18,6 +18,8 @@ from ragfilter.workbench import Workbench
 QUERY = "How strong is a troll?"
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
 """The cliff stands after the fourth."""
+UNSQUARED = (0.9, 1.0, 1.06, 1.14)
+"""The cliff of their squares stands after the third; they have none."""
 
 
 def documents(scores: tuple[float | None, ...] = GAP, key: str = "score") -> list[Document]:
@@ -39,6 +41,8 @@ def test_the_callers_own_documents_stay_best_first() -> None:
         0, 1, 2, 3
     ]  # fmt: skip
     assert compressed([], metric="l2") == []
+    assert compressed(documents(UNSQUARED), metric="euclidean") == [0, 1, 2]
+    assert compressed(documents((0.5, 9.0, 7.0)), metric="rank") == [1, 2, 0]
 
 
 @pytest.mark.parametrize("scores", [(None,) * 5, (0.12, None, 0.22, 0.35, 0.5)])

@@ -14,6 +14,8 @@ import ragfilter as rf
 
 QUERY = "How strong is a troll?"
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
+UNSQUARED = (0.9, 1.0, 1.06, 1.14)
+"""The cliff of their squares stands after the third; they have none."""
 
 
 def nodes(scores: tuple[float | None, ...]) -> list[NodeWithScore]:
@@ -35,6 +37,8 @@ def test_the_callers_own_nodes_stay_best_first() -> None:
     similar = nodes(tuple(1 - distance for distance in GAP))
     assert kept(similar, metric="similarity", exponential=False) == [0, 1, 2, 3]
     assert kept(nodes((None,) * 5)) == [0, 1, 2, 3, 4]
+    assert kept(nodes(UNSQUARED), metric="euclidean", exponential=False) == [0, 1, 2]
+    assert kept(nodes((0.5, 9.0, 7.0)), metric="rank") == [1, 2, 0]
 
 
 def test_the_exponential_scores_of_its_chroma_store_are_turned_back() -> None:
@@ -54,12 +58,13 @@ def test_scores_that_may_be_exponential_are_warned_of(
     flt = rf.Filter("adaptive-gap")
     with caplog.at_level(logging.WARNING):
         flt.as_llamaindex(metric=metric, exponential=False)
+        flt.as_llamaindex(metric="rank")
         assert not caplog.messages
         flt.as_llamaindex(metric=metric)
     assert "Pass exponential=True" in caplog.text
 
 
-@pytest.mark.parametrize("metric", [None, "similarity"])
+@pytest.mark.parametrize("metric", [None, "similarity", "rank"])
 def test_exponential_scores_need_the_metric_of_their_distances(metric: Any) -> None:
     with pytest.raises(rf.RagfilterError, match="their metric is not named"):
         rf.Filter("adaptive-gap").as_llamaindex(metric=metric, exponential=True)
