@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import sqlalchemy as sa
-from ragfilter.rules.draft_book import DraftBook
+from ragfilter.rules.draft_store import DraftStore
 from waiting import PROCESS_S
 
 from ragfilter.basics.database import Book
@@ -22,7 +22,7 @@ from ragfilter.stores.labels import LabelBook
 from ragfilter.stores.preferences import Preferences
 from ragfilter.stores.runs import Runs
 
-BOOKS: tuple[type[Book], ...] = (Journal, DraftBook, LabelBook, Preferences, Runs)
+BOOKS: tuple[type[Book], ...] = (Journal, DraftStore, LabelBook, Preferences, Runs)
 STARTS = 24
 STARTING = multiprocessing.get_context("forkserver")
 STARTING.set_forkserver_preload(["sqlalchemy", "psycopg", "pytest", "numpy", "pydantic"])
@@ -89,7 +89,7 @@ def test_many_first_starts_at_once_all_succeed(url: str) -> None:
 RENAMED = [
     (Journal, "rule_edits", "who"),
     (Journal, "rule_exports", "edit"),
-    (DraftBook, "rule_drafts", "body"),
+    (DraftStore, "rule_drafts", "body"),
     (LabelBook, "labels", "made_by"),
     (LabelBook, "query_sets", "text"),
     (Preferences, "preferences", "choice"),

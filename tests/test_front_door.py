@@ -691,7 +691,7 @@ def in_a_worker(job: tuple[rf.Filter, str]) -> rf.Result:
         {"reranker": "cross-encoder/ms-marco-MiniLM-L-6-v2", "judge": "gpt-4o-mini"},
         {"reranker": Reversed()},
     ],
-    ids=str,
+    ids=["none", "bundled", "named", "object"],
 )
 def test_a_filter_can_be_copied_with_its_models(given: dict[str, Any]) -> None:
     flt = rf.Filter("full", **given)
