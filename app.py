@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ragfilter.ui import served
+from ragfilter import served
 
 if __name__ == "__main__":
     served.draw()

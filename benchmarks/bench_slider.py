@@ -17,8 +17,8 @@ from streamlit.testing.v1 import AppTest
 
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.demo import queries
+from ragfilter.ui.kit.sidebar.controls import key
 from ragfilter.ui.session.resources import open_resources
-from ragfilter.ui.sidebar.controls import key
 from ragfilter.workbench import open_workbench, read_deployment
 
 APP = Path(__file__).resolve().parents[1] / "app.py"

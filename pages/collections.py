@@ -1,5 +1,5 @@
 """The page Collections of a checkout."""
 
-from ragfilter.ui.served.pages.collections import draw
+from ragfilter.served.pages.collections import draw
 
 draw()

@@ -1,5 +1,5 @@
 """The page Compare of a checkout."""
 
-from ragfilter.ui.served.pages.compare import draw
+from ragfilter.served.pages.compare import draw
 
 draw()

@@ -1,5 +1,5 @@
 """The page Evaluate of a checkout."""
 
-from ragfilter.ui.served.pages.evaluate import draw
+from ragfilter.served.pages.evaluate import draw
 
 draw()

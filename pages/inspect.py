@@ -1,5 +1,5 @@
 """The page Inspect of a checkout."""
 
-from ragfilter.ui.served.pages.inspect import draw
+from ragfilter.served.pages.inspect import draw
 
 draw()

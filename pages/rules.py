@@ -1,5 +1,5 @@
 """The page Rules of a checkout."""
 
-from ragfilter.ui.served.pages.rules import draw
+from ragfilter.served.pages.rules import draw
 
 draw()

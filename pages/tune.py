@@ -1,5 +1,5 @@
 """The page Tune of a checkout."""
 
-from ragfilter.ui.served.pages.tune import draw
+from ragfilter.served.pages.tune import draw
 
 draw()

@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import sqlalchemy as sa
-from ragfilter.rules.draft_store import DraftStore
 from waiting import PROCESS_S
 
 from ragfilter.basics.database import Book
 from ragfilter.errors import StoreError
+from ragfilter.rules.draft_store import DraftStore
 from ragfilter.rules.journal import Journal
 from ragfilter.stores.labels import LabelBook
 from ragfilter.stores.preferences import Preferences

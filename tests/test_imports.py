@@ -42,6 +42,7 @@ ALLOWED = {
     "indexing": WIRING | {"workbench"},
     "cli": ALL | {"library"},
     "ui": ALL,
+    "served": {"ui"},
     "__main__": {"errors", "cli"},
     "__init__": ALL,
 }
@@ -87,8 +88,28 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_one_way(path: Path) -> None:
     own = part(path)
-    allowed = ALLOWED[own] | {own} | ({"streamlit"} if own == "ui" else set())
+    allowed = ALLOWED[own] | {own} | ({"streamlit"} if own in ("ui", "served") else set())
     assert imported(path) - allowed - {"__version__"} == set()
+
+
+SHARED = {"kit", "look", "session"}
+"""The folders of `ui` that pages share."""
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "ui").glob("*/**/*.py")), ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_a_page_imports_only_itself_and_what_pages_share(path: Path) -> None:
+    own = path.relative_to(PACKAGE / "ui").parts[0]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = {
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragfilter.ui")
+        for alias in node.names
+    }
+    folders = {module.split(".")[2] for module in modules if module.count(".") > 2}
+    assert folders <= {own, *SHARED}
 
 
 def test_no_two_parts_may_import_each_other() -> None:

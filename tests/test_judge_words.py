@@ -10,7 +10,7 @@ from ragfilter.layers.judge import Judge
 from ragfilter.model import Brought, Judgement, Outcome
 from ragfilter.report import VerdictRow
 from ragfilter.report.forecast import Forecast
-from ragfilter.ui.panels import judge_words
+from ragfilter.ui.kit import judge_words
 
 FIRST = Forecast(13, 27, "default@1-ab", 1986, 240, None, 5000)
 PRICED = Forecast(13, 27, "default@1-ab", 1986, 240, 0.00044, 5000, usual_ms=1234.0)

@@ -32,7 +32,7 @@ from ragfilter.report.contrast import contrast, reason
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.evaluate.measured import Measured
+from ragfilter.ui.kit.runs.measured import Measured
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORIGIN = Origin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)

@@ -11,7 +11,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.panels.references import Known, Tree, learn, tree
+from ragfilter.ui.kit.references import Known, Tree, learn, tree
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})

@@ -44,7 +44,7 @@ def serve(
         index("demo", data_dir=data_dir)
     os.environ["RAGFILTER_DATA_DIR"] = str(workspace)
     parts.emit(f"workspace: {workspace}\nragfilter: http://127.0.0.1:{port}  (Ctrl+C stops it)\n")
-    script = files("ragfilter") / "ui" / "served" / "app.py"
+    script = files("ragfilter") / "served" / "app.py"
     # By its name, since of the rest of the command line nothing knows Streamlit.
     streamlit = import_module("streamlit.web.cli")
     try:

@@ -35,9 +35,9 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
-from ragfilter.ui.main import copy_link
+from ragfilter.ui.kit import copy_link
+from ragfilter.ui.kit.sidebar.controls import key
 from ragfilter.ui.session import resources
-from ragfilter.ui.sidebar.controls import key
 from ragfilter.workbench import read_deployment
 
 APP = Path(__file__).resolve().parents[2] / "app.py"

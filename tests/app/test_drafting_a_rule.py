@@ -16,8 +16,8 @@ from waiting import PATIENT_S
 
 from ragfilter.rules import edits
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.ui.panels.draft_note import NO_LLM
-from ragfilter.ui.panels.drafting import GONE, HIDDEN
+from ragfilter.ui.kit.rule_editor.draft_note import NO_LLM
+from ragfilter.ui.kit.rule_editor.drafting import GONE, HIDDEN
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model

@@ -11,7 +11,7 @@ from faults import FAULTS, LATE, TOLD, Server, deadline, says, servers, well
 from waiting import PATIENT_MS, PATIENT_S
 
 from ragfilter.answer.stream import EMPTY
-from ragfilter.ui.panels.answer import INSTEAD
+from ragfilter.ui.kit.answer import INSTEAD
 from ragfilter.ui.session.answers import NOT_ASKED
 
 pytestmark = pytest.mark.model

@@ -9,7 +9,7 @@ import pytest
 from faults import Behave, Handler, Server, servers, well
 
 from ragfilter.basics.reply import MOST_BYTES
-from ragfilter.ui.panels.answer import MOST_UNKNOWN, SHOWN_CHARS
+from ragfilter.ui.kit.answer import MOST_UNKNOWN, SHOWN_CHARS
 
 pytestmark = pytest.mark.model
 

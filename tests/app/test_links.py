@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.panels.clearance import DEPARTMENTS, LEVEL
-from ragfilter.ui.sidebar.controls import key
+from ragfilter.ui.kit.clearance import DEPARTMENTS, LEVEL
+from ragfilter.ui.kit.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 

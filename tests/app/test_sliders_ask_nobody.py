@@ -11,9 +11,9 @@ import pytest
 
 from ragfilter.layers.calibration import Calibration
 from ragfilter.settings.schema import fields
-from ragfilter.ui.panels.clearance import LEVEL
+from ragfilter.ui.kit.clearance import LEVEL
+from ragfilter.ui.kit.sidebar.controls import key
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 

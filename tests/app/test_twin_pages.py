@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from twins import ANEW, SECRET, USER, make_twins, still_clocks
 
-from ragfilter.ui.panels import people
+from ragfilter.ui.kit import people
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model

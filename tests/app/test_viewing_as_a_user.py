@@ -10,10 +10,10 @@ import pytest
 from ragfilter.ingest import demo
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.ui.panels import costs
-from ragfilter.ui.panels.clearance import AS_OPERATOR, DEPARTMENTS, LEVEL, SENT_AS_USER
+from ragfilter.ui.kit import costs
+from ragfilter.ui.kit.clearance import AS_OPERATOR, DEPARTMENTS, LEVEL, SENT_AS_USER
+from ragfilter.ui.kit.sidebar.controls import key
 from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
-from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 

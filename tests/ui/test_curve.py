@@ -15,9 +15,9 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, Result
 from ragfilter.report import rows
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.curve import marks, tune
-from ragfilter.ui.curve import plot as curve
-from ragfilter.ui.curve import points as curve_points
+from ragfilter.ui.inspect.curve import marks, tune
+from ragfilter.ui.inspect.curve import plot as curve
+from ragfilter.ui.inspect.curve import points as curve_points
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""

@@ -13,9 +13,9 @@ from ragfilter.model import Result
 from ragfilter.report import rows
 from ragfilter.report.steps import keeps
 from ragfilter.settings.schema import field
-from ragfilter.ui.curve import drag
-from ragfilter.ui.curve import plot as curve
-from ragfilter.ui.curve import points as curve_points
+from ragfilter.ui.inspect.curve import drag
+from ragfilter.ui.inspect.curve import plot as curve
+from ragfilter.ui.inspect.curve import points as curve_points
 from tests.ui.test_curve import CLIFFS, result
 
 FAR = tuple(0.1 + 0.01 * i for i in range(60))

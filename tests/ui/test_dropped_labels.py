@@ -12,8 +12,8 @@ from ragfilter.errors import InputError
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.rules import labelled
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.kit.rule_editor import labelled
+from ragfilter.ui.kit.rule_editor.desk import Desk
 
 QUERIES = '{"_id": "1", "text": "Where is the boat?"}\n{"_id": "2", "text": "Who lies?"}\n'
 

@@ -11,8 +11,8 @@ import streamlit as st
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk, User
 from ragfilter.stores.copies import StoredRow
-from ragfilter.ui.panels import people
-from ragfilter.ui.panels.people import Groups
+from ragfilter.ui.kit import people
+from ragfilter.ui.kit.people import Groups
 from ragfilter.ui.session.resources import Resources
 from ragfilter.workbench import open_workspace
 

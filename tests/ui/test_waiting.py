@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from ragfilter.ui.rules import effect, labelled
+from ragfilter.ui.kit.rule_editor import effect, labelled
 from ragfilter.ui.session import waiting
 
 

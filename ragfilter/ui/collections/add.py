@@ -15,9 +15,9 @@ from ragfilter.ingest.uploads import SUFFIXES
 from ragfilter.stores.chroma.store import check_name
 from ragfilter.ui.collections import draft as drafts
 from ragfilter.ui.collections.draft import Draft
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit

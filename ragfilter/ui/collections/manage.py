@@ -13,8 +13,8 @@ from ragfilter.model import User
 from ragfilter.stores import manage
 from ragfilter.stores.export import export
 from ragfilter.ui.collections import theirs
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import say
-from ragfilter.ui.main import problems
 from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit

@@ -6,7 +6,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.ui.collections import add, jobs, manage
-from ragfilter.ui.main import problems
+from ragfilter.ui.kit import problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 

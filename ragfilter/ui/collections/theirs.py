@@ -8,8 +8,8 @@ from ragfilter.errors import RagfilterError
 from ragfilter.indexing.overview import Facts
 from ragfilter.stores import foreign
 from ragfilter.stores.foreign import Finding, Opening
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 

@@ -18,10 +18,9 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import Side
+from ragfilter.ui.kit import answer, grid, preference, problems
 from ragfilter.ui.look import chart, html, say, theme
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.main import grid, problems
-from ragfilter.ui.panels import answer, preference
 from ragfilter.ui.session import answers, pools, reports, state, waiting
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View

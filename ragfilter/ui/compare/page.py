@@ -12,12 +12,12 @@ from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
-from ragfilter.ui.evaluate import chosen
+from ragfilter.ui.kit import ask, copy_link, empty, problems
+from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.sidebar import controls
 from ragfilter.ui.look import hint, html, prose, say
-from ragfilter.ui.main import ask, copy_link, empty, problems
 from ragfilter.ui.session import link, state, visit, widget
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.sidebar import controls
 
 ONE, SET = "One question", "Query set"
 MOST_MB = 1

@@ -19,12 +19,12 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
-from ragfilter.ui.evaluate import chosen, plots, running
-from ragfilter.ui.evaluate.chosen import Chosen
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.runs import chosen, plots, running
+from ragfilter.ui.kit.runs.chosen import Chosen
 from ragfilter.ui.look import chart, say, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.main import grid
 from ragfilter.ui.session import reports, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit

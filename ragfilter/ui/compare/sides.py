@@ -22,7 +22,7 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate.measured import run_label
+from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.session import link, state
 
 IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"

@@ -13,7 +13,7 @@ from ragfilter.evaluate.baseline import About
 from ragfilter.evaluate.stored import untitled
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.evaluate.measured import Measured
+from ragfilter.ui.kit.runs.measured import Measured
 from ragfilter.ui.look import say
 from ragfilter.ui.session.resources import Resources
 

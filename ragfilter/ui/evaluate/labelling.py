@@ -14,11 +14,11 @@ from ragfilter.model import Chunk
 from ragfilter.stores.labels import Label, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import opening
-from ragfilter.ui.evaluate.chosen import Chosen
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.runs import opening
+from ragfilter.ui.kit.runs.chosen import Chosen
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.main import grid
 from ragfilter.ui.session import background, state, waiting
 from ragfilter.ui.session.background import Job
 

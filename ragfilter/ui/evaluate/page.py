@@ -9,12 +9,13 @@ import streamlit as st
 from ragfilter.evaluate import told
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import chosen, labelling, results, running
+from ragfilter.ui.evaluate import labelling, results
 from ragfilter.ui.evaluate import sets as editing
-from ragfilter.ui.evaluate.chosen import Chosen
-from ragfilter.ui.evaluate.measured import run_label
+from ragfilter.ui.kit import empty, problems
+from ragfilter.ui.kit.runs import chosen, running
+from ragfilter.ui.kit.runs.chosen import Chosen
+from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.look import choice, say
-from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 

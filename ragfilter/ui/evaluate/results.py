@@ -20,11 +20,12 @@ from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import guard, opening, plots
-from ragfilter.ui.evaluate.measured import Measured
+from ragfilter.ui.evaluate import guard
+from ragfilter.ui.kit import grid, problems
+from ragfilter.ui.kit.runs import opening, plots
+from ragfilter.ui.kit.runs.measured import Measured
 from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.main import grid, problems
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.resources import Resources
 

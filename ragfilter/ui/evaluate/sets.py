@@ -22,7 +22,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
 from ragfilter.text.query_id import query_id
-from ragfilter.ui.evaluate.chosen import SET, Chosen, llm
+from ragfilter.ui.kit.runs.chosen import SET, Chosen, llm
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, uploads
 

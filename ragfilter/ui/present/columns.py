@@ -7,8 +7,8 @@ import streamlit as st
 from ragfilter.answer.stream import Answer
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
+from ragfilter.ui.kit import answer as panel
 from ragfilter.ui.look import hint, html
-from ragfilter.ui.panels import answer as panel
 from ragfilter.ui.session.answers import Side
 from ragfilter.ui.session.resources import Resources
 

@@ -10,10 +10,10 @@ import streamlit as st
 
 from ragfilter.report.story import Story, called, cutting, sentences, story
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import answer, ask, empty, people, problems, summary
+from ragfilter.ui.kit.help import switch
 from ragfilter.ui.look import chart, hint, html, prose, theme
-from ragfilter.ui.main import ask, empty, problems, summary
-from ragfilter.ui.panels import answer, people
-from ragfilter.ui.present import columns, scene, switch
+from ragfilter.ui.present import columns, scene
 from ragfilter.ui.session import reports, state, visit, waiting
 from ragfilter.ui.session.visit import View, Visit
 

@@ -17,11 +17,12 @@ from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.rule_editor import desk, effect
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.main import grid
-from ragfilter.ui.rules import desk, diff, effect, outcome
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules import diff, outcome
 from ragfilter.ui.session import state, waiting
 from ragfilter.ui.session.author import author
 

@@ -16,10 +16,11 @@ from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.rule_editor import desk, labelled, signs
+from ragfilter.ui.kit.rule_editor.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 from ragfilter.ui.look import say, theme
-from ragfilter.ui.main import grid
-from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, pages, signs
-from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
+from ragfilter.ui.rules import matrix, open_chunk, pages
 
 MEASURE = "rules-measuring"
 HEIGHT, ROW = 640, 32

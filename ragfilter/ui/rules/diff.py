@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import ndiff
 
+from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
-from ragfilter.ui.rules import pages, saving
+from ragfilter.ui.rules import pages
 
 PAGE = 20
 

@@ -17,11 +17,12 @@ from ragfilter.rules.drafting import foresee, total
 from ragfilter.rules.lint import Finding, lint
 from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
+from ragfilter.ui.kit.rule_editor import desk, effect, labelled
+from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor.draft_note import NO_LLM, NO_LLM_MORE
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.panels.draft_note import NO_LLM, NO_LLM_MORE
-from ragfilter.ui.rules import desk, drafting_run, effect, labelled, offers
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules import drafting_run, offers
 from ragfilter.ui.rules.drafting_run import TROUBLE, Drafting, tokens
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import models

@@ -10,9 +10,10 @@ import streamlit as st
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
 from ragfilter.rules.proposals import Proposal
 from ragfilter.stores.labels import ASKED
+from ragfilter.ui.kit.rule_editor import effect, labelled
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
-from ragfilter.ui.rules import effect, labelled, offers
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import background, waiting
 from ragfilter.ui.session.background import Job

@@ -11,9 +11,10 @@ from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import FileChange, ImportPlan, Refusal
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit.rule_editor import desk
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import bulk, desk, outcome, pages
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules import bulk, outcome, pages
 from ragfilter.ui.session import uploads
 
 FILE, DOUBTS, PRUNE = "files-file", "files-doubts", "files-prune"

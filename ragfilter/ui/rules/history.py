@@ -13,12 +13,13 @@ from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step, Turn
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.rule_editor import effect
+from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor.saving import DONE
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.main import grid
-from ragfilter.ui.rules import diff, effect, outcome, pages
-from ragfilter.ui.rules.desk import Desk
-from ragfilter.ui.rules.saving import DONE
+from ragfilter.ui.rules import diff, outcome, pages
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 

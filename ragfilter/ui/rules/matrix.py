@@ -17,10 +17,11 @@ from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit.rule_editor import desk, labelled
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import desk, labelled, pages
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules import pages
 
 CHOSEN, QUESTIONS, MISTAKE = "matrix-rule", "matrix-questions", "labels-mistake"
 FIND, PAGE_AT = "matrix-find", "matrix-page"

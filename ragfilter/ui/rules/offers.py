@@ -12,9 +12,10 @@ from ragfilter.evaluate.proposed import Evidence
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit.rule_editor import desk, effect, saving
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
-from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, outcome, saving
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules import bulk, diff, matrix, outcome
 
 ONE, DOUBTS, REPLACE = "suggest-one", "suggest-doubts", "suggest-replace"
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"

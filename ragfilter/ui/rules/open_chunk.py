@@ -9,9 +9,9 @@ import streamlit as st
 
 from ragfilter.model import Chunk
 from ragfilter.rules.overview import Listing
+from ragfilter.ui.kit.rule_editor import desk, editor, effect
+from ragfilter.ui.kit.rule_editor.desk import OPEN, Desk
 from ragfilter.ui.look import html, say
-from ragfilter.ui.rules import desk, editor, effect
-from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT_HEIGHT = 150
 

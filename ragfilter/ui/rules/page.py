@@ -5,23 +5,21 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.ui.kit import clearance, problems
+from ragfilter.ui.kit.rule_editor import desk, recovery
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import choice, say
-from ragfilter.ui.main import problems
-from ragfilter.ui.panels import clearance
 from ragfilter.ui.rules import (
     bulk,
     chunks,
-    desk,
     drafts,
     families,
     files,
     history,
-    kept,
     matrix,
     outcome,
     tester,
 )
-from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session.visit import Visit
 
 PART_WAS = "rules-part-was"
@@ -53,7 +51,7 @@ def draw(visit: Visit) -> None:
         with (st.empty() if fresh else st).container(key="rules-work"):
             desk.check(work)
             PARTS[part](work)
-        kept.finish()
+        recovery.finish()
     except RagfilterError as error:
         problems.show(error)
 

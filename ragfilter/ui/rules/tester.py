@@ -15,10 +15,10 @@ from ragfilter.rules.explain import Explanation, Part, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit.rule_editor import desk
+from ragfilter.ui.kit.rule_editor.desk import OPEN, Desk
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import desk
-from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
 FIND, NUMBER = "tester-find", "tester-number"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
-from ragfilter.ui.main import problems
 from ragfilter.ui.session.resources import Resources
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.lint import Finding
     from ragfilter.rules.overview import Listing
-    from ragfilter.ui.evaluate.measured import Measured
-    from ragfilter.ui.panels.references import Known
+    from ragfilter.ui.kit.references import Known
+    from ragfilter.ui.kit.runs.measured import Measured
+    from ragfilter.ui.kit.sidebar.examples import Example
     from ragfilter.ui.session.background import Job
-    from ragfilter.ui.sidebar.examples import Example
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 RUNS, NEIGHBOURS, MEASURED, TUNING = 64, 64, 8, 8

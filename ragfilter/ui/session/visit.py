@@ -13,7 +13,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import Result, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.main import problems
+from ragfilter.ui.kit import problems
 from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import Asked

@@ -13,7 +13,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.text.pace import Pace, in_words
-from ragfilter.ui.main import problems
+from ragfilter.ui.kit import problems
 from ragfilter.ui.session.background import Job, Stopped
 
 log = logging.getLogger(__name__)

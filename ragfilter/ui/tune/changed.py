@@ -9,9 +9,9 @@ import streamlit as st
 
 from ragfilter.evaluate.changes import HitChange, changes
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.evaluate.opening import inspect
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.runs.opening import inspect
 from ragfilter.ui.look import say
-from ragfilter.ui.main import grid
 from ragfilter.ui.session import state
 from ragfilter.ui.tune.gathered import Gathered
 

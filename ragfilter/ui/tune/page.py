@@ -16,10 +16,10 @@ from ragfilter.evaluate.tune import RECORD, recorded
 from ragfilter.layers.origin import read_tuned
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
-from ragfilter.ui.evaluate import chosen
+from ragfilter.ui.kit import empty, problems
+from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.look import chart, hint, say, theme
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune import changed, gathered, mapping, plots, suggesting

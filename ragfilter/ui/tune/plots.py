@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragfilter.evaluate.maps import Map, by_factors
-from ragfilter.ui.evaluate.plots import FIGURES, layout
+from ragfilter.ui.kit.runs.plots import FIGURES, layout
 from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
 
 HIGHEST = "#e0457b"

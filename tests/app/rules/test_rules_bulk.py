@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from rules_page import MATRIX, open_rules, settled, told
 
-from ragfilter.ui.rules import labelled, tester
+from ragfilter.ui.kit.rule_editor import labelled
+from ragfilter.ui.rules import tester
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 

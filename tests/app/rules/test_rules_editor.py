@@ -11,7 +11,7 @@ from rules_page import open_chunk, rules_frame, stored, told, typing, write
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.overview import Checks
-from ragfilter.ui.rules import desk
+from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model

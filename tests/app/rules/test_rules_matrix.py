@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rules_page import CLERIC, MATRIX, choose_part, rules_frame, settled, told
 
-from ragfilter.ui.rules import labelled
+from ragfilter.ui.kit.rule_editor import labelled
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model

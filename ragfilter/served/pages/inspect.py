@@ -1,0 +1,46 @@
+"""Inspect: one question seen through, from the store to the answer."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.ui.kit import ask, copy_link, empty, problems
+from ragfilter.ui.kit.sidebar import controls
+from ragfilter.ui.look import frame, html
+from ragfilter.ui.session import state, visit
+
+
+def draw() -> None:
+    frame.dress()
+    here = visit.begin()
+    # Not ended by st.stop(): Streamlit would then keep the state of the controls that were not
+    # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
+    # choices.
+    if st.session_state.present:
+        from ragfilter.ui.present import page
+
+        page.draw(here)
+    else:
+        controls.choose(here)
+        problems.notices(state.notices())
+        share = ask.draw(here)
+        view, error = visit.view(here)
+        if view is not None:
+            # Loaded with the first result.
+            from ragfilter.ui.inspect import stage
+
+            beside = stage.begin(view)
+        # After the curve, which Enter and a slider are watched by.
+        state.show_address()
+        if share is not None:
+            copy_link.draw(share, view)
+        controls.draw(here, view)
+        if view is not None:
+            stage.finish(view, beside)
+        else:
+            html.heading("Inspect", level=1)
+            empty.draw(here, error)
+
+
+if __name__ == "__main__":
+    draw()

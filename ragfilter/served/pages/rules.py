@@ -1,0 +1,28 @@
+"""Rules: every chunk's `query_must` rule of a collection, written, tried and trusted."""
+
+from __future__ import annotations
+
+from ragfilter.ui.kit import empty, problems
+from ragfilter.ui.kit.sidebar import controls
+from ragfilter.ui.look import frame, html
+from ragfilter.ui.session import state, visit
+
+
+def draw() -> None:
+    frame.dress()
+    html.heading("Rules", level=1)
+    here = visit.begin()
+    controls.choose(here)
+    controls.draw_author()
+    problems.notices(state.notices())
+    if here.ready:
+        # Loaded with the first visit.
+        from ragfilter.ui.rules import page
+
+        page.draw(here)
+    else:
+        empty.draw(here, None)
+
+
+if __name__ == "__main__":
+    draw()

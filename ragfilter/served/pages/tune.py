@@ -1,0 +1,25 @@
+"""Tune: the settings that labelled questions justify."""
+
+from __future__ import annotations
+
+from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.sidebar import controls
+from ragfilter.ui.look import frame, html
+from ragfilter.ui.session import state, visit
+from ragfilter.ui.tune import page
+
+
+def draw() -> None:
+    frame.dress()
+    html.heading("Tune", level=1)
+    here = visit.begin()
+    state.share()
+    state.show_address()
+    controls.choose(here)
+    problems.notices(state.notices())
+    controls.draw(here, None)
+    page.draw(here)
+
+
+if __name__ == "__main__":
+    draw()

@@ -1,0 +1,284 @@
+"""The answer from the kept chunks next to the one from the unfiltered first k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from time import monotonic
+
+import streamlit as st
+
+from ragfilter.answer import compare
+from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
+from ragfilter.model import Result
+from ragfilter.settings.config import of_profile
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.preferences import Answered
+from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
+from ragfilter.ui.kit import answer_pieces, preference
+from ragfilter.ui.look import html, prose, say
+from ragfilter.ui.session import answers, models, state
+from ragfilter.ui.session.answers import Side
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
+
+TITLE_WIDTH = 31
+SHOWN_CHARS = 20_000
+"""Characters of an answer that are shown. A browser takes seconds over longer ones, and an endpoint
+may send any length."""
+MOST_UNKNOWN = 10
+QUOTING = "extractive: the sentences closest to the question, no LLM"
+INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
+
+
+Title = Callable[[Side], None]
+"""Draws the part above the answer of one side."""
+Show = Callable[[str, Side, Side, Answer, Resources], None]
+"""Draws the answer to a query from one side, given the other side."""
+
+
+def draw(view: View) -> None:
+    """Draw both answers, with a button for those that an LLM has not given yet."""
+    k = view.result.settings.retrieval.k
+    sides = answers.sides(view.mine)
+    notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
+    found = both(view, sides, lambda side: title(side, notes[side.name]), _show, near=view.mine)
+    if found is None:
+        return
+    plain = of_profile("unfiltered").with_values({"retrieval.k": k})
+    pair = (
+        answered(sides[0], found[0], st.session_state.profile, view.result.settings),
+        answered(sides[1], found[1], "unfiltered", plain),
+    )
+    preference.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
+
+
+def is_awaited() -> bool:
+    """Whether this run will ask an LLM, once it draws the answers."""
+    return "answering" in st.session_state
+
+
+def with_and_without(view: View, title: Title, show: Show, quoting: str) -> None:
+    """Draw both answers, as `title` and `show` draw them."""
+    both(view, answers.sides(view.mine), title, show, quoting, near=view.mine)
+
+
+def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> Answered:
+    """One side as a vote stores it. Clearance is left out: a comparison never varies the user."""
+    changes = settings.changed_from(of_profile(profile))
+    changes.pop("clearance.enabled", None)
+    chunks = tuple(hit.id for hit in side.context.chunks)
+    return Answered(profile, changes, chunks, answer.model)
+
+
+def both(
+    view: View,
+    sides: tuple[Side, Side],
+    title: Title,
+    show: Show,
+    quoting: str = QUOTING,
+    *,
+    near: Result | None = None,
+) -> tuple[Answer, Answer] | None:
+    """Draw the two columns, each below its title, and return the answers, or None if one is
+    missing. `quoting` describes the answers if no LLM is configured. With `near`, also embed what a
+    slider would let into it."""
+    query, resources = view.asked.query, view.resources
+    chat = resources.bench.chat
+    if lacking := answers.lacking(query, sides, resources):
+        with st.spinner("Reading the chunks …"):
+            answers.extract(query, lacking, resources, near)
+    found = [answers.known(query, side, resources) for side in sides]
+    asking, again = st.session_state.pop("answering", (False, False))
+    if not any(side.context.chunks for side in sides):
+        # The text above already says that there are no chunks.
+        return None
+    _head(
+        chat.name if chat else "",
+        quoting,
+        missing=sum(answer is None or bool(answer.error) for answer in found),
+        asking=asking,
+        saved=_saved(sides[0].name, found),
+    )
+    columns = st.columns(2, gap="medium")
+    waited: Answer | None = None
+    for side, other, answer, column in zip(sides, sides[::-1], found, columns, strict=True):
+        with column:
+            title(side)
+            if asking and (again or answer is None or answer.error):
+                if waited is not None:
+                    answers.skip(query, side, waited, resources)
+                    continue
+                made = _stream(query, side, resources)
+                waited = made if made is not None and made.failed == "timeout" else None
+            elif answer is not None:
+                show(query, side, other, answer, resources)
+            else:
+                html.draw('<p class="rf-empty">Not answered yet for these chunks.</p>')
+    if asking:
+        # Draw the same answers from the cache, with their citations and without the Stop button.
+        st.rerun()
+    first, second = found
+    if first is None or second is None or not (first.text and second.text):
+        return None
+    return first, second
+
+
+def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -> None:
+    """Draw who answers, and the buttons. `missing` is how many of the two answers do not exist
+    yet."""
+    label = (
+        f"answers by {html.text(models.called(model))}{f'; {html.text(saved)}' if saved else ''}"
+        if model
+        else quoting
+    )
+    with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        html.draw(f'<p class="rf-aside">{label}</p>')
+        if asking:
+            st.button(
+                "Stop",
+                key="stop",
+                icon=":material/stop:",
+                help="Stop, and keep what has arrived so far.",
+            )
+            return
+        if model and missing:
+            calls = "two calls, one for each context" if missing > 1 else "one call"
+            st.button(
+                f"Answer with {prose.literal(model)}",
+                key="answer",
+                type="primary",
+                on_click=_ask,
+                args=(False,),
+                help=f"Makes {calls}.",
+            )
+        if model and missing < 2:
+            st.button(
+                "Ask again",
+                key="answer-again",
+                icon=":material/refresh:",
+                on_click=_ask,
+                args=(True,),
+                help=f"{'One answer is' if missing else 'These answers are'} cached. Asking "
+                "again makes two calls.",
+            )
+
+
+def _saved(name: str, found: Sequence[Answer | None]) -> str:
+    """How much cheaper the first side is than the second: ``with the filter 77% cheaper``."""
+    first, second = found
+    said = compare.saved(first, second) if first is not None and second is not None else ""
+    who = "with the filter" if name == "filtered" else name
+    return f"{who} {said}" if said else ""
+
+
+def title(side: Side, note: str = "") -> None:
+    """Draw which side it is, and how much it sends."""
+    context = side.context
+    html.draw(
+        f'<p class="rf-side rf-{side.name}"><b>{side.name}</b>{note}'
+        f"<span>{numbers.chunks(len(context.chunks))}, {numbers.tokens(context.tokens)}</span></p>"
+    )
+
+
+def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
+    """Draw the answer as it arrives; until the first piece, show how long it has taken."""
+    chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
+    place, began = st.empty(), monotonic()
+    # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
+    with closing(answers.make(query, side, resources)) as texts:
+        for text in texts:
+            if text:
+                place.markdown(prose.written(text[:SHOWN_CHARS]))
+            elif chat is not None:
+                place.html(
+                    f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
+                    f"{monotonic() - began:.0f} of at most {limit:g} s</p>"
+                )
+    return answers.known(query, side, resources)
+
+
+def _show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:
+    """Draw the answer with its citations and costs."""
+    _cites(side, replace(answer, citations=words(query, side, other, answer, resources)))
+    if side.context.chunks:
+        _cost(answer)
+
+
+def words(
+    query: str, side: Side, other: Side, answer: Answer, resources: Resources
+) -> tuple[int, ...]:
+    """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
+    of the cited chunks."""
+    lacking = answer.failed and answers.EARLIER not in answer.error
+    quoted = answers.instead(query, side, resources) if lacking else None
+    adds: tuple[int, ...] = ()
+    with st.container(key=f"answer-{side.name}", gap="small"):
+        _doubt(answer)
+        if answer.text:
+            answer_pieces.draw(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other)
+            quotes = answers.added(query, side, other, resources)
+            adds = answer_pieces.draw_added(quotes, side, answer)
+            if len(answer.text) > SHOWN_CHARS:
+                say.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
+        if answer.error:
+            _failure(answer)
+        if quoted is not None:
+            say.aside(INSTEAD)
+            _doubt(quoted)
+            answer_pieces.draw(quoted, side, other, name="instead")
+    cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
+    return tuple(dict.fromkeys(cites))
+
+
+def _doubt(answer: Answer) -> None:
+    if answer.doubt:
+        html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
+
+
+def _failure(answer: Answer) -> None:
+    if answer.error == UNFINISHED:
+        say.aside("Stopped before the end.")
+        return
+    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
+
+
+def _cites(side: Side, answer: Answer) -> None:
+    chunks = side.context.chunks
+    if answer.citations:
+        with st.container(key=f"cites-{side.name}", gap=None):
+            for number in answer.citations:
+                hit = chunks[number - 1]
+                st.button(
+                    f"[{number}] {prose.literal(short_title(hit.chunk.name, TITLE_WIDTH))}",
+                    key=f"cite-{side.name}-{number}",
+                    type="tertiary",
+                    on_click=state.open_chunk,
+                    args=(hit.id,),
+                    help=f"Open {prose.literal(hit.id)}.",
+                )
+    if answer.unknown_citations:
+        numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])
+        more = len(answer.unknown_citations) - MOST_UNKNOWN
+        numbers += f" and {more:,} more" if more > 0 else ""
+        say.aside(f"Cites {numbers}, which do not exist.")
+
+
+def _cost(answer: Answer) -> None:
+    if not answer.text:
+        return
+    parts = [f"{'cached, ' if answer.cached else ''}took {numbers.ms(answer.ms)}"]
+    usage = answer.usage
+    if not answer.extractive and usage.prompt_tokens:
+        sent, back = usage.prompt_tokens, usage.completion_tokens
+        parts.append(numbers.exchanged(sent, back, estimated=usage.estimated))
+    if answer.cost is not None:
+        parts.append(f"cost {numbers.money(answer.cost, answer.currency)}")
+    html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')
+
+
+def _ask(again: bool) -> None:
+    """Ask for the missing answers; with `again`, also for those that are cached."""
+    st.session_state.answering = (True, again)

@@ -1,0 +1,167 @@
+"""Empty states that say what is missing, with a button that provides it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.layers.registry import layer
+from ragfilter.model import LayerTrace, Result
+from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.sidebar import examples
+from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import build, collections, state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import Visit
+
+Start = tuple[str, str, tuple[str, ...]]
+INSPECT: Start = (
+    "Ask a question to see the filter at work",
+    "One wide search finds candidates, and the layers on the left drop what the question does not "
+    "need. Thresholds act immediately, and every chunk says why it was kept or dropped.",
+    ("Type a question above, or pick an example.", "See in the curve where the filter cuts.",
+     "Move a threshold, or open a chunk and edit its rule."),
+)  # fmt: skip
+PRESENT: Start = (
+    "Ask a question to show what the filter does",
+    "One wide search finds candidates, and the filter drops what the question does not need.",
+    ("Type a question above, or pick an example.", "Press → to see what is dropped, and why.",
+     "Compare the answers with and without the filter."),
+)  # fmt: skip
+COMPARE: Start = (
+    "Ask a question to see what each side keeps",
+    "Both sides filter the results of the same search. Lines join the chunks that both keep.",
+    ("Choose A and B above.", "Type a question, or pick an example.",
+     "See what only one side keeps, and both answers."),
+)  # fmt: skip
+"""How to begin if no question was asked: a heading, a paragraph, and steps."""
+COMMAND_WIDTH = 640
+"""Pixels: as wide as the text above it."""
+
+
+def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> None:
+    """Say why there is no result, and offer a way to get one."""
+    name, built = st.session_state.collection, False
+    if error is not None:
+        problems.show(error)
+    elif not visit.collections:
+        built = _no_collection(visit.resources)
+    elif not visit.ready:
+        _empty_collection(name)
+    else:
+        built = _no_question(visit, start)
+    if built:
+        collections.forget()
+        st.rerun()
+
+
+def _no_question(visit: Visit, start: Start) -> bool:
+    """Nothing was asked yet: how to begin, what the examples show, and the demos that can still be
+    built. True once one of those has been built."""
+    _place("no-question", *start)
+    offered = examples.of(st.session_state.collection, visit.resources)
+    told = [example for example in offered if example.shows]
+    if told:
+        html.draw('<p class="rf-caption rf-more">What the examples show</p>')
+        with st.container(key="lessons"):
+            for number, each in enumerate(told):
+                st.button(
+                    f"**{literal(each.label)}** {literal(each.shows)}",
+                    key=f"lesson-{number}",
+                    on_click=state.ask,
+                    args=(each.question,),
+                    help=literal(each.question),
+                    width="stretch",
+                )
+    # Whoever tries one demo is offered the other one too.
+    chosen = st.session_state.collection
+    demos = build.missing(visit.collections) if chosen in build.DEMOS else []
+    if not demos:
+        return False
+    html.draw('<p class="rf-caption rf-more">More collections to try</p>')
+    return build.offer(demos, visit.resources)
+
+
+def _no_collection(resources: Resources) -> bool:
+    """There is no collection. True once a demo has been built."""
+    _place(
+        "no-collection",
+        "No collection yet",
+        "ragfilter searches collections of text chunks. Two samples are included.",
+    )
+    if build.offer(list(build.DEMOS), resources):
+        return True
+    st.page_link(
+        "pages/collections.py",
+        label="Or add your own files",
+        icon=":material/upload_file:",
+        help="Markdown, text, PDF, CSV, JSONL or OpenAPI, on the Collections page.",
+    )
+    return False
+
+
+def _empty_collection(name: str) -> None:
+    """The collection has no chunks."""
+    _place(
+        "empty-collection",
+        f"Collection {name} is empty",
+        "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
+        "another one on the left, or fill this one.",
+    )
+    html.draw('<p class="rf-caption rf-more">Add files on the Collections page, or run:</p>')
+    command = f"ragfilter index FOLDER --collection {name}"
+    st.code(command, language=None, width=COMMAND_WIDTH)
+
+
+def nothing_found() -> None:
+    """The store found nothing."""
+    _place("nothing-found", "No results", "The store found nothing for this question.")
+
+
+def nothing_kept(result: Result) -> None:
+    """Every hit was dropped: show the layer that dropped the last one, with a button that relaxes
+    it."""
+    if result.status == "insufficient_clearance" and not st.session_state.operator:
+        # Users cannot grant themselves access.
+        said = html.text(result.message)
+        html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')
+        return
+    last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
+    if last is None:
+        nothing_found()
+        return
+    word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
+    html.draw(
+        f'<p class="rf-empty"><b>Nothing is kept:</b> {html.text(last.layer)} dropped the last '
+        f"{word}.</p>"
+    )
+    label, values = relaxed(last, result)
+    if not values:
+        html.draw(f'<p class="rf-empty">{html.text(label)}</p>')
+        return
+    st.button(
+        label,
+        key="relax",
+        type="primary",
+        on_click=state.change,
+        args=(values,),
+        help="Changes this setting. Reset goes back to the profile.",
+    )
+
+
+def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
+    """The change that makes `trace`'s layer keep something, and its label."""
+    off = f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
+    return layer(trace.layer).relax(trace, result) or off
+
+
+def _place(key: str, title: str, said: str, steps: tuple[str, ...] = ()) -> None:
+    items = "".join(f"<li>{html.text(step)}</li>" for step in steps)
+    listed = f"<ol>{items}</ol>" if items else ""
+    html.draw(
+        f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2>'
+        f"<p>{html.text(said)}</p>{listed}</section>"
+    )

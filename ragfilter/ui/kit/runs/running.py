@@ -1,0 +1,67 @@
+"""A run on the page: start, watch, stop and continue it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.evaluate import runs as running
+from ragfilter.evaluate import stored
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.runs import Plan, Run
+from ragfilter.ui.kit.runs.chosen import Chosen, llm
+from ragfilter.ui.kit.runs.measured import Measured
+from ragfilter.ui.session import background, state, waiting
+from ragfilter.ui.session.author import author
+from ragfilter.ui.session.resources import Resources
+
+STOP = "Stops after the current question. Evaluate continues from there."
+
+
+def plan(asked: Chosen, profile: str, settings: Settings) -> Plan:
+    """The plan of a run with these settings, which started from `profile`. Its query set says if an
+    LLM's labels count. Requires labelled questions. Raises StoreError."""
+    assert asked.given is not None
+    backends = asked.resources.backends(asked.collection)
+    name = stored.title(asked.name, llm=llm())
+    return running.plan(asked.given, name, profile, settings, backends, state.user())
+
+
+def unfinished(asked: Chosen) -> Run | None:
+    """The unfinished run that `begin` would continue, if any. Raises StoreError."""
+    wanted = plan(asked, st.session_state.profile, asked.visit.settings)
+    return asked.resources.bench.runs.unfinished(wanted)
+
+
+def begin(asked: Chosen, profile: str, settings: Settings) -> Run:
+    """Start a run, or continue one that was stopped. Raises StoreError."""
+    resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
+    assert given is not None
+    backends = resources.backends(asked.collection)
+    run = saved.begin(plan(asked, profile, settings), who=author())
+    job = resources.runs.get(_key(run))
+    if job is None or job.done:
+        job = background.start(
+            lambda job: running.go_on(run, given, saved, backends, seen=job.tell)
+        )
+        resources.runs.put(_key(run), job)
+    return run
+
+
+def watch(run: Run, resources: Resources) -> bool:
+    """Show the progress of a run until it ends. Returns False if it failed."""
+    job = resources.runs.get(_key(run))
+    waiting.result(job, "measuring", "Measuring", stop=STOP)
+    return job is None or not job.failure
+
+
+def load(run_id: int, resources: Resources) -> Measured:
+    """A run with its records, cached. Raises InputError if it was removed, StoreError."""
+    saved = resources.bench.runs
+    run = saved.get(run_id)
+    return resources.measured.of(
+        (run.id, run.done), lambda: Measured(run, running.records_of(run, saved))
+    )
+
+
+def _key(run: Run) -> tuple[str, int]:
+    return "run", run.id

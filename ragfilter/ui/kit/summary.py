@@ -1,0 +1,169 @@
+"""The headline: how many chunks are kept and why, what that saves, and what every layer kept."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.answer.extractive import unmentioned
+from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.strategies import registry as strategies
+from ragfilter.model import Cut, Result
+from ragfilter.report import Summary, first
+from ragfilter.report.fitted import as_applied, foreign_thresholds
+from ragfilter.settings.profiles import Fit
+from ragfilter.text import numbers
+from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import judge_words
+from ragfilter.ui.look import html, theme
+from ragfilter.ui.look.prose import literal, quiet
+from ragfilter.ui.session import collections
+from ragfilter.ui.session.visit import View
+
+ELSEWHERE = (
+    "Distances are not comparable across collections, models or spaces. Tune with labelled "
+    "queries (ragfilter tune), or choose what works on any scale: the cutoff strategy relative "
+    "or otsu, and quality by background."
+)
+
+
+def draw(view: View) -> None:
+    """Draw the strip."""
+    result, summary = view.shown, view.summary
+    kept = "rf-kept" if summary.kept else "rf-kept rf-none"
+    facts = [
+        f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
+        f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>",
+        _status(result) if result.message else _fact(*why(result)),
+        _context(summary),
+    ]
+    html.draw(
+        f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
+        f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
+    )
+    _missing(view)
+    _fitted(view)
+
+
+def _missing(view: View) -> None:
+    """Draw one muted line if the question has an uncommon word that no kept chunk contains."""
+    if said := unnamed(view):
+        st.markdown(
+            quiet(literal(said)),
+            help="An uncommon word with few synonyms; the collection may not hold the answer.",
+        )
+
+
+def unnamed(view: View) -> str:
+    """A sentence naming an uncommon word of the question that no chunk kept for the user contains;
+    empty if there is none."""
+    kept, info = view.mine.kept, collections.known(view.resources).get(view.asked.collection)
+    embedder = view.resources.bench.embedder_called("" if info is None else info.embedder)
+    word = unmentioned(view.asked.query, kept, embedder) if kept else ""
+    return f"Nothing kept mentions “{word}”." if word else ""
+
+
+def _fitted(view: View) -> None:
+    """Draw one muted line if the current thresholds were fitted to another collection or model."""
+    info = collections.known(view.resources).get(view.result.pool.collection)
+    if info is None:
+        return
+    here = Fit(info.name, info.embedder, info.space)
+    settings = as_applied(view.result)
+    told = foreign_thresholds(settings, st.session_state.profile, here)
+    if told:
+        st.markdown(quiet(literal(told)), help=ELSEWHERE)
+
+
+def why(result: Result) -> tuple[str, str]:
+    """What decided how many chunks stay: a label and the numbers that were compared."""
+    settings = result.settings
+    if settings.judge.enabled:
+        return judge_words.headline(result)
+    detail = cut_of(result)
+    if detail is None:
+        return "No cutoff", f"first {settings.retrieval.k}"
+    cut = detail.cut
+    if cut.raised:
+        return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
+    strategy = strategies.strategy(cut.strategy)
+    compared = "gap_threshold" in strategy.reads
+    if compared and cut.cliff_after_rank is not None and cut.gap is not None:
+        threshold = numbers.distance(settings.cutoff.gap_threshold)
+        label = f"{strategy.cliff(settings.cutoff)} after {counted(cut.cliff_after_rank, 'hit')}"
+        return label, f"gap {numbers.distance(cut.gap)} ≥ {threshold}"
+    if cut.limit is not None:
+        return _limit(result, cut), f"{detail.value_name} ≤ {numbers.distance(cut.limit)}"
+    if cut.cliff_after_rank is not None and cut.gap is not None:
+        label = strategy.cliff(settings.cutoff)
+        return label, f"{numbers.distance(cut.gap)} after {counted(cut.cliff_after_rank, 'hit')}"
+    return strategy.title or strategy.name, cut.reason.partition(";")[0]
+
+
+def _wished(result: Result, cut: Cut) -> str:
+    """Where the strategy alone would have cut, in a few words."""
+    strategy = strategies.strategy(cut.strategy)
+    if cut.cliff_after_rank is not None and cut.gap is not None:
+        word = "Cliff" if "gap_threshold" in strategy.reads else "Cut"
+        return (
+            f"{word} after {counted(cut.cliff_after_rank, 'hit')}, gap {numbers.distance(cut.gap)}"
+        )
+    if cut.limit is not None:
+        return _limit(result, cut)
+    return strategy.title or strategy.name
+
+
+def _limit(result: Result, cut: Cut) -> str:
+    """What set the absolute limit."""
+    strategy, settings = strategies.strategy(cut.strategy), result.settings.cutoff
+    if "distance_offset" in strategy.reads:
+        return f"No cliff: best + {numbers.distance(settings.distance_offset)}"
+    return strategy.cliff(settings)
+
+
+def _fact(label: str, value: str) -> str:
+    return f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
+
+
+def _funnel(result: Result, summary: Summary) -> str:
+    """What was retrieved, and what every layer that is on let through."""
+    ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
+    steps = [_step(summary, "retrieved", "", "muted", summary.retrieved, ms, asked)]
+    for each in summary.layers:
+        if each.enabled:
+            name, sign = each.name, theme.LAYERS[each.name].sign
+            colour = f"layer-{name}"
+            steps.append(_step(summary, name, sign, colour, each.n_out, each.ms, each.line))
+    return "".join(steps)
+
+
+def _step(summary: Summary, name: str, sign: str, colour: str, n: int, ms: float, help: str) -> str:
+    share = max(100 * n / summary.retrieved, 1.5) if n else 0
+    colour = f"var(--rf-{colour})"
+    return (
+        f'<li title="{html.text(f"{name}: {help}")}">'
+        f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {html.text(name)}</span>'
+        f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{numbers.ms(ms)}</em></span>'
+        f'<span class="rf-bar"><i style="width:{share:.1f}%;background:{colour}"></i></span></li>'
+    )
+
+
+def _context(summary: Summary) -> str:
+    unfiltered = first(summary.unfiltered, summary.left_out)
+    about = (
+        f"Estimated tokens in the kept chunks. The prompt of an unfiltered search "
+        f"({unfiltered}: k under Retrieval) has {numbers.tokens(summary.tokens_unfiltered)}."
+    )
+    return (
+        f'<div class="rf-fact" title="{about}">'
+        f"<span>Context; plain search {numbers.count(summary.tokens_unfiltered)} "
+        f"({unfiltered})</span><b>{numbers.tokens(summary.tokens)}</b></div>"
+    )
+
+
+def _status(result: Result) -> str:
+    """Why nothing is left, or what is wrong with the result."""
+    word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
+    return (
+        f'<div class="rf-fact rf-status"><span>{html.text(word)}</span>'
+        f'<p title="{html.text(result.message)}">{html.text(result.message)}</p></div>'
+    )
