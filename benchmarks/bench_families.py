@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ragfilter.engine.backends import Backends
 from ragfilter.evaluate import run
-from ragfilter.evaluate.effect import Changes, Labelled, make_labelled
+from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled
 from ragfilter.evaluate.proposed import likeness_of, suggest
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
@@ -36,7 +36,7 @@ from ragfilter.workbench import open_workspace
 PROFILES = ("query-must", "full")
 
 
-def noise_reduction(labelled: Labelled) -> float:
+def noise_reduction(labelled: LabelledQuestions) -> float:
     found = run.score(labelled.pools, labelled.qrels, labelled.settings)
     assert found.noise_reduction is not None
     return found.noise_reduction
@@ -68,7 +68,11 @@ def of_profile(profile: str, backends: Backends, collection: ChromaCollection) -
 
 
 def compare(
-    which: str, bare: Labelled, every: Changes, sure: Changes, catalogue: Mapping[str, Chunk]
+    which: str,
+    bare: LabelledQuestions,
+    every: Changes,
+    sure: Changes,
+    catalogue: Mapping[str, Chunk],
 ) -> None:
     by_hand = {i: catalogue[i].rule for i in every}
     before, handwritten = noise_reduction(bare), noise_reduction(bare.with_changes(by_hand))

@@ -15,7 +15,7 @@ from benchmarks.bench_rule_matrix import pools, timed
 from benchmarks.bench_rules import rules
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.model import Chunk
-from ragfilter.rules.overview import Checks, Filter, make_listing
+from ragfilter.rules.overview import Checks, RuleFilter, make_listing
 from ragfilter.settings.config import load
 
 CHUNKS = 100_000
@@ -34,8 +34,8 @@ def main() -> None:
     checks = Checks()
     timed("list 100,000 chunks, first time", lambda: make_listing(chunks.values(), checks))
     listing = timed("list them again", lambda: make_listing(chunks.values(), checks))
-    timed("sort them by what needs attention", lambda: listing.find(Filter()))
-    timed("filter them by two words", lambda: listing.find(Filter(text="monsters 77")))
+    timed("sort them by what needs attention", lambda: listing.find(RuleFilter()))
+    timed("filter them by two words", lambda: listing.find(RuleFilter(text="monsters 77")))
     changed = {**chunks, "c7": replace(chunks["c7"], rule=EDITED)}
     timed("list them after an edit", lambda: make_listing(changed.values(), checks))
     settings = load(profile="full", environ={}).settings
@@ -52,7 +52,7 @@ def main() -> None:
     table = timed("list 100,000 distinct rules", lambda: make_listing(distinct.values(), checks))
 
     def first_edit() -> None:
-        table.with_drafts([often]).find(Filter())
+        table.with_drafts([often]).find(RuleFilter())
         known.effect({often: EDITED})
 
     timed("mark a chunk's first draft in them, sort and preview it", first_edit)

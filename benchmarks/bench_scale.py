@@ -32,7 +32,7 @@ import numpy as np
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
-from ragfilter.model import Chunk, Result, User
+from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.config import load
@@ -150,8 +150,8 @@ def measure(folder: Path, n: int) -> dict[str, Any]:
         found = raw.query(query_embeddings=[query], n_results=K)
         return list(found["ids"][0])
 
-    def filtered(settings: Settings) -> Callable[[Vectors], Result]:
-        def search(query: Vectors) -> Result:
+    def filtered(settings: Settings) -> Callable[[Vectors], PoolResult]:
+        def search(query: Vectors) -> PoolResult:
             return ask(settings, there, query)
 
         return search
@@ -229,7 +229,7 @@ def first_query(folder: Path) -> tuple[float, float]:
     return answered - started, answered
 
 
-def ask(settings: Settings, collection: ChromaCollection, query: Vectors) -> Result:
+def ask(settings: Settings, collection: ChromaCollection, query: Vectors) -> PoolResult:
     embedder = Given()
     embedder.vector = query
     return run(QUESTION, settings, Backends(collection, embedder), USER)
@@ -254,7 +254,7 @@ def best(vectors: Vectors, query: Vectors, allowed: Any, settings: Settings) -> 
     return [f"c{places[i]}" for i in order]
 
 
-def nearest_clean(result: Result, settings: Settings) -> list[str]:
+def nearest_clean(result: PoolResult, settings: Settings) -> list[str]:
     """What came through clearance and rules, the nearest k."""
     dropped = {
         decision.chunk_id

@@ -1,7 +1,7 @@
 """The values that flow through the filter. All are frozen. None knows a store, a model or a page.
 Their reprs leave out what may be long: texts, hits and decisions.
 
-A query is gathered into a `Pool` (effects). The pool is replayed into a `Result` (pure).
+A query is gathered into a `Pool` (effects). The pool is replayed into a `PoolResult` (pure).
 """
 
 from __future__ import annotations
@@ -407,7 +407,7 @@ class LayerTrace:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PoolResult:
     """The decisions over one pool. `hits` are all hits, `kept` those that are kept, in order.
 
     `user` is the user they were made for: unrestricted if everything was seen.

@@ -44,13 +44,13 @@ from ragfilter.model import (
     Hit,
     Judgement,
     Pool,
-    Result,
+    PoolResult,
     User,
     Verdict,
 )
 from ragfilter.protocols import Where
 from ragfilter.publish import question
-from ragfilter.publish.html import Origin
+from ragfilter.publish.html import ReportOrigin
 from ragfilter.report.forecast import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.profiles import PROFILES
@@ -124,7 +124,7 @@ def world(access: Sequence[tuple[Any, Any]]) -> list[Chunk]:
     ]
 
 
-def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> Result:
+def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> PoolResult:
     """A result over a pool that was gathered for everyone: the last chunk is reached only by
     references, and a judge expanded everything it was asked about."""
     hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(chunks[:-1], start=1))
@@ -142,12 +142,12 @@ def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> Result
     return replay(pool, settings, user)
 
 
-def seen_hits(result: Result) -> str:
+def seen_hits(result: PoolResult) -> str:
     made = report.seen(result)
     return repr([(h.id, h.chunk.title, h.chunk.text) for h in (*made.hits, *made.kept)])
 
 
-def expansions(result: Result) -> str:
+def expansions(result: PoolResult) -> str:
     """What each chunk that the user sees would bring in."""
     every = [hit.chunk for hit in (*result.pool.hits, *result.pool.reachable)]
     known = Known({chunk.id: chunk for chunk in every}, {chunk.id: chunk for chunk in every})
@@ -160,18 +160,20 @@ def expansions(result: Result) -> str:
     )
 
 
-def judges_prompts(result: Result) -> str:
+def judges_prompts(result: PoolResult) -> str:
     """What is sent to a judge, before and after it was asked."""
     waiting = replay(replace(result.pool, judgements=()), result.settings, result.user)
     return repr([judge_prompt(waiting), judge_prompt(result)])
 
 
-def html_report(result: Result) -> str:
-    origin = Origin("demo", "v1", "model", "l2", result.user, datetime(2026, 1, 1, tzinfo=UTC))
+def html_report(result: PoolResult) -> str:
+    origin = ReportOrigin(
+        "demo", "v1", "model", "l2", result.user, datetime(2026, 1, 1, tzinfo=UTC)
+    )
     return question.of_query(result, "full", origin)
 
 
-SINKS: dict[str, Callable[[Result], str]] = {
+SINKS: dict[str, Callable[[PoolResult], str]] = {
     **EXPORTS,
     "hits": seen_hits,
     "rows": lambda result: repr((report.rows(result), report.visible(result))),

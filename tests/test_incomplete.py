@@ -19,7 +19,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import StoreError
 from ragfilter.layers.clearance import MESSAGE
-from ragfilter.model import Chunk, Hit, Pool, Result, User
+from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.report import trace_text
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import index as indexing
@@ -36,7 +36,7 @@ def made(workspace: Workspace, n: int = N, *, reset: bool = False, **fields: Any
     return index(given, name="demo", workspace=workspace, embedder=Even(), reset=reset)
 
 
-def ask(workspace: Workspace, level: int = 0) -> Result:
+def ask(workspace: Workspace, level: int = 0) -> PoolResult:
     settings = Settings().with_values({"clearance.enabled": True})
     collection = workspace.store().collection("demo")
     return run("text 7", settings, Backends(collection, Even()), User(level))

@@ -15,7 +15,7 @@ from waiting import PROCESS_S
 
 from ragfilter.cli import main
 from ragfilter.indexing.order import Order, Refusal
-from ragfilter.indexing.queue import Job, Queue, Standing
+from ragfilter.indexing.queue import IndexJob, Queue, Standing
 from ragfilter.indexing.worker import Worker
 from ragfilter.text.pace import Pace, in_words
 from ragfilter.workbench import Workbench, open_workspace
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.model
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def until(queue: Queue, job: Job, told: Callable[[Standing], bool]) -> Standing:
+def until(queue: Queue, job: IndexJob, told: Callable[[Standing], bool]) -> Standing:
     deadline = time.monotonic() + PROCESS_S
     while time.monotonic() < deadline:
         found = queue.job(job.id)
@@ -85,7 +85,7 @@ def test_a_file_whose_name_is_no_text_stays_ordered_and_told(tmp_path: Path) -> 
     job = Queue(tmp_path).put(order)
     done = Standing("done", refused=(Refusal("x\udcff.txt, line 1: not UTF-8 at byte 1."),))
     Queue(tmp_path).tell(job.id, done)
-    assert Queue(tmp_path).jobs() == (Job(job.id, order, done),)
+    assert Queue(tmp_path).jobs() == (IndexJob(job.id, order, done),)
 
 
 def test_an_order_is_stopped_and_gone_on_with(bench: Workbench, tmp_path: Path) -> None:

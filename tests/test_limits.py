@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragfilter.engine.replay import replay
-from ragfilter.model import Chunk, Hit, Judgement, Pool, Result, Verdict
+from ragfilter.model import Chunk, Hit, Judgement, Pool, PoolResult, Verdict
 from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import Settings
 
@@ -15,7 +15,7 @@ DISTANCES = (0.10, 0.20, 0.25, 0.50, 0.55, 0.60, 0.65, 1.20)
 """Similarities 0.95 to 0.675, then 0.4. Steps: 0.1 (skipped), 0.05, 0.25, three of 0.05, 0.55."""
 
 
-def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Result:
+def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> PoolResult:
     hits = tuple(Hit(Chunk(f"c{n}"), d, n) for n, d in enumerate(distances, start=1))
     return replay(Pool("a question", "demo", "l2", hits), Settings().with_values(settings))
 
@@ -124,7 +124,7 @@ def test_what_is_beyond_k_says_its_place_where_that_is_not_its_rank(more: dict[s
     assert made.outcomes()["c6"].reason == "place 6 in this order, beyond k 5"
 
 
-def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0) -> Result:
+def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0) -> PoolResult:
     """`n` hits, of which the last `far` are unlike the question; the LLM keeps the first `kept` of
     those it is shown. With `shown` 0 it is not asked."""
     hits = tuple(
@@ -169,7 +169,7 @@ def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0
     ],
 )
 def test_what_the_judge_dropped_is_no_limit_s_work(
-    made: Result, bound: list[str], idle: list[str]
+    made: PoolResult, bound: list[str], idle: list[str]
 ) -> None:
     every = limits(made)
     assert [each.words for each in every if each.bound] == bound

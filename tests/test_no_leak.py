@@ -29,7 +29,7 @@ from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers import base, cutoff
 from ragfilter.library.result import to_result
-from ragfilter.model import Chunk, Result, Space, User
+from ragfilter.model import Chunk, PoolResult, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
 from ragfilter.report.forecast import forecast, preview_expansion
 from ragfilter.settings.schema import Settings
@@ -220,7 +220,7 @@ def choices(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-EXPORTS: dict[str, Callable[[Result], str]] = {
+EXPORTS: dict[str, Callable[[PoolResult], str]] = {
     "csv": lambda result: report.csv(report.rows(result), report.references(result)),
     "document": lambda result: json.dumps(report.document(result, references=True)),
     "trace": report.trace_text,
@@ -251,12 +251,12 @@ def everything(value: object) -> Iterator[str]:
         yield repr(value)
 
 
-def handed(result: Result) -> str:
+def handed(result: PoolResult) -> str:
     """Everything that the library returns to its caller, who is the user."""
     return "\n".join(everything(to_result(result)))
 
 
-def exports(result: Result) -> str:
+def exports(result: PoolResult) -> str:
     return "\n".join(export(result) for export in EXPORTS.values())
 
 

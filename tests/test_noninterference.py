@@ -48,7 +48,7 @@ from ragfilter.evaluate.run import evaluate, gather_all
 from ragfilter.evaluate.tune import tune
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
+from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.config import load, to_toml
@@ -79,7 +79,7 @@ class Steady(Ports):
             yield Delta(f"{chunk_id} -> {action}\n")
 
 
-def made_as_the_user(result: Result) -> str:
+def made_as_the_user(result: PoolResult) -> str:
     """Everything that is shown or saved as the user, without times."""
     view = as_user(result)
     shown = report.rows(result)

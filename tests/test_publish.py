@@ -17,25 +17,25 @@ from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.matching import duel
-from ragfilter.evaluate.plotted import Mark
-from ragfilter.evaluate.records import Curve, Kept, QueryRecord
+from ragfilter.evaluate.plotted import LabelPoint
+from ragfilter.evaluate.records import Curve, KeptCounts, QueryRecord
 from ragfilter.evaluate.told import TOO_FEW
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import IN_FORCE, profiles_version, variants
-from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, Result, User
+from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.publish import drawing, measured, question
-from ragfilter.publish.html import Origin
+from ragfilter.publish.html import ReportOrigin
 from ragfilter.publish.question import Called
 from ragfilter.publish.told import Told, told
 from ragfilter.report.contrast import contrast, reason
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.kit.runs.measured import Measured
+from ragfilter.ui.kit.runs.measured import MeasuredRun
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ORIGIN = Origin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)
+ORIGIN = ReportOrigin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)
 EVIL = '<img src=x onerror="alert(1)"> {{ 7 * 7 }} [here](https://evil.example) \ud800'
 DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63, 0.90)
 
@@ -52,7 +52,7 @@ GAP = settings("adaptive-gap", clearance__enabled=True)
 PLAIN = settings("unfiltered", clearance__enabled=True, retrieval__k=5)
 
 
-def result(own: Settings, user: User = PUBLIC) -> Result:
+def result(own: Settings, user: User = PUBLIC) -> PoolResult:
     """Six hits with a cliff after the third; the fourth is secret, the second is hostile."""
     chunks = [
         Chunk(f"c{n}", f"text {n}", title=f"title {n}", clearance=3 if n == 4 else 0)
@@ -108,9 +108,9 @@ def test_a_report_says_what_it_was_made_from() -> None:
 
 def record(name: str, kept: int, relevant: int) -> QueryRecord:
     """A question of which every variant keeps `kept` chunks, and the run's settings one."""
-    found = Kept(kept, relevant, 0, 1.0, 100 * kept, 0.1)
+    found = KeptCounts(kept, relevant, 0, 1.0, 100 * kept, 0.1)
     every = {v.name: found for v in variants(settings("adaptive-gap"))}
-    every[IN_FORCE] = Kept(1, 1, 0, 1.0, 100, 0.1)
+    every[IN_FORCE] = KeptCounts(1, 1, 0, 1.0, 100, 0.1)
     curve = Curve((0.1, 0.2, 0.3), (1, 0, 0), (100, 200, 300))
     return QueryRecord(name, f"{name} {EVIL}", 1, 1, curve, (1.0, 1.0, 1.0), every)
 
@@ -294,7 +294,9 @@ def test_the_drawings_stand_inside_their_frames() -> None:
             [("a", Interval(0.5, (0.2, 0.8))), ("b", Interval(1.0, (1.0, 1.0)))], "a"
         ),
         drawing.counts((0, 3, 1)),
-        drawing.distances([(0.1, 0.4), (0.2,)], [Mark(1, 0.1, True), Mark(2, 0.4, False)], 0.3),
+        drawing.distances(
+            [(0.1, 0.4), (0.2,)], [LabelPoint(1, 0.1, True), LabelPoint(2, 0.4, False)], 0.3
+        ),
     ]
     for each in every:
         places = [at for line in (*each.lines, *each.clouds) for at in line.points]
@@ -352,7 +354,7 @@ def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> N
         assert why in Tags(page).text
         assert "the best fixed k (cross-validated)" not in Tags(page).text
         assert "A in mean F1" not in Tags(page).text
-    shown = Measured(run, records)
+    shown = MeasuredRun(run, records)
     assert why in shown.in_sample
     assert shown.over_fixed_k is None
 

@@ -8,10 +8,10 @@ import pytest
 from referring import CHUNKS
 
 from ragfilter.engine.replay import replay
-from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.kit.references import Known, Tree, learn, tree
+from ragfilter.ui.kit.references import Known, ReferenceTree, learn, tree
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})
@@ -35,7 +35,7 @@ class Store:
         return {i: self.all[i] for i in ids if i in self.all}
 
 
-def result(settings: Settings, query: str = "who may") -> Result:
+def result(settings: Settings, query: str = "who may") -> PoolResult:
     """Root and a are near, d is far."""
     near = [("root", 0.1), ("a", 0.2), ("d", 1.5)]
     by_id = {chunk.id: chunk for chunk in CHUNKS}
@@ -47,7 +47,7 @@ def known() -> Known:
     return learn("root", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
 
 
-def lines(made: Tree) -> list[tuple[str, int, str]]:
+def lines(made: ReferenceTree) -> list[tuple[str, int, str]]:
     return [(node.id, node.step, node.fate) for node in made.nodes]
 
 

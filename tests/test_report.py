@@ -24,7 +24,7 @@ from ragfilter.model import (
     LayerName,
     Outcome,
     Pool,
-    Result,
+    PoolResult,
     User,
 )
 from ragfilter.report.rows import deciding
@@ -49,12 +49,12 @@ def hit(i: str, distance: float, **fields: object) -> Hit:
     return Hit(Chunk(i, **given), distance, 0)  # type: ignore[arg-type]
 
 
-def giants(**settings: object) -> Result:
+def giants(**settings: object) -> PoolResult:
     hits = [hit(i, d) for i, d in GIANTS]
     return replay(pool(*hits), Settings().with_values({"retrieval.k": 5, **settings}))
 
 
-def secrets(user: User = User(1), **settings: object) -> Result:
+def secrets(user: User = User(1), **settings: object) -> PoolResult:
     hits = [
         hit("open", 0.2, source="book.md", page=3),
         hit("secret", 0.3, clearance=3, title="The Hidden Door"),

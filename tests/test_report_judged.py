@@ -11,7 +11,7 @@ import pytest
 from ragfilter import report
 from ragfilter.cli.text import query_text
 from ragfilter.engine.replay import replay
-from ragfilter.model import PUBLIC, Brought, Chunk, Hit, Judgement, Pool, Result, User, Verdict
+from ragfilter.model import PUBLIC, Brought, Chunk, Hit, Judgement, Pool, PoolResult, User, Verdict
 from ragfilter.settings.schema import Settings
 
 ON = {"judge.enabled": True, "cutoff.enabled": False}
@@ -44,7 +44,7 @@ SAID = Judgement(
 
 def judged(
     judgement: Judgement | None = SAID, pool: Pool = POOL, user: User = PUBLIC, **settings: Any
-) -> Result:
+) -> PoolResult:
     values = ON | {name.replace("__", "."): value for name, value in settings.items()}
     said = () if judgement is None else (judgement,)
     return replay(replace(pool, judgements=said), Settings().with_values(values), user)

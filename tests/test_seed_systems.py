@@ -15,7 +15,7 @@ from ragfilter.judge.references import DEPTHS
 from ragfilter.layers import clearance, quality
 from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.origin import TunedOn
-from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, Result, Verdict
+from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, PoolResult, Verdict
 from ragfilter.settings.config import load
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, fields
@@ -107,7 +107,7 @@ def test_the_documents_own_variables_with_their_own_values_change_nothing(name: 
     assert profile(name, **ENVIRONMENT[name]) == profile(name)
 
 
-def replayed(settings: Settings, distances: list[float], **pool: Any) -> Result:
+def replayed(settings: Settings, distances: list[float], **pool: Any) -> PoolResult:
     """The settings over hits c1, c2, ... at these distances."""
     chunks = pool.pop("chunks", {})
     hits = tuple(
@@ -117,7 +117,7 @@ def replayed(settings: Settings, distances: list[float], **pool: Any) -> Result:
     return replay(Pool(pool.pop("query", "words"), "seed", "l2", hits, **pool), settings)
 
 
-def kept(result: Result) -> list[int]:
+def kept(result: PoolResult) -> list[int]:
     """The places of the hits that stay: 1 for c1."""
     return [int(hit.id[1:]) for hit in result.kept]
 

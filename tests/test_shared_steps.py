@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
-from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
+from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -63,5 +63,5 @@ def test_steps_shared_between_replays_change_nothing(given: list[tuple[Settings,
         assert timeless(shared) == timeless(replay(POOL, each, User(level)))
 
 
-def timeless(result: Result) -> Result:
+def timeless(result: PoolResult) -> PoolResult:
     return replace(result, traces=tuple(replace(trace, ms=0.0) for trace in result.traces))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import Chunk, Hit, Pool, Result, User
+from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.report.story import Fall, Story, called, counted, cutting, sentences, story
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
@@ -21,7 +21,7 @@ ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
 THIEF = json.dumps({"contain": "thief"})
 
 
-def result(*hits: Hit, user: User = User(), **settings: Any) -> Result:
+def result(*hits: Hit, user: User = User(), **settings: Any) -> PoolResult:
     ranked = tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
     values = {"retrieval.k": 4, "query_must.enabled": True, **settings}
     pool = Pool("cleric against armor class 6", "demo", "l2", ranked, queries=1)

@@ -14,7 +14,7 @@ import pytest
 from ragfilter import report
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
-from ragfilter.model import Chunk, Result, Space
+from ragfilter.model import Chunk, PoolResult, Space
 from ragfilter.protocols import Progress, Vectors, Where
 from ragfilter.settings.config import load
 
@@ -78,14 +78,14 @@ class Reranker:
         return [place / len(texts) for place in range(1, len(texts) + 1)]
 
 
-def asked(profile: str, **values: Any) -> Result:
+def asked(profile: str, **values: Any) -> PoolResult:
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
     backends = Backends(Ordered(), Embedder(), reranker=lambda _: Reranker())
     return run("words", settings, backends, wide=True)
 
 
-def kept(result: Result) -> list[str]:
+def kept(result: PoolResult) -> list[str]:
     return [hit.id for hit in result.kept]
 
 

@@ -14,14 +14,14 @@ from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.registry import layer
-from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
 from ragfilter.settings.schema import Settings
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
 
 
-def result(distances: tuple[float, ...], /, **settings: Any) -> Result:
+def result(distances: tuple[float, ...], /, **settings: Any) -> PoolResult:
     hits = tuple(
         Hit(Chunk(f"c{rank}", text="words"), distance, rank)
         for rank, distance in enumerate(distances, start=1)

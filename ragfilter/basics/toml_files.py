@@ -15,7 +15,7 @@ from ragfilter.errors import InputError, complaint
 SUFFIX = ".toml"
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """What a file, or a section of one, may hold. Texts must not be empty."""
 
     model_config = ConfigDict(
@@ -23,7 +23,7 @@ class Table(BaseModel):
     )
 
 
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=TomlTable)
 
 
 def paths(folder: Path) -> tuple[Path, ...]:

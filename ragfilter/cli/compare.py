@@ -13,7 +13,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled
+from ragfilter.cli.labelled import LabelledOptions
 from ragfilter.cli.options import Json, Limit, Place, Viewing
 from ragfilter.cli.sides import measure_sides
 from ragfilter.errors import SettingsError
@@ -23,7 +23,7 @@ from ragfilter.settings.profiles import PROFILES
 
 @command()
 def compare(
-    labelled: Labelled,
+    labelled: LabelledOptions,
     place: Place,
     viewing: Viewing,
     profile: Annotated[

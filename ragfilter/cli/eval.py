@@ -7,17 +7,19 @@ from typing import Any
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
+from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import run, told
-from ragfilter.evaluate.run import Evaluation, Kept, Means, QueryRow
+from ragfilter.evaluate.run import Evaluation, KeptChunks, Means, QueryRow
 from ragfilter.text.numbers import counted
 from ragfilter.text.query_id import query_name
 
 
 @command(name="eval")
-def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Json = False) -> None:
+def evaluate(
+    labelled: LabelledOptions, place: Place, filtering: Filtering, as_json: Json = False
+) -> None:
     """Compare the filtered with the unfiltered result over labelled queries."""
     loaded, user = filtering.load()
     settings = loaded.settings
@@ -66,7 +68,7 @@ def _document(row: QueryRow) -> dict[str, Any]:
     }
 
 
-def _side_document(side: Kept) -> dict[str, Any]:
+def _side_document(side: KeptChunks) -> dict[str, Any]:
     return {
         "kept": side.kept,
         "relevant_kept": side.relevant_kept,

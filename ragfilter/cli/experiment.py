@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled
+from ragfilter.cli.labelled import LabelledOptions
 from ragfilter.cli.options import Filtering, Json, Limit, Place
 from ragfilter.cli.sides import measure_sides
 from ragfilter.evaluate.sides import prompt_sides
@@ -20,7 +20,7 @@ from ragfilter.judge import prompts as judge_prompts
 
 @command()
 def experiment(
-    labelled: Labelled,
+    labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
     variants: Annotated[

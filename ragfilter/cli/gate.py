@@ -13,7 +13,7 @@ import typer
 from ragfilter.basics.files import write_text
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
+from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.errors import InputError
 from ragfilter.evaluate import baseline as baselines
@@ -35,7 +35,7 @@ figures = partial(typer.Option, metavar="FIGURE=NUMBER")
 
 @command()
 def gate(
-    labelled: Labelled,
+    labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
     least: Annotated[

@@ -83,7 +83,7 @@ def index(
     """
     from ragfilter.indexing.order import Order
     from ragfilter.ingest.load import DEMOS
-    from ragfilter.ingest.reading import Reading
+    from ragfilter.ingest.reading import ReadOptions
 
     name = collection or (source if source in DEMOS else "")
     if not name:
@@ -96,7 +96,7 @@ def index(
     elif not source:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
     # Reject invalid arguments before anything is opened.
-    reading = Reading(size or Reading().size, overlap, headings, _columns(column or ()))
+    reading = ReadOptions(size or ReadOptions().size, overlap, headings, _columns(column or ()))
     order = Order(
         name, source, reset, skip_bad, size=reading.size, overlap=overlap,
         headings=headings, columns=dict(reading.columns),

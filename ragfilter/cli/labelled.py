@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class QuerySelection:
     """Options that select some of the labelled queries."""
 
     only: Only = None
@@ -48,7 +48,7 @@ class Chosen:
         return choose(labels, only=self.only or (), leave_out=self.leave_out or ())
 
 
-class Opened(NamedTuple):
+class OpenedLabels(NamedTuple):
     """An open workspace, and the labelled queries of one of its collections that the user may see.
     `unknown` are the labelled ids that the collection does not have for this user."""
 
@@ -59,7 +59,7 @@ class Opened(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled(Chosen):
+class LabelledOptions(QuerySelection):
     """Options for labelled queries."""
 
     queries: QueriesFile
@@ -75,7 +75,7 @@ class Labelled(Chosen):
         *,
         bare: bool = False,
         check: Callable[[Workbench], None] | None = None,
-    ) -> Iterator[Opened]:
+    ) -> Iterator[OpenedLabels]:
         """Open the workspace for the command `what` and read the chosen queries. Reports which of
         their chunks the collection lacks. `bare`: queries need no labels. `check` may raise before
         anything is read.
@@ -101,7 +101,7 @@ class Labelled(Chosen):
             if self.llm:
                 _tell_agreement(bench, place.collection, user)
             labels, unknown = visible_labels(found, backends, user, stored=read is None)
-            yield Opened(bench, backends, labels, unknown)
+            yield OpenedLabels(bench, backends, labels, unknown)
 
     def _read_files(self, *, bare: bool) -> Labels:
         from ragfilter.evaluate import labels
@@ -114,7 +114,7 @@ class Labelled(Chosen):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measuring(Chosen):
+class Measuring(QuerySelection):
     """Options for labelled queries on which rules are measured, if any are named."""
 
     queries: SetOrNone = None
@@ -130,7 +130,7 @@ class Measuring(Chosen):
 
 
 def read_labels(
-    chosen: Chosen,
+    chosen: QuerySelection,
     queries: str,
     qrels: str | None,
     bench: Workbench,

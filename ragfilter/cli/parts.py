@@ -24,7 +24,7 @@ from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, InputError, SettingsError
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
-from ragfilter.model import Result, User
+from ragfilter.model import PoolResult, User
 from ragfilter.protocols import ChatModel, Progress
 from ragfilter.report import waits_for_judge
 from ragfilter.report.fitted import learned_elsewhere
@@ -148,7 +148,7 @@ def backends(bench: Workbench, name: str) -> Backends:
     return backends
 
 
-def ask(text: str, settings: Settings, backends: Backends, user: User) -> Result:
+def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolResult:
     tell_learned_elsewhere(settings, backends)
     # Not pushed into the store, whose own filter is slow for large collections.
     result = gather.run(text, settings, backends, user, wide=True)
@@ -165,7 +165,7 @@ def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
         log.warning("%s", told)
 
 
-def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
+def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
     """The answer to the query, with its context. If the LLM fails, the extractive answer with the
     LLM's error, prompt and costs."""
     packed = context.pack(result.kept, result.settings)

@@ -21,9 +21,9 @@ from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.variants import IN_FORCE
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.publish import question
-from ragfilter.publish.html import Origin
+from ragfilter.publish.html import ReportOrigin
 from ragfilter.publish.question import Called
 from ragfilter.publish.told import Told, told
 from ragfilter.report import seen
@@ -66,12 +66,12 @@ def query(
         prices = bench.prices
         result = seen(parts.ask(text, loaded.settings, backends, user))
         collection = backends.collection
-        origin = Origin(
+        origin = ReportOrigin(
             collection.name, collection.version, backends.embedder.name, collection.space,
             result.user, datetime.now(UTC),
         )  # fmt: skip
 
-        def answers(sides: Sequence[tuple[str, Result]]) -> list[Told]:
+        def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[Told]:
             shown = sides if answer else ()
             return [told(name, *parts.answer_of(each, bench)) for name, each in shown]
 

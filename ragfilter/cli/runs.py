@@ -12,7 +12,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.labelled import Labelled, warn_of
+from ragfilter.cli.labelled import LabelledOptions, warn_of
 from ragfilter.cli.options import (
     MOST,
     SET_HELP,
@@ -83,7 +83,7 @@ def new(
     from ragfilter.evaluate import runs as running
     from ragfilter.evaluate import stored
 
-    labelled = Labelled(queries=queries, qrels=qrels, llm=llm)
+    labelled = LabelledOptions(queries=queries, qrels=qrels, llm=llm)
     with labelled.open("runs", place, user) as (bench, backends, labels, _):
         warn_of(labels)
         name = stored.title(queries, llm=llm, qrels=qrels)

@@ -11,12 +11,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
-from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
+from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Place
 from ragfilter.cli.table import percent, table
 from ragfilter.evaluate import paired, told
 from ragfilter.evaluate.paired import Paired
-from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, measure, pairs
+from ragfilter.evaluate.sides import Measurement, Side, SideMeans, check, means, measure, pairs
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.text.numbers import counted, p_value, signed
@@ -37,7 +37,7 @@ ID_WIDTH, ERROR_WIDTH, CHANGES = 30, 100, 10
 def measure_sides(
     what: str,
     sides: Sequence[Side],
-    labelled: Labelled,
+    labelled: LabelledOptions,
     place: Place,
     user: User | None,
     *,
@@ -63,7 +63,7 @@ def measure_sides(
         every = opened.labels.labelled or opened.labels.queries
         queries = dict(islice(every.items(), limit))
         total = len(queries) * len(sides)
-        measured: list[Measured] = []
+        measured: list[Measurement] = []
 
         def report() -> None:
             complete = len(measured) == total
@@ -87,7 +87,7 @@ def measure_sides(
                 show(len(measured), total)
 
 
-def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, Any]:
+def document(measured: Sequence[Measurement], sides: Sequence[Side]) -> dict[str, Any]:
     """The result as plain values: means by side, sides in pairs, then every measurement."""
     return {
         "sides": [asdict(side) for side in means(measured, sides)],
@@ -99,7 +99,7 @@ def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, A
 
 
 def text(
-    measured: Sequence[Measured], sides: Sequence[Side], collection: str, *, total: int
+    measured: Sequence[Measurement], sides: Sequence[Side], collection: str, *, total: int
 ) -> str:
     """The means of every side, each two sides in pairs, then every measurement, with a note if some
     of `total` are missing."""
@@ -149,7 +149,7 @@ def _means(one: SideMeans) -> tuple[str, ...]:
     )
 
 
-def _row(one: Measured) -> tuple[str, ...]:
+def _row(one: Measurement) -> tuple[str, ...]:
     scores = one.kept.scores
     return (
         query_name(one.id, one.query, ID_WIDTH),
@@ -167,7 +167,7 @@ def _score(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _document(one: Measured) -> dict[str, Any]:
+def _document(one: Measurement) -> dict[str, Any]:
     kept = one.kept
     figures = asdict(kept.scores) | {
         "f1_most": kept.f1_most, "unlabelled": kept.unlabelled, "irrelevant": kept.irrelevant,

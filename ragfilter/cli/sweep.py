@@ -8,7 +8,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, warn_in_sample, warn_of
+from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -23,7 +23,7 @@ NAMES = {"f1": "F1", "f2": "F2"}
 
 @command()
 def sweep(
-    labelled: Labelled,
+    labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
     across: Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import DOUBT, Answer
 from ragfilter.cli.table import percent
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report import (
     ChunkRow,
     Summary,
@@ -32,7 +32,7 @@ SHOWN = 15
 
 
 def query_text(
-    result: Result, *, profile: str, width: int | None = None, every: bool = False
+    result: PoolResult, *, profile: str, width: int | None = None, every: bool = False
 ) -> str:
     """The result: one line of figures, the layers, the kept hits, then the dropped ones.
 
@@ -101,7 +101,7 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
     }
 
 
-def _figures(result: Result, view: Summary, profile: str) -> str:
+def _figures(result: PoolResult, view: Summary, profile: str) -> str:
     return (
         f"{view.kept} kept of {view.retrieved} | {view.headline} | "
         f"about {numbers.tokens(view.tokens)}, "
@@ -121,7 +121,7 @@ def _layers(view: Summary) -> list[str]:
     ]
 
 
-def _judged(result: Result) -> list[str]:
+def _judged(result: PoolResult) -> list[str]:
     """The judge's figures in one line, then what was not obeyed; empty if it did nothing."""
     stats = judge_stats(result)
     if stats is None:

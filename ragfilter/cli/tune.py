@@ -12,7 +12,7 @@ import typer
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import Labelled, warn_of
+from ragfilter.cli.labelled import LabelledOptions, warn_of
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -22,14 +22,14 @@ from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.tune import Gain, Means, Tuning
+from ragfilter.evaluate.tune import Gain, TunedMeans, Tuning
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import field
 
 
 @command()
 def tune(
-    labelled: Labelled,
+    labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
     measure: Annotated[
@@ -184,7 +184,7 @@ def _gain(gain: Gain) -> dict[str, Any]:
     return {"f1": gain.f1, "f2": gain.f2, "mean": gain.of.mean, "ci": gain.of.ends}
 
 
-def _figures(means: Means) -> dict[str, Any]:
+def _figures(means: TunedMeans) -> dict[str, Any]:
     return {
         "f1": means.f1,
         "f2": means.f2,
@@ -198,7 +198,7 @@ def _figures(means: Means) -> dict[str, Any]:
     }
 
 
-_OTHERS: Mapping[str, Callable[[Means], str]] = {
+_OTHERS: Mapping[str, Callable[[TunedMeans], str]] = {
     "precision": lambda means: f"{means.precision:.3f}",
     "recall": lambda means: f"{means.recall:.3f}",
     "f1": lambda means: f"{means.f1:.3f}",
@@ -209,7 +209,7 @@ _OTHERS: Mapping[str, Callable[[Means], str]] = {
 """The columns after that of the measure, which is left out here."""
 
 
-def _row(name: str, means: Means, target: Target) -> tuple[str, ...]:
+def _row(name: str, means: TunedMeans, target: Target) -> tuple[str, ...]:
     """A row of the table; its name says if the recall is too low."""
     return (
         f"{name} (recall under {target.recall:g})" if means.recall < target.recall else name,

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from ragfilter.engine.whatif import changes, wording
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report.explain import explain
 
 
-def why_text(result: Result, chunk_id: str) -> str:
+def why_text(result: PoolResult, chunk_id: str) -> str:
     """Every layer's decision and the smallest changes, as lines of text. Raises InputError."""
     kept = any(hit.id == chunk_id for hit in result.kept)
     verb = "drop it" if kept else "bring it back"
@@ -26,7 +26,7 @@ def why_text(result: Result, chunk_id: str) -> str:
     return "\n".join(lines if found else [*lines, "  no single change"]) + "\n"
 
 
-def why_document(result: Result, chunk_id: str) -> dict[str, Any]:
+def why_document(result: PoolResult, chunk_id: str) -> dict[str, Any]:
     """The same as plain values. Raises InputError."""
     asked = wording(result, chunk_id)
     return {

@@ -29,7 +29,7 @@ from ragfilter.model import (
     Pending,
     PendingKind,
     Pool,
-    Result,
+    PoolResult,
     User,
 )
 from ragfilter.protocols import Collection
@@ -38,7 +38,7 @@ from ragfilter.settings.schema import Settings, field
 
 log = logging.getLogger(__name__)
 
-Replay = Callable[[Pool, Settings, User | None], Result]
+Replay = Callable[[Pool, Settings, User | None], PoolResult]
 
 ROUNDS = 3
 """How often layers may ask for more: a reranker's scores can change what the judge is asked."""
@@ -55,7 +55,7 @@ def settle(
     kinds: Container[PendingKind] = ("rerank", "judge"),
     replay: Replay = replay,
     push_down: bool = False,
-) -> Result:
+) -> PoolResult:
     """Replay the pool and complete it, until nothing of these `kinds` is needed. `push_down` is as
     in `complete`."""
     result = replay(pool, settings, user)

@@ -13,7 +13,7 @@ from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Chunk, Hit, LayerTrace, Pending, Pool, Result, Status, User
+from ragfilter.model import Chunk, Hit, LayerTrace, Pending, Pool, PoolResult, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
@@ -31,7 +31,7 @@ def replay(
     *,
     memo: ReplayMemo | None = None,
     explain: bool = True,
-) -> Result:
+) -> PoolResult:
     """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
 
     `user` is who asks; without one, the settings decide (`clearance.viewer`). `scan` is the pool's
@@ -102,7 +102,7 @@ def replay(
         found_nothing = status in ("ok", "low_quality_results")
         status = "incomplete_collection" if found_nothing else status
         message = f"{message} {pool.incomplete}".strip()
-    return Result(
+    return PoolResult(
         query=pool.query,
         settings=settings,
         pool=pool,
@@ -128,7 +128,7 @@ def keep(
     return hits, tuple(needs)
 
 
-def as_user(result: Result, *, memo: ReplayMemo | None = None) -> Result:
+def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult:
     """The result as its user sees it: over the same pool, without what clearance hides.
 
     Ranks, gaps, counts and reasons are then those of the visible chunks, so that nothing reveals a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragfilter.engine.replay import ReplayMemo, as_user, replay
-from ragfilter.model import Pool, Result, User
+from ragfilter.model import Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 
 MOST = 300
@@ -19,11 +19,11 @@ class Replays:
     # One value, so that a run which is being stopped cannot mix its steps with those of the next.
     _last: tuple[Pool, ReplayMemo] | None = None
 
-    def of(self, pool: Pool, settings: Settings, user: User | None = None) -> Result:
+    def of(self, pool: Pool, settings: Settings, user: User | None = None) -> PoolResult:
         """Call `replay` with the pool."""
         return replay(pool, settings, user, memo=self._memo(pool))
 
-    def as_user(self, result: Result) -> Result:
+    def as_user(self, result: PoolResult) -> PoolResult:
         """Call `as_user` with a result."""
         return as_user(result, memo=self._memo(result.pool))
 

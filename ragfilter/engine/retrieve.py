@@ -23,7 +23,7 @@ from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import is_clean, viewer, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
+from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings, field
@@ -50,7 +50,7 @@ def run(
     user: User | None = None,
     *,
     wide: bool = False,
-) -> Result:
+) -> PoolResult:
     """Gather and replay until nothing is needed: the one call of the library and the command line.
 
     `user` is who asks; without one, the settings decide (`clearance.viewer`). Only what the enabled
@@ -68,7 +68,7 @@ def run(
     return result
 
 
-def _log(result: Result, ms: float) -> None:
+def _log(result: PoolResult, ms: float) -> None:
     """One line a query, and its figures as `fields` of the record; of what the user sees."""
     if not log.isEnabledFor(logging.INFO):
         return
@@ -255,7 +255,7 @@ def _known(entities: list[Entity], collection: Collection, user: User) -> list[E
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class SearchReach:
     """How far a search goes: until `wanted` clean chunks are found, `first` hits at first and
     `most` at last; `shown` of what is found are fetched whole, clean or not."""
 
@@ -265,20 +265,22 @@ class Reach:
     shown: int
 
 
-def _reach_of(settings: Settings, user: User, catalogue: Catalogue | None, *, wide: bool) -> Reach:
+def _reach_of(
+    settings: Settings, user: User, catalogue: Catalogue | None, *, wide: bool
+) -> SearchReach:
     pool_size = settings.retrieval.pool_size
     most = pool_size * WIDEST
     if wide:
         wanted = target(settings)
         width = max(pool_size, wanted)
-        return Reach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
+        return SearchReach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
     wanted = used(settings)
     rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
     filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = SPARE * wanted if filtered else wanted
     if any(layer.reads_pool(settings) for layer in _on(settings)):
         first = max(first, pool_size)
-    return Reach(wanted, first, max(pool_size, first) * WIDEST, wanted)
+    return SearchReach(wanted, first, max(pool_size, first) * WIDEST, wanted)
 
 
 def _on(settings: Settings) -> list[LayerSpec]:
@@ -359,7 +361,7 @@ def _clean_test(
 
 
 def _search(
-    vector: Vectors, reach: Reach, search: Search, passes: Callable[[str], bool]
+    vector: Vectors, reach: SearchReach, search: Search, passes: Callable[[str], bool]
 ) -> tuple[list[tuple[str, float]], list[tuple[str, float]], int]:
     """The query's own hits, doubled while clean ones run short; then what one exact `ids=` query
     over the chunks whose rules hold adds to them; and the number of searches."""
@@ -386,7 +388,7 @@ def _search(
 def _payload(
     pairs: Sequence[tuple[str, float]],
     named: set[str],
-    reach: Reach,
+    reach: SearchReach,
     search: Search,
     passes: Callable[[str], bool],
     *,

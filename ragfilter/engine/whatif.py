@@ -18,7 +18,7 @@ from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Pool, Result, User
+from ragfilter.model import Pool, PoolResult, User
 from ragfilter.rules.explain import explain
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings
@@ -53,7 +53,7 @@ class SettingChange:
         return f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
 
 
-def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
+def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[SettingChange, ...]:
     """The changes of one setting that alone keep a dropped chunk or drop a kept one, smallest
     first.
 
@@ -73,7 +73,7 @@ def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[SettingCha
     return tuple(turned)
 
 
-def stays(result: Result, chunk_id: str) -> str:
+def stays(result: PoolResult, chunk_id: str) -> str:
     """Why no change keeps or drops a chunk, in words: it is pinned, several limits keep it out, or
     no limit goes that far."""
     kept = any(hit.id == chunk_id for hit in result.kept)
@@ -103,7 +103,7 @@ class Wording:
     went: tuple[str, ...]
 
 
-def wording(result: Result, chunk_id: str) -> Wording | None:
+def wording(result: PoolResult, chunk_id: str) -> Wording | None:
     """What to add to the question so that a chunk is kept that its rule drops.
 
     None if its rule does not drop it, where another layer then would, and where the question
@@ -133,7 +133,7 @@ def _moved(
     return came, tuple(i for i in before if i not in after and i != chunk_id)
 
 
-def _candidates(result: Result, chunk_id: str, wanted: bool) -> Iterator[FieldInfo]:
+def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[FieldInfo]:
     """The numbers that may turn a chunk's fate: of the layer that dropped it and those behind it,
     which may drop it next; of every layer for a kept one."""
     settings = result.settings
@@ -165,7 +165,7 @@ class _Search:
     wanted: bool
     memo: ReplayMemo = field(default_factory=dict, compare=False)
 
-    def replayed(self, path: str, value: Any) -> Result | None:
+    def replayed(self, path: str, value: Any) -> PoolResult | None:
         """The result with this value; None if the settings refuse it."""
         try:
             settings = self.settings.with_values({path: value})
@@ -177,7 +177,7 @@ class _Search:
     def turns(self, path: str, value: Any) -> bool:
         return self._turned(self.replayed(path, value))
 
-    def _turned(self, made: Result | None) -> bool:
+    def _turned(self, made: PoolResult | None) -> bool:
         return made is not None and self.wanted == any(h.id == self.chunk_id for h in made.kept)
 
     def along(self, info: FieldInfo) -> tuple[float, str, Any] | None:
@@ -215,7 +215,7 @@ class _Search:
         i = _first_turn(at, 0, len(values) - 1)
         return None if i is None else values[i]
 
-    def switches(self, result: Result) -> Iterator[tuple[str, bool]]:
+    def switches(self, result: PoolResult) -> Iterator[tuple[str, bool]]:
         """Layers that keep the chunk where they are off, one at a time."""
         for trace in result.traces:
             spec: LayerSpec = layer(trace.layer)

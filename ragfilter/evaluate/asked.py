@@ -27,7 +27,7 @@ from ragfilter.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PreparedQuestion:
     """A prepared question. `seen` are the retrieved hits that the user may see. `kept` and `scores`
     are those with all rules applied.
 
@@ -77,7 +77,9 @@ class Asked:
         return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
 
 
-def ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[Asked]:
+def ready(
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User
+) -> list[PreparedQuestion]:
     """Prepare the questions of `pools` (by id). Rules count even if `settings` switch them off."""
     settings = settings.with_values({"query_must.enabled": True})
     if not settings.judge.enabled:
@@ -106,7 +108,7 @@ def _prepare(
     settings: Settings,
     user: User,
     without_rule: Callable[[Chunk], Chunk],
-) -> Asked:
+) -> PreparedQuestion:
     scan = book.scan(pool.query)
     hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
     on = [layer for layer in LAYERS if layer.enabled(settings)]
@@ -122,7 +124,7 @@ def _prepare(
         blocked = (hit for hit in hits if not scan.passes(hit.chunk.rule))
         seen += [hit for hit in blocked if hit.id not in found]
     survivors = tuple(hit for hit in step.hits if hit.id in found)
-    asked = Asked(
+    asked = PreparedQuestion(
         id=query_id,
         pool=pool,
         settings=settings,

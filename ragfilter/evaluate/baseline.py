@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.limits import EPSILON, SHARES, Reached
+from ragfilter.evaluate.limits import EPSILON, SHARES, QueryFigures
 from ragfilter.evaluate.paired import permutation_p
 
 DROPPING = SHARES
@@ -91,7 +91,7 @@ class Gone:
         return not self.queries and not self.relevant
 
 
-def of_reached(reached: Sequence[Reached], about: About) -> Baseline:
+def of_reached(reached: Sequence[QueryFigures], about: About) -> Baseline:
     """What these queries reach."""
     queries = {
         one.id: {name: round(one.figure(name), DIGITS) for name in DROPPING}
@@ -101,7 +101,7 @@ def of_reached(reached: Sequence[Reached], about: About) -> Baseline:
     return Baseline(about, queries)
 
 
-def check_gone(baseline: Baseline, reached: Sequence[Reached]) -> Gone:
+def check_gone(baseline: Baseline, reached: Sequence[QueryFigures]) -> Gone:
     """Find what the baseline measured and these queries, which are all there are, lack."""
     now = {one.id: one.relevant for one in reached}
     fewer = {
@@ -116,7 +116,7 @@ def check_gone(baseline: Baseline, reached: Sequence[Reached]) -> Gone:
 
 
 def check_drops(
-    baseline: Baseline, reached: Sequence[Reached], allowed: Mapping[str, float]
+    baseline: Baseline, reached: Sequence[QueryFigures], allowed: Mapping[str, float]
 ) -> tuple[Drop, ...]:
     """Compare every figure of `allowed` with the baseline. Raises InputError if no query is in
     both."""
@@ -174,7 +174,7 @@ def _refused(why: str) -> InputError:
     return InputError(why, remedy="Create a new one.", action="baseline")
 
 
-def _drop(name: str, allowed: float, baseline: Baseline, reached: Sequence[Reached]) -> Drop:
+def _drop(name: str, allowed: float, baseline: Baseline, reached: Sequence[QueryFigures]) -> Drop:
     before = np.array([baseline.queries[one.id][name] for one in reached])
     now = np.array([round(one.figure(name), DIGITS) for one in reached])
     changes = [(one.id, float(change)) for one, change in zip(reached, now - before, strict=True)]

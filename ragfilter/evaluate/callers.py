@@ -22,7 +22,7 @@ from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.run import Evaluation, score
 from ragfilter.evaluate.tune import Tuning
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
     return read(Path(queries), Path(qrels))
 
 
-def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
+def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
     """Measure results by query id: precision, recall and F1, next to the unfiltered order and its
     best fixed k, which is cross-validated, and None with one query. `qrels` are the labels: query
     id to chunk id to grade; 1 or more is relevant.
@@ -53,7 +53,7 @@ def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
 
 
 def tune(
-    results: Mapping[str, Result],
+    results: Mapping[str, PoolResult],
     qrels: Qrels,
     *,
     measure: str = "f1",
@@ -96,7 +96,7 @@ def tune(
     )  # fmt: skip
 
 
-def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
+def _one(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> PoolResult:
     """Any of the results; they share settings and user. Raises InputError."""
     labelled = [result for i, result in results.items() if i in qrels]
     if len(labelled) < least:
@@ -119,7 +119,7 @@ def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
     return first
 
 
-def _labels(results: Mapping[str, Result], qrels: Qrels) -> Labels:
+def _labels(results: Mapping[str, PoolResult], qrels: Qrels) -> Labels:
     """The labelled ones of these queries. Raises InputError."""
     asked = {i: result.pool.query for i, result in results.items() if i in qrels}
     return Labels(asked, {i: _grades(i, qrels[i]) for i in asked})

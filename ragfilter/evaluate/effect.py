@@ -39,7 +39,7 @@ NO_EDITS = RuleBook(())
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledQuestions:
     """Labelled questions with their pools, and what each keeps, ready to measure changes.
 
     `book` and `edits` have the rules of the pools, `edits` the few that were changed last.
@@ -93,7 +93,7 @@ class Labelled:
         scores = mean_of(before), mean_of(after)
         return Effect(len(self.pools), len(before), tuple(rows), *scores, len(short))
 
-    def renew(self, chunks: Mapping[str, Chunk]) -> Labelled:
+    def renew(self, chunks: Mapping[str, Chunk]) -> LabelledQuestions:
         """The same questions with the current rules of `chunks` (by id)."""
         changed = {
             i: chunks[i].rule
@@ -102,7 +102,7 @@ class Labelled:
         }
         return self.with_changes(changed)
 
-    def with_changes(self, changes: Changes) -> Labelled:
+    def with_changes(self, changes: Changes) -> LabelledQuestions:
         """The same questions with other rules on some chunks."""
         found = {i: self.found_by[i] for i in changes if i in self.found_by}
         changed = {
@@ -156,13 +156,13 @@ class Labelled:
 
 def make_labelled(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
-) -> Labelled:
+) -> LabelledQuestions:
     """Replay every pool once. Pure."""
     found_by: dict[str, dict[str, str | None]] = defaultdict(dict)
     for query_id, pool in pools.items():
         for hit in (*pool.hits, *pool.reachable):
             found_by[hit.id][query_id] = hit.chunk.rule
-    made = Labelled(
+    made = LabelledQuestions(
         pools, qrels, settings, viewer(user, settings), {}, _book(pools), dict(found_by), {}
     )
     return replace(made, kept={i: made._replay(pool)[0] for i, pool in pools.items()})

@@ -12,7 +12,7 @@ from typing import Any
 from ragfilter.evaluate import baseline as baselines
 from ragfilter.evaluate import limits as limiting
 from ragfilter.evaluate.baseline import DEFAULT_DROPS, About, Baseline, Drop, Gone
-from ragfilter.evaluate.limits import Check, Limit, Reached
+from ragfilter.evaluate.limits import Check, Limit, QueryFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Gate:
 
 
 def decide(
-    reached: Sequence[Reached],
+    reached: Sequence[QueryFigures],
     limits: Sequence[Limit] = (),
     *,
     before: tuple[Baseline, About] | None = None,

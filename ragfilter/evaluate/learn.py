@@ -41,7 +41,7 @@ INNER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TrainingExample:
     """The cutoff's input for one query: its text, features and tokens of each hit, whether it is
     relevant, how many are pinned, and how many chunks are labelled relevant in all."""
 
@@ -71,7 +71,7 @@ class Learned:
 
 
 def learn(
-    examples: Mapping[Settings, Sequence[Example]],
+    examples: Mapping[Settings, Sequence[TrainingExample]],
     pool: Pool,
     provenance: Provenance,
     target: Target,
@@ -109,7 +109,7 @@ def learn(
     return Learned(settings.with_values({"cutoff.calibration": made.to_json()}), columns[best])
 
 
-def _names(base: Settings, examples: Sequence[Example]) -> tuple[str, ...]:
+def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ...]:
     """The features that are certain to exist with these settings, and that the examples have."""
     scored = always_reranks(base.quality) and all(
         each.features.keys() >= SCORED for each in examples if each.features
@@ -138,7 +138,7 @@ def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
 
 
 def _held_out(
-    examples: Sequence[Example], about: Calibration, base: Settings, *, boosted: bool
+    examples: Sequence[TrainingExample], about: Calibration, base: Settings, *, boosted: bool
 ) -> tuple[Floats, ...]:
     """The probabilities of every query's hits, by a model that did not see the query."""
     folds, names = folds_of([each.query for each in examples], INNER), _names(base, examples)
@@ -152,7 +152,7 @@ def _held_out(
     return tuple(chances)
 
 
-def _keeps(examples: Sequence[Example], chances: Sequence[Floats]) -> dict[str, float]:
+def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> dict[str, float]:
     """Split-conformal thresholds: the probability that all but a share of the relevant hits reach.
 
     Of n hits this is the ⌊(1 − share)(n + 1)⌋-th smallest: another hit reaches it with a
@@ -170,7 +170,7 @@ def _keeps(examples: Sequence[Example], chances: Sequence[Floats]) -> dict[str, 
 
 
 def _outcomes(
-    examples: Sequence[Example], chances: Sequence[Floats], settings: Settings
+    examples: Sequence[TrainingExample], chances: Sequence[Floats], settings: Settings
 ) -> dict[str, Floats]:
     """Every figure of each query if its hits had these probabilities. Layers after the cutoff are
     ignored, since this only chooses between models."""
@@ -179,7 +179,7 @@ def _outcomes(
     return figures(Counts(*np.array(made).T), wanted)
 
 
-def _counts(each: Example, chances: Floats, settings: Settings) -> Counts:
+def _counts(each: TrainingExample, chances: Floats, settings: Settings) -> Counts:
     cutoff, order = settings.cutoff, np.arange(len(chances))
     if not cutoff.prefix:
         free = order[each.pinned :]
@@ -189,7 +189,7 @@ def _counts(each: Example, chances: Floats, settings: Settings) -> Counts:
 
 
 def _about(
-    examples: Sequence[Example], base: Settings, pool: Pool, provenance: Provenance
+    examples: Sequence[TrainingExample], base: Settings, pool: Pool, provenance: Provenance
 ) -> Calibration:
     """A calibration with its origin, which has not learned anything yet."""
     return Calibration(
@@ -209,7 +209,7 @@ def _about(
 
 def example(
     pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None
-) -> Example:
+) -> TrainingExample:
     """The input of the cutoff of `settings`, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     result = replay(pool, base, user)
@@ -218,7 +218,7 @@ def example(
     hits = {hit.id: hit for hit in result.hits}
     inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
     relevant = relevant_of(labels)
-    return Example(
+    return TrainingExample(
         pool.query,
         features([hits[i] for i in ids], inputs) if ids else {},
         np.array([float(fits([hits[i]], NO_BUDGET)[1]) for i in ids]),
@@ -229,7 +229,7 @@ def example(
 
 
 def calibrate(
-    examples: Sequence[Example], about: Calibration, names: Sequence[str], *, boosted: bool
+    examples: Sequence[TrainingExample], about: Calibration, names: Sequence[str], *, boosted: bool
 ) -> Calibration:
     """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError if
     no hits, or all of them, are relevant."""

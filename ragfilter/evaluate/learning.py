@@ -9,7 +9,7 @@ import numpy as np
 
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Choice, Table
-from ragfilter.evaluate.learn import Example, Learned, Provenance, example, learn
+from ragfilter.evaluate.learn import Learned, Provenance, TrainingExample, example, learn
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.target import Target
@@ -20,7 +20,7 @@ from ragfilter.settings.schema import Settings
 LEAST = 10
 """With fewer labelled queries, nothing is learned."""
 
-Examples = Mapping[Settings, Sequence[Example]]
+Examples = Mapping[Settings, Sequence[TrainingExample]]
 """The cutoff's input for every query, for each of several settings."""
 
 

@@ -18,7 +18,7 @@ EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class QueryFigures:
     """What a filter reached for one query. `relevant` is the number of relevant chunks that are
     there to be found."""
 
@@ -35,10 +35,10 @@ class Reached:
         return float(getattr(self, name))
 
 
-def of_rows(rows: Sequence[QueryRow]) -> tuple[Reached, ...]:
+def of_rows(rows: Sequence[QueryRow]) -> tuple[QueryFigures, ...]:
     """What an evaluation reached."""
     return tuple(
-        Reached(
+        QueryFigures(
             row.id, scores.precision, scores.recall, scores.f1, row.filtered.kept,
             len(row.lost), len(row.relevant),
         )
@@ -47,12 +47,12 @@ def of_rows(rows: Sequence[QueryRow]) -> tuple[Reached, ...]:
     )  # fmt: skip
 
 
-def of_records(records: Sequence[QueryRecord]) -> tuple[Reached, ...]:
+def of_records(records: Sequence[QueryRecord]) -> tuple[QueryFigures, ...]:
     """What the settings of a run reached."""
     found = figures_of(records, IN_FORCE)
     scores = zip(found["precision"], found["recall"], found["f1"], strict=True)
     return tuple(
-        Reached(
+        QueryFigures(
             record.id, float(precision), float(recall), float(f1), record.kept[IN_FORCE].chunks,
             record.lost, record.relevant,
         )
@@ -109,12 +109,12 @@ def read_limit(text: str, *, least: bool, option: str, among: Sequence[str] = FI
     return Limit(figure, value, least)
 
 
-def check(reached: Sequence[Reached], limits: Sequence[Limit]) -> tuple[Check, ...]:
+def check(reached: Sequence[QueryFigures], limits: Sequence[Limit]) -> tuple[Check, ...]:
     """Compare every limit with the actual figures."""
     return tuple(_check(reached, limit) for limit in limits)
 
 
-def _check(reached: Sequence[Reached], limit: Limit) -> Check:
+def _check(reached: Sequence[QueryFigures], limit: Limit) -> Check:
     values = {one.id: one.figure(limit.figure) for one in reached}
     beyond = [
         (query_id, value)

@@ -21,7 +21,7 @@ from ragfilter.errors import InputError, ModelError
 from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgePrompt
-from ragfilter.judge.prompts import Variant
+from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import Judge
 from ragfilter.model import User
@@ -36,7 +36,7 @@ TOGETHER = 5
 """Chunks in one prompt: few enough to stay whole."""
 MOST_FAILED = 3
 """Consecutive failed calls after which no more are made."""
-WORDS = Variant(
+WORDS = PromptVariant(
     name="labels",
     version="1",
     about="labels for an evaluation.",
@@ -88,7 +88,7 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class LabelProposal:
     """The outcome of one call: chunk id → grade, or why there is none."""
 
     question: str
@@ -157,7 +157,7 @@ def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = N
     )
 
 
-def keep(made: Proposal, book: LabelBook, collection: str, backends: Backends) -> int:
+def keep(made: LabelProposal, book: LabelBook, collection: str, backends: Backends) -> int:
     """Store the proposed labels as the model's. Returns how many. Raises StoreError."""
     assert backends.chat is not None
     labels = [(made.question, i, grade) for i, grade in made.grades.items()]
@@ -166,7 +166,7 @@ def keep(made: Proposal, book: LabelBook, collection: str, backends: Backends) -
 
 def propose(
     asked: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
-) -> Iterator[Proposal]:
+) -> Iterator[LabelProposal]:
     """Make the calls one after the other. Raises ModelError if `MOST_FAILED` calls in a row
     fail."""
     assert backends.chat is not None
@@ -177,7 +177,7 @@ def propose(
             said = call.ask(ready, backends.chat, judge, remembered=backends.judgements)
             failed = failed + 1 if said.error else 0
             grades = {verdict.chunk_id: GRADES[verdict.action] for verdict in said.verdicts}
-            yield Proposal(request.question, grades, said.error)
+            yield LabelProposal(request.question, grades, said.error)
             if failed == MOST_FAILED:
                 raise ModelError(
                     f"The LLM failed {failed} times in a row: {said.error.rstrip('.')}.",

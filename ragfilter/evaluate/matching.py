@@ -19,7 +19,7 @@ from ragfilter.stores.runs import Plan, Run
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MeasuredRow:
     """Where settings were measured: a row of a run."""
 
     run: Run
@@ -64,7 +64,7 @@ class Duel:
         return float(sum(values) / len(values)) if values else 0.0
 
 
-def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[Found]:
+def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[MeasuredRow]:
     """The rows that measured `settings` under the plan `wanted`, whatever the plan's own settings
     are. A run made by an earlier version may lack its row."""
     for run in runs:
@@ -73,7 +73,7 @@ def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[Foun
             continue
         for variant in variants_of(run):
             if variant.settings == settings and not variant.plain:
-                yield Found(run, variant.name)
+                yield MeasuredRow(run, variant.name)
 
 
 def duel(

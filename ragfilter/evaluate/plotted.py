@@ -24,7 +24,7 @@ THRESHOLDS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LabelPoint:
     """A labelled chunk on the distance curve of its query."""
 
     rank: int
@@ -66,10 +66,10 @@ def kept_counts(records: Sequence[QueryRecord]) -> tuple[int, ...]:
     return tuple(counts[n] for n in range(max(counts) + 1))
 
 
-def marks(records: Sequence[QueryRecord]) -> tuple[Mark, ...]:
+def marks(records: Sequence[QueryRecord]) -> tuple[LabelPoint, ...]:
     """Every labelled chunk among the first `DEEP` of each query."""
     return tuple(
-        Mark(rank, distance, grade > 0)
+        LabelPoint(rank, distance, grade > 0)
         for record in records
         for rank, (distance, grade) in enumerate(
             zip(record.curve.distances[:DEEP], record.curve.grades, strict=False), start=1

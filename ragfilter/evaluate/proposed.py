@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from ragfilter.engine.replay import with_rules
-from ragfilter.evaluate.effect import Changes, Effect, Labelled
+from ragfilter.evaluate.effect import Changes, Effect, LabelledQuestions
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.model import Chunk
@@ -63,7 +63,7 @@ class Suggested:
 def suggest(
     chunks: Iterable[Chunk],
     questions: Iterable[str] = (),
-    labelled: Labelled | None = None,
+    labelled: LabelledQuestions | None = None,
     likeness: Likeness | None = None,
     vectors_of: VectorsOf | None = None,
 ) -> Suggested:
@@ -117,7 +117,7 @@ def suggest(
     return Suggested(families, proposals, evidence)
 
 
-def weigh(proposed: Iterable[Chunk], labelled: Labelled) -> Evidence:
+def weigh(proposed: Iterable[Chunk], labelled: LabelledQuestions) -> Evidence:
     """The effect of the rules that `proposed` chunks carry, all of them together."""
     proposed = tuple(proposed)
     changes = {chunk.id: chunk.rule for chunk in proposed}
@@ -202,7 +202,7 @@ def likeness_of(embedder: Embedder) -> Likeness:
 def _synonyms(
     families: Sequence[Family],
     proposals: Sequence[Proposal],
-    labelled: Labelled,
+    labelled: LabelledQuestions,
     likeness: Likeness,
 ) -> dict[str, list[str]]:
     """Further names for the first place, by pattern."""

@@ -18,12 +18,12 @@ from ragfilter.evaluate.metrics import ndcg, relevant_of
 from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of, ids_of_each, ranking_of
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import Hit, Pool, Result, User
+from ragfilter.model import Hit, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptCounts:
     """What one variant kept for one query, as far as it fits the prompt. `ms` is the time its
     layers took, without the search (0 for a plain search, which has no layers)."""
 
@@ -47,7 +47,7 @@ class QueryRecord:
     lost: int
     curve: Curve
     ndcg: tuple[float, ...]
-    kept: Mapping[str, Kept]
+    kept: Mapping[str, KeptCounts]
     waiting: bool = False
 
 
@@ -65,7 +65,7 @@ def record(
     relevant = relevant_of(labels)
     ranking = ranking_of(pool, in_force, user)
     # Variants with equal settings share one object.
-    replayed: dict[int, Result] = {}
+    replayed: dict[int, PoolResult] = {}
     chosen: dict[str, _Chosen] = {}
     memo: ReplayMemo = {}
     for variant in variants:
@@ -110,7 +110,7 @@ def read(document: Mapping[str, Any]) -> QueryRecord:
             remedy="Measure it again, or remove it.",
         )
     curve = {name: tuple(values) for name, values in document["curve"].items()}
-    kept = {name: Kept(**values) for name, values in document["kept"].items()}
+    kept = {name: KeptCounts(**values) for name, values in document["kept"].items()}
     own = {"curve": Curve(**curve), "ndcg": tuple(document["ndcg"]), "kept": kept}
     return QueryRecord(**{**document, **own})
 
@@ -129,9 +129,9 @@ def _choose(hits: Sequence[Hit], settings: Settings, ms: float) -> _Chosen:
     return _Chosen([hit.id for hit in compress(hits, fitting)], tokens, ms)
 
 
-def _count(chosen: _Chosen, labels: Mapping[str, int], ndcg: float) -> Kept:
+def _count(chosen: _Chosen, labels: Mapping[str, int], ndcg: float) -> KeptCounts:
     grades = [labels.get(i, UNLABELLED) for i in chosen.ids]
-    return Kept(
+    return KeptCounts(
         chunks=len(grades),
         relevant=sum(grade > 0 for grade in grades),
         unlabelled=grades.count(UNLABELLED),

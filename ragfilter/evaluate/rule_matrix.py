@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ragfilter.evaluate.asked import Asked, ready
+from ragfilter.evaluate.asked import PreparedQuestion, ready
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import precision_recall_f1
 from ragfilter.layers.clearance import viewer
@@ -128,7 +128,9 @@ class _Tally:
     f1: float = 0.0
     recall: float = 0.0
 
-    def add(self, asked: Asked, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
+    def add(
+        self, asked: PreparedQuestion, freed: frozenset[str], passes: int, kept: Sequence[str]
+    ) -> None:
         """Count a question: without the rule or part, `freed` would pass and `kept` would be
         kept."""
         self.queries += 1
@@ -259,7 +261,7 @@ def row_document(row: RuleRow) -> dict[str, Any]:
     return asdict(row) | {"fires": row.fires}
 
 
-def _crowding(asked: Iterable[Asked]) -> tuple[CrowdRow, ...]:
+def _crowding(asked: Iterable[PreparedQuestion]) -> tuple[CrowdRow, ...]:
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for question in asked:
         if question.scores is None:

@@ -42,7 +42,7 @@ PATIENT = {"quality.reranker_timeout_ms": 600_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptChunks:
     """The ids kept for one query, in order, and their scores. `unlabelled` is how many have no
     label and count as irrelevant; `f1_most` is F1 if all of those were relevant."""
 
@@ -70,8 +70,8 @@ class QueryRow:
     id: str
     query: str
     labels: Mapping[str, int]
-    unfiltered: Kept
-    filtered: Kept
+    unfiltered: KeptChunks
+    filtered: KeptChunks
     lost: tuple[str, ...]
     status: Status
     waiting: bool = False
@@ -206,10 +206,10 @@ def _fixed_k(
     return FixedK(k, Means(**{each.name: fmean(found[each.name]) for each in fields(Means)}))
 
 
-def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:
+def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> KeptChunks:
     """The kept ids with their scores against the labels."""
     relevant, unlabelled = relevant_of(labels), frozenset(ids) - labels.keys()
-    return Kept(
+    return KeptChunks(
         ids=ids,
         relevant_kept=len(relevant.intersection(ids)),
         scores=precision_recall_f1(ids, relevant),
@@ -218,7 +218,7 @@ def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:
     )
 
 
-def means_of(sides: Sequence[Kept]) -> Means:
+def means_of(sides: Sequence[KeptChunks]) -> Means:
     """The means of at least one query."""
     return Means(
         precision=fmean(side.scores.precision for side in sides),

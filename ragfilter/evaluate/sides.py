@@ -28,7 +28,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import noise_reduction
 from ragfilter.evaluate.paired import Paired, compare
-from ragfilter.evaluate.run import Kept, kept_of, means_of
+from ragfilter.evaluate.run import KeptChunks, kept_of, means_of
 from ragfilter.judge import call
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import User
@@ -49,7 +49,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """One query for one side.
 
     Its figures mean nothing unless it is `labelled`. `irrelevant_before` is how many of the
@@ -61,7 +61,7 @@ class Measured:
     side: str
     id: str
     query: str
-    kept: Kept
+    kept: KeptChunks
     irrelevant_before: int
     labelled: bool
     context_tokens: int
@@ -123,7 +123,7 @@ def measure(
     sides: Sequence[Side],
     backends: Backends,
     user: User | None = None,
-) -> Iterator[Measured]:
+) -> Iterator[Measurement]:
     """Yield every query with every side as it is measured.
 
     Raises InputError if a side needs an LLM and none is configured, and what `retrieve.run`
@@ -144,7 +144,7 @@ def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
         raise InputError("The judge needs an LLM, and none is configured.", remedy=NO_LLM)
 
 
-def means(measured: Sequence[Measured], sides: Sequence[Side]) -> tuple[SideMeans, ...]:
+def means(measured: Sequence[Measurement], sides: Sequence[Side]) -> tuple[SideMeans, ...]:
     """The means of every side, over the queries that all sides have. Empty if there are none."""
     names = [side.name for side in sides]
     found: dict[str, set[str]] = {}
@@ -159,7 +159,9 @@ def means(measured: Sequence[Measured], sides: Sequence[Side]) -> tuple[SideMean
     )
 
 
-def pairs(measured: Sequence[Measured], sides: Sequence[Side]) -> Iterator[tuple[str, str, Paired]]:
+def pairs(
+    measured: Sequence[Measurement], sides: Sequence[Side]
+) -> Iterator[tuple[str, str, Paired]]:
     """Every side beside each one before it: their names and how F1 differs, over the labelled
     queries that both have. Nothing without labels."""
     f1 = {
@@ -179,7 +181,7 @@ def _measure(
     side: Side,
     backends: Backends,
     user: User | None,
-) -> Measured:
+) -> Measurement:
     started = perf_counter()
     result = run(text, side.settings, backends, user, wide=True)
     ms = (perf_counter() - started) * 1000
@@ -189,7 +191,7 @@ def _measure(
     if stats is not None and stats.cached:
         ms += stats.ms
     before = kept_of(tuple(hit.id for hit in first), labels or {})
-    return Measured(
+    return Measurement(
         side=side.name,
         id=query_id,
         query=text,
@@ -205,7 +207,7 @@ def _measure(
     )
 
 
-def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
+def _side_means(name: str, rows: Sequence[Measurement]) -> SideMeans:
     labelled = [row for row in rows if row.labelled]
     scores = means_of([row.kept for row in labelled]) if labelled else None
     return SideMeans(

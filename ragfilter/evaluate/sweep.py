@@ -20,7 +20,7 @@ from ragfilter.evaluate.metrics import Counts, figures, relevant_of
 from ragfilter.layers.cut import cut_hits
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import CutoffDetail, Hit, Pending, Pool, Result, User
+from ragfilter.model import CutoffDetail, Hit, Pending, Pool, PoolResult, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import MOST_CHUNKS
 from ragfilter.settings.schema import Settings
@@ -78,7 +78,7 @@ def kept(
     """What `replay` keeps of one pool with each of the planned settings, in this order, and what
     the pool lacks for it."""
     before: dict[int, tuple[CutoffDetail, int]] = {}
-    behind: dict[tuple[int, int], Result] = {}
+    behind: dict[tuple[int, int], PoolResult] = {}
     for base, cutoff in planned:
         own = strategy(cutoff.strategy).weigh is not None
         if not cutoff.enabled or pool.space == "rank" or own:

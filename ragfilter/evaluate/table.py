@@ -66,7 +66,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class LayerGain:
     """The value of a layer: F1, recall and tokens with it, minus those without it."""
 
     layer: str
@@ -99,7 +99,9 @@ def cost(row: Row, prices: Prices) -> Interval:
     return tokens.mapped(prices.of_thousand)
 
 
-def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Gain, ...]:
+def layer_gains(
+    records: Sequence[QueryRecord], variants: Sequence[Variant]
+) -> tuple[LayerGain, ...]:
     """What every layer adds to those before it, and what the whole loses without it. The judge, if
     it is on, is added last; leaving out another layer is measured without the judge."""
     if not records:
@@ -161,11 +163,11 @@ def _row(name: str, group: str, figures: Tables, about: str, *, timed: bool = Fa
 
 def _gain(
     name: str, group: Group, records: Sequence[QueryRecord], *, with_: str, without: str
-) -> Gain:
+) -> LayerGain:
     after, before = figures_of(records, with_), figures_of(records, without)
     apart = np.stack([after[m] - before[m] for m in ("f1", "recall", "tokens")], axis=1)
     f1, recall, tokens = intervals(apart)
-    return Gain(name.lstrip("+− "), group, f1, recall, tokens)
+    return LayerGain(name.lstrip("+− "), group, f1, recall, tokens)
 
 
 def _about(variant: Variant) -> str:

@@ -54,7 +54,7 @@ BEFORE = "before"
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class TunedMeans:
     """Means over queries. `of` is the measure being tuned, with its interval. `unlabelled` is the
     number of kept chunks without a label, which count as irrelevant; `f1_most` is F1 if all of them
     were relevant."""
@@ -85,7 +85,7 @@ class Tuned:
     """One way to tune: its means on held-out queries, its gain over the best fixed k and over the
     previous settings, and the settings that it chooses using all queries."""
 
-    means: Means
+    means: TunedMeans
     gain: Gain
     gain_over_before: Gain
     settings: Settings
@@ -110,14 +110,14 @@ class Tuning:
     folds: int
     candidates: int
     k: int
-    best_fixed_k: Means
-    oracle: Means
-    before: Means
+    best_fixed_k: TunedMeans
+    oracle: TunedMeans
+    before: TunedMeans
     tuned: Tuned
     strategies: Mapping[str, Tuned]
     over_strategies: Mapping[str, Gain]
     dial: Mapping[str, float]
-    budget: Means | None = None
+    budget: TunedMeans | None = None
     why_not: str = ""
     seen: bool = False
     stands_in: str = ""
@@ -333,8 +333,8 @@ def _best(
     return list(honest)[target.choose(columns)]
 
 
-def _means(rows: Tables, target: Target) -> Means:
+def _means(rows: Tables, target: Target) -> TunedMeans:
     means = {name: float(rows[name].mean()) for name in FIGURES}
     figure = rows[target.figure]
     most = np.inf if target.figure == "tokens" else 1.0
-    return Means(**means, of=intervals(figure[:, None], 0.0, most)[0])
+    return TunedMeans(**means, of=intervals(figure[:, None], 0.0, most)[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.reading import ReadOptions
 from ragfilter.ingest.records import Record
 from ragfilter.protocols import Progress
 from ragfilter.stores.report import IndexReport
@@ -39,7 +39,7 @@ class Order:
     lenient: bool = False
     embedder: str = ""
     temporary: bool = False
-    size: int = Reading().size
+    size: int = ReadOptions().size
     overlap: int = 0
     headings: bool = True
     columns: dict[str, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             watch.refused(refused[-1])
 
     embedder = bench.embedder_called(order.embedder) if order.embedder else bench.embedder_of(name)
-    reading = Reading(
+    reading = ReadOptions(
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
     records = load(order.source, reading=reading, progress=watch.progress("read"))

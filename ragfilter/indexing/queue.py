@@ -73,7 +73,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class IndexJob:
     """An order in the queue. Ids ascend in the order in which they were given."""
 
     id: str
@@ -94,24 +94,24 @@ class Queue:
         with _told(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
 
-    def put(self, order: Order) -> Job:
+    def put(self, order: Order) -> IndexJob:
         """Give an order."""
-        job = Job(f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", order)
+        job = IndexJob(f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", order)
         self._write(job.id, ORDER, order)
         return job
 
-    def jobs(self) -> tuple[Job, ...]:
+    def jobs(self) -> tuple[IndexJob, ...]:
         """Every order, oldest first."""
         names = sorted(path.name for path in self.folder.glob(f"*{ORDER}"))
         found = (self.job(name.removesuffix(ORDER)) for name in names)
         return tuple(job for job in found if job is not None)
 
-    def job(self, job_id: str) -> Job | None:
+    def job(self, job_id: str) -> IndexJob | None:
         """An order, None if it was removed or cannot be read."""
         order = self._read(job_id, ORDER, _ORDER)
         if order is None:
             return None
-        return Job(job_id, order, self._read(job_id, STANDING, _STANDING) or Standing())
+        return IndexJob(job_id, order, self._read(job_id, STANDING, _STANDING) or Standing())
 
     def stop(self, job_id: str) -> None:
         """Ask that an order be stopped; one that waits is stopped at once."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import PHASES, Refusal, Watch, carry_out
-from ragfilter.indexing.queue import Job, Queue, Standing
+from ragfilter.indexing.queue import IndexJob, Queue, Standing
 from ragfilter.protocols import Progress
 from ragfilter.stores.workspace import taken
 from ragfilter.text.pace import Pace
@@ -23,7 +23,7 @@ TELL_S = 0.25
 """How often progress is written."""
 
 
-class Stopped(Exception):
+class OrderStopped(Exception):
     """The order is to stop."""
 
 
@@ -72,18 +72,18 @@ class Worker:
                 self._queue.tell(job.id, replace(job.standing, state="stopped"))
         return True
 
-    def _next(self) -> Job | None:
+    def _next(self) -> IndexJob | None:
         if not self._stand_by():
             return None
         jobs = self._queue.jobs()
         return next((job for job in jobs if job.standing.state == "waiting"), None)
 
-    def _carry_out(self, job: Job) -> None:
+    def _carry_out(self, job: IndexJob) -> None:
         watch = _Telling(self._queue, job.id, self._end)
         try:
             watch.tell(force=True)
             done = carry_out(job.order, self._bench, watch)
-        except Stopped:
+        except OrderStopped:
             ended = replace(watch.standing, state="stopped")
         except RagfilterError as error:
             ended = replace(
@@ -132,7 +132,7 @@ class _Telling(Watch):
 
     def tell(self, *, force: bool = False) -> None:
         if self._end.is_set() or self._queue.is_to_stop(self._job_id):
-            raise Stopped
+            raise OrderStopped
         if force or time.monotonic() - self._told >= TELL_S:
             self._queue.tell(self._job_id, self.standing)
             self._told = time.monotonic()

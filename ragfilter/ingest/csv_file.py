@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.reading import PLAIN, Reading
+from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.text.separated import separated
 
@@ -26,7 +26,7 @@ SAMPLE = 50
 LARGEST_CELL = 64 * 1024 * 1024
 
 
-def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
+def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The records of a CSV file, separated as its header is.
 
     An empty cell is a field that is not there. Raises InputError: file and line.

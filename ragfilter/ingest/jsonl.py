@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
-from ragfilter.ingest.reading import PLAIN, Reading
+from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
 
 REMEDY = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 
 
-def load_jsonl(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
+def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The records of a JSONL file; empty lines are passed over. Raises InputError."""
     for number, line in enumerate(read_lines(path, source), start=1):
         if not line.strip():

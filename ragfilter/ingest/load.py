@@ -21,7 +21,7 @@ from ragfilter.ingest.openapi.files import SUFFIXES, not_openapi
 from ragfilter.ingest.openapi.read import load_openapi, load_together
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.plain_text import load_text
-from ragfilter.ingest.reading import PLAIN, Reading, nothing_in
+from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.ingest.unpack import ARCHIVE, passed_over, unpack
 from ragfilter.protocols import Progress
@@ -49,7 +49,10 @@ REMEDY = (
 
 
 def load(
-    source: str | os.PathLike[str], *, reading: Reading = PLAIN, progress: Progress | None = None
+    source: str | os.PathLike[str],
+    *,
+    reading: ReadOptions = PLAIN,
+    progress: Progress | None = None,
 ) -> Iterator[Record]:
     """The records of `source`, files of a folder or zip in the order of their names.
 
@@ -62,7 +65,7 @@ def load(
     yield from found if reading.skip is None else _each_id_once(found, reading)
 
 
-def _each_id_once(records: Iterator[Record], reading: Reading) -> Iterator[Record]:
+def _each_id_once(records: Iterator[Record], reading: ReadOptions) -> Iterator[Record]:
     places: dict[str, str] = {}
     for record in records:
         first = places.setdefault(record.chunk.id, record.place)
@@ -78,7 +81,7 @@ def _each_id_once(records: Iterator[Record], reading: Reading) -> Iterator[Recor
 
 
 def _load(
-    source: str | os.PathLike[str], reading: Reading, progress: Progress | None
+    source: str | os.PathLike[str], reading: ReadOptions, progress: Progress | None
 ) -> Iterator[Record]:
     name = os.fspath(source)
     if name in DEMOS:
@@ -113,7 +116,7 @@ def _load(
 
 
 def _usable(
-    loader: Callable[..., Iterator[Record]], path: Path, source: str, reading: Reading
+    loader: Callable[..., Iterator[Record]], path: Path, source: str, reading: ReadOptions
 ) -> Iterator[Record]:
     """The records up to the point where their file can no longer be read."""
     silent = reading.skip is not None  # A strict reading passes over an empty file.
@@ -134,7 +137,7 @@ def _usable(
 
 
 def _folder(
-    folder: Path, reading: Reading, progress: Progress | None, *, source: str
+    folder: Path, reading: ReadOptions, progress: Progress | None, *, source: str
 ) -> Iterator[Record]:
     """The records of the files in `folder`, which the reader knows as `source`."""
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}

@@ -17,7 +17,7 @@ from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.passages import Lines, passages
 from ragfilter.ingest.plain_text import text_records
-from ragfilter.ingest.reading import PLAIN, Reading
+from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.ingest.yaml import parse_yaml
 
@@ -43,7 +43,7 @@ CODE = ("fence", "code_block", "html_block")
 MAX_NESTING = 100
 
 
-class Section(NamedTuple):
+class MarkdownSection(NamedTuple):
     """The headings from the top, the line from 1, the text, and which of its lines are code."""
 
     headings: tuple[str, ...]
@@ -52,7 +52,7 @@ class Section(NamedTuple):
     code: Lines
 
 
-def load_markdown(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
+def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The sections of a Markdown file; long ones in several passages. Raises InputError.
 
     A chunk's id is file and heading (``guide.md#install``). Where it is not the first, it has a
@@ -113,7 +113,7 @@ def front_matter(text: str) -> tuple[int, str]:
     return found.end(), " ".join(title.split()) if isinstance(title, str) else ""
 
 
-def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[Section]:
+def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[MarkdownSection]:
     """Every section of Markdown, also empty ones; the whole text as one without `split`. `after` is
     the number of lines before the text."""
     text = text.replace("\r", "\n")
@@ -126,10 +126,10 @@ def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[Secti
     path: list[tuple[int, str]] = []
     start, line = 0, 1
 
-    def section(end: int) -> Section:
+    def section(end: int) -> MarkdownSection:
         own = [(a - start, b - start) for a, b in code if start <= a < end]
         headings = tuple(name for _, name in path)
-        return Section(headings, after + line, "\n".join(lines[start:end]), own)
+        return MarkdownSection(headings, after + line, "\n".join(lines[start:end]), own)
 
     for opening, inline in pairwise(tokens):
         # Headings within quotes and lists belong to the text.

@@ -10,13 +10,13 @@ from pathlib import Path
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
 from ragfilter.ingest.passages import passages
-from ragfilter.ingest.reading import PLAIN, Reading
+from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
 
 SCANNED = "If they were scanned, recognise their text first, for example with ocrmypdf"
 
 
-def load_pdf(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
+def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The passages of a PDF file, page by page; a passage lies on one page. The last record
     warns of pages without text. Raises InputError: broken, locked with a password, or without
     text."""

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from ragfilter.basics.files import read_text
 from ragfilter.ingest.passages import Lines, passages
-from ragfilter.ingest.reading import PLAIN, Reading
+from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
 
 
-def load_text(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
+def load_text(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The passages of a text file, titled with its name and numbered from 1. Raises InputError."""
     yield from text_records(read_text(path, source), (), path, source, reading)
 
 
 def text_records(
-    text: str, code: Lines, path: Path, source: str, reading: Reading
+    text: str, code: Lines, path: Path, source: str, reading: ReadOptions
 ) -> Iterator[Record]:
     """The passages of a text, of which some lines are code."""
     for number, passage in enumerate(passages(text, reading.size, reading.overlap, code), start=1):

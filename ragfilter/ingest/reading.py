@@ -17,7 +17,7 @@ COLUMNS = ("text", "id", "title", "type", "source", "page", "clearance", "depart
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """How files are read.
 
     `size` and `overlap` are characters of a passage; with `headings` off, Markdown is cut like
@@ -74,4 +74,4 @@ def nothing_in(source: str) -> InputError:
     )
 
 
-PLAIN = Reading()
+PLAIN = ReadOptions()

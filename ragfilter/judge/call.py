@@ -29,7 +29,7 @@ from ragfilter.judge import fit
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.parse import SCHEMA, parse
-from ragfilter.judge.prompts import Variant
+from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.text.tokens import estimate
@@ -122,13 +122,13 @@ def without(settings: Settings) -> Settings:
 
 
 @lru_cache(maxsize=32)
-def system(variant: Variant) -> str:
+def system(variant: PromptVariant) -> str:
     """The first message of a variant."""
     return f"{variant.instructions}\n{ANSWER_FORM}"
 
 
 @lru_cache(maxsize=32)
-def version(variant: Variant) -> str:
+def version(variant: PromptVariant) -> str:
     """``name@version-hash``: the hash changes with every word, even if nobody raised the
     version."""
     words = repr((LAYOUT, system(variant), variant.fields, variant.most_tokens))
@@ -160,7 +160,7 @@ def prompt(
     hits: Sequence[Hit],
     settings: Judge,
     space: Space,
-    variant: Variant | None = None,
+    variant: PromptVariant | None = None,
 ) -> JudgePrompt:
     """The prompt for `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. It uses the
     variant in the settings unless `variant` is given."""

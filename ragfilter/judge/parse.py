@@ -92,7 +92,7 @@ _ACTION_HEADS = ("action", "decision", "verdict")
 _COUNTING_HEADS = ("", "no", "nr", "number", "row", "rank", "index", "position", "order")
 
 
-class Reading(NamedTuple):
+class ParsedVerdicts(NamedTuple):
     """The decisions for the ids that were asked about, in that order; remarks on the rest; and the
     ids whose only decision is not clear."""
 
@@ -167,7 +167,7 @@ _UNASKED = re.compile(
 """A line that decides about something else than what was asked about."""
 
 
-def parse(text: str, asked: Sequence[str]) -> Reading:
+def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     """Read what `text` says about the ids in `asked`."""
     ids = _Asked(asked)
     said: dict[str, list[Verdict | None]] = {chunk_id: [] for chunk_id in asked}
@@ -208,7 +208,7 @@ def parse(text: str, asked: Sequence[str]) -> Reading:
     if unknown:
         what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
         remarks.append(f"{what} not asked about")
-    return Reading(tuple(verdicts), tuple(remarks), tuple(unreadable))
+    return ParsedVerdicts(tuple(verdicts), tuple(remarks), tuple(unreadable))
 
 
 def _decisions(text: str, asked: _Asked) -> list[_Said]:

@@ -27,7 +27,7 @@ class Library(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedChunk:
     """A chunk that is `step` references away from the root; `via` is the chunk that names it."""
 
     chunk: Chunk
@@ -43,7 +43,7 @@ def finder(collection: Library) -> Finder:
     return lambda chunk_id: collection.chunks([chunk_id]).get(chunk_id)
 
 
-def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reached]:
+def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[ReachedChunk]:
     """What the references of `root` lead to within `depth` steps, at most `most` chunks. The result
     for a smaller depth is a prefix of it."""
     seen = {root.id}
@@ -62,5 +62,5 @@ def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reache
                     return
                 most -= 1
                 reached.append(chunk)
-                yield Reached(chunk, step, parent.id)
+                yield ReachedChunk(chunk, step, parent.id)
         frontier = reached

@@ -14,14 +14,14 @@ from pydantic import Field, model_validator
 
 from ragfilter.errors import SettingsError
 from ragfilter.layers.features import FEATURES, Floats
-from ragfilter.layers.origin import Origin, Value, parse
+from ragfilter.layers.origin import CarriedValue, Origin, parse
 from ragfilter.layers.quality import Quality
 from ragfilter.model import Pool
 
 REMEDY = "Learn it from labels of this collection by tuning, or choose another cutoff.strategy."
 
 
-class Split(Value):
+class Split(CarriedValue):
     """A question of a tree: `low` where the feature is at most `at`, else `high`."""
 
     feature: str

@@ -22,7 +22,7 @@ from ragfilter.model import (
     JudgeDetail,
     LayerTrace,
     Pool,
-    Result,
+    PoolResult,
     User,
 )
 from ragfilter.rules.match import Scan
@@ -142,7 +142,7 @@ def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
     return chunk if refs == chunk.refs else replace(chunk, refs=refs)
 
 
-def for_user(result: Result) -> Result:
+def for_user(result: PoolResult) -> PoolResult:
     """A result of visible hits, as it may be handed to its user: nothing in it names or describes
     what they may not see. An LLM's raw answers, which may name anything, are left out."""
     user = result.user
@@ -233,7 +233,7 @@ def _ways(chunks: Iterable[Chunk], user: User) -> list[str]:
     return ways
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     user, hidden = result.user, trace.count("dropped")
     if hidden:
         return f"{count(hidden)} hidden"

@@ -7,7 +7,7 @@ from itertools import compress
 from ragfilter.answer.context import fits
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
-from ragfilter.model import Decision, Hit, LayerTrace, Result
+from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
 
@@ -40,7 +40,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(kept, decisions, note=f"about {numbers.tokens(tokens)}")
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     line = trace.note or f"{trace.n_out} fit"
     dropped = trace.count("dropped")
     return f"{line}; {numbers.chunks(dropped)} did not fit" if dropped else line

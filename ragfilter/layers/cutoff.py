@@ -18,8 +18,8 @@ from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
-from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Result
-from ragfilter.settings.field import MOST_CHUNKS, OneOf, Section, Table, setting
+from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, PoolResult
+from ragfilter.settings.field import MOST_CHUNKS, JsonTable, OneOf, Section, setting
 from ragfilter.text import numbers
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ class Cutoff(Section):
         "likely hits at any position.",
         label="Keep the order",
     )
-    calibration: Annotated[str, Table(read)] = setting(
+    calibration: Annotated[str, JsonTable(read)] = setting(
         "", "calibrated: what tuning learned from labels.", label="Calibration"
     )
-    tuned_on: Annotated[str, Table(read_tuned)] = setting(
+    tuned_on: Annotated[str, JsonTable(read_tuned)] = setting(
         "", "What the strategy and its values were tuned on, recorded by tuning. Distances tuned "
         "with another model, space or reranker are refused.", label="Tuned",
     )  # fmt: skip
@@ -126,13 +126,13 @@ def _check_scale(inputs: LayerInput) -> None:
         tuned.check_fits(names, inputs.pool, inputs.settings.quality)
 
 
-def cut_of(result: Result) -> CutoffDetail | None:
+def cut_of(result: PoolResult) -> CutoffDetail | None:
     """The details of the cutoff, None if it is off or had nothing to cut."""
     detail = result.trace("cutoff").detail
     return detail if isinstance(detail, CutoffDetail) and detail.ids else None
 
 
-def acting(result: Result) -> Settings:
+def acting(result: PoolResult) -> Settings:
     """The settings with the strategy that cut: another stands in for one that lacks a background,
     scores or a calibration."""
     detail = cut_of(result)
@@ -292,12 +292,12 @@ def _after_cliff(made: Cut, settings: Cutoff) -> str:
     return f"after the cliff: gap {made.gap:.3f}{over} after hit {made.cliff_after_rank}"
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     detail = trace.detail
     return detail.cut.reason if isinstance(detail, CutoffDetail) else kept_of(trace, result)
 
 
-def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     detail = result.trace("cutoff").detail
     made = detail.cut if isinstance(detail, CutoffDetail) else None
     if decision.setting == MAX_RESULTS:
@@ -320,7 +320,7 @@ def _unused(settings: Settings) -> frozenset[str]:
     return (every - reads) | idle | ({"recall"} if cutoff.target != "recall" else set())
 
 
-def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     found: dict[str, int | str] = {}
     if trace.n_in <= result.settings.cutoff.max_results:
         found[MAX_RESULTS] = trace.n_in

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
-from ragfilter.model import Decision, Hit, LayerTrace, Result
+from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
 from ragfilter.text.normalise import normalise
@@ -152,12 +152,12 @@ def _telling_words(query: str, hits: Sequence[Hit]) -> dict[str, frozenset[str]]
     return {i: words & telling for i, words in held.items()}
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     n = trace.count("dropped")
     return f"{numbers.chunks(n)} add nothing" if n != 1 else "1 chunk adds nothing"
 
 
-def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     if decision.setting == SIMILARITY:
         return "said the same as a better one"
     return "were already covered by better ones"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark, no_more
-from ragfilter.model import Decision, Hit, LayerTrace, Pool, Result
+from ragfilter.model import Decision, Hit, LayerTrace, Pool, PoolResult
 from ragfilter.settings.field import Section, setting
 from ragfilter.text.comparison import (
     beginnings,
@@ -96,7 +96,7 @@ def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
     return next(best, None)
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     if not result.pool.entities:
         return trace.note or "not a comparison"
     sides = ", ".join(entity.name for entity in result.pool.entities)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.references import Reached, walk
+from ragfilter.judge.references import ReachedChunk, walk
 from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
 from ragfilter.layers.spec import LayerSpec, Mark
@@ -39,7 +39,7 @@ from ragfilter.model import (
     Outcome,
     Pending,
     Pool,
-    Result,
+    PoolResult,
     Status,
     User,
     Verdict,
@@ -319,7 +319,7 @@ def _finder(inputs: LayerInput) -> Finder:
 
 def _reached(
     root: Hit, depth: int, inputs: LayerInput, find: Finder, closed: frozenset[str]
-) -> Iterator[tuple[Hit, Reached]]:
+) -> Iterator[tuple[Hit, ReachedChunk]]:
     """What the references of `root` lead to within `depth` steps."""
     found: dict[str, Hit] = {}
 
@@ -340,13 +340,13 @@ def _as_brought(hit: Hit, root: Hit) -> Hit:
     return hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
 
 
-def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     judgement = result.judgement
     asked = judgement is not None and not judgement.error and hit.id in judgement.asked
     return "did not help, according to the LLM" if asked else "came too far down the list"
 
 
-def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     """Before the judge is asked, `max_chunks` decides how many stay; afterwards it only decides
     which chunks are judged."""
     settings = result.settings.judge

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Read = TypeVar("Read", bound=BaseModel)
 
 
-class Value(BaseModel):
+class CarriedValue(BaseModel):
     """What settings carry along beside their own values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -33,7 +33,7 @@ class Value(BaseModel):
         return self.model_dump_json(exclude_defaults=True)
 
 
-class Origin(Value):
+class Origin(CarriedValue):
     """The labels behind a value, and what its scale depends on. `queries` counts those that had
     labels; an empty `reranker` is none."""
 

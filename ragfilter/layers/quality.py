@@ -21,7 +21,7 @@ from ragfilter.model import (
     LayerTrace,
     Outcome,
     Pending,
-    Result,
+    PoolResult,
     Widening,
     Width,
     similarity,
@@ -323,7 +323,7 @@ def _score(hit: Hit) -> float:
     return -1.0 if hit.rerank_score is None else hit.rerank_score
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     path = _path(trace.detail) if isinstance(trace.detail, Widening) else ""
     if trace.note:
         return f"{trace.note}{path}"
@@ -354,7 +354,7 @@ def _unused(settings: Settings) -> frozenset[str]:
     return frozenset(idle)
 
 
-def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | None:
+def _relax(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]] | None:
     """Move the threshold to the best value that was compared with it, unless that is noise."""
     compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
     if any(d.setting == SHARE for d in compared):
@@ -384,13 +384,13 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
     return f"Lower the {name} from {limit:.3f} to {lower:.3f}", {path: lower}
 
 
-def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     if decision.setting in (FIRST, MOST, KEPT):
         return "came too far down the list"
     return "did not match well enough"
 
 
-def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     free = trace.n_in - trace.count("pinned")
     if any(d.setting in (FIRST, MOST) and d.outcome == "dropped" for d in trace.decisions):
         width = {}

@@ -11,7 +11,7 @@ from itertools import compress, islice
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
-from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Result, Round, Rounds
+from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
 from ragfilter.rules.another import another
 from ragfilter.settings.field import Section, setting
 from ragfilter.text.numbers import chunks
@@ -119,7 +119,7 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
     return Rounds(k, tuple(rounds), first, short=min(k, clean) - len(first))
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     n = trace.count("dropped")
     named = sum(decision.setting == REFERENCES for decision in trace.decisions)
     line = "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
@@ -127,7 +127,7 @@ def _line(trace: LayerTrace, result: Result) -> str:
     return f"{line}; pins {chunks(named)} that the best one refers to" if named else line
 
 
-def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
     kind = another(hit.chunk.rule, result.query)
     return f"were about another {kind}" if kind else "were for other questions"
 

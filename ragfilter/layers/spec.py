@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragfilter.layers.base import Layer
-from ragfilter.model import Decision, Hit, LayerName, LayerTrace, Result
+from ragfilter.model import Decision, Hit, LayerName, LayerTrace, PoolResult
 from ragfilter.settings.field import Section
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WEIGHED = 2
 """How a layer that weighs hits against the question explains that one is kept."""
 
+Relax = Callable[[LayerTrace, PoolResult], tuple[str, dict[str, Any]] | None]
 Cost = Literal["free", "store query", "local model", "LLM call"]
 
 
@@ -32,7 +33,7 @@ class Mark:
         return self.dark if dark else self.light
 
 
-def kept_of(trace: LayerTrace, result: Result) -> str:
+def kept_of(trace: LayerTrace, result: PoolResult) -> str:
     """The layer's own note, else how many it kept."""
     return trace.note or f"keeps {trace.n_out} of {trace.n_in}"
 
@@ -59,7 +60,7 @@ class LayerSpec:
     """Other layers' settings that it reads, where those layers may be off."""
     acts: Callable[[Settings], bool] = lambda settings: True
     """Whether a layer without a switch takes part."""
-    line: Callable[[LayerTrace, Result], str] = kept_of
+    line: Callable[[LayerTrace, PoolResult], str] = kept_of
     """What it did to this query, for funnel, sidebar and trace."""
     off: Callable[[Settings], str] = lambda settings: "off"
     """What its being off means."""
@@ -68,7 +69,7 @@ class LayerSpec:
     """Settings that the sidebar shows at once, in this order; the others are one click away."""
     unused: Callable[[Settings], frozenset[str]] = lambda settings: frozenset()
     """Settings of the section that do not act with its present choices."""
-    relax: Callable[[LayerTrace, Result], tuple[str, dict[str, Any]] | None] = lambda trace, _: None
+    relax: Relax = lambda trace, _: None
     """A button's label and the settings it changes, where the layer let nothing through; without
     settings, why nothing is offered. None offers to switch it off."""
     limits: bool = False
@@ -80,10 +81,10 @@ class LayerSpec:
     """How many chunks it compares by their texts: a search finds so many more, with their texts."""
     reads_pool: Callable[[Settings], bool] = lambda settings: False
     """Whether it compares with the pool's far end, so that a pool of full size is gathered."""
-    plain: Callable[[Decision, Hit, Result], str] | None = None
+    plain: Callable[[Decision, Hit, PoolResult], str] | None = None
     """Why it dropped a hit, in words without jargon that follow "83 of them": ``did not match well
     enough``. None names the layer."""
-    unreached: Callable[[LayerTrace, Result], dict[str, int | str]] = lambda trace, result: {}
+    unreached: Callable[[LayerTrace, PoolResult], dict[str, int | str]] = lambda trace, result: {}
     """Settings that would drop hits and were not reached, by path, each with how many chunks came
     in or with other words: ``the largest gap is 0.050``."""
     holds: str = ""

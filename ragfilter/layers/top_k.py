@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.spec import LayerSpec, Mark
-from ragfilter.model import Decision, Hit, LayerTrace, Result
+from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
 
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
@@ -39,7 +39,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     return LayerOutput(hits[:k], decisions)
 
 
-def _unreached(trace: LayerTrace, result: Result) -> dict[str, int | str]:
+def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
     return {"retrieval.k": trace.n_in} if trace.n_out == trace.n_in else {}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
-from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Result
+from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers, words
 
@@ -137,7 +137,7 @@ def _shares(overlap: words.Overlap) -> str:
     return f"shares {shown}{more} ({overlap.share:.0%} of the maximum overlap)"
 
 
-def _line(trace: LayerTrace, result: Result) -> str:
+def _line(trace: LayerTrace, result: PoolResult) -> str:
     stated = [d for d in trace.decisions if d.setting == PIN_VALUES]
     line = trace.note or "ordered by distance less shared words"
     return f"{line}; pins {numbers.chunks(len(stated))} for a stated value" if stated else line

@@ -25,7 +25,7 @@ class DroppedRow(ChunkRow):
     doc: Any = None
 
 
-class Result(model.Result):
+class Result(model.PoolResult):
     """What a filter decided: a sequence of the kept hits, best first.
 
     Everything is as its `user` may see it, without hidden chunks.
@@ -100,7 +100,7 @@ class Result(model.Result):
         return report.document(self)
 
 
-def to_result(made: model.Result) -> Result:
+def to_result(made: model.PoolResult) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
     mine = for_user(report.seen(made))
     return Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.plotted import DEEP, Mark
+from ragfilter.evaluate.plotted import DEEP, LabelPoint
 from ragfilter.report import ChunkRow
 from ragfilter.report.contrast import Contrast, Pairing, reason
 from ragfilter.text.titles import short_title
@@ -228,7 +228,7 @@ def counts(questions: Sequence[int]) -> Drawing:
 
 
 def distances(
-    curves: Sequence[Sequence[float]], labelled: Sequence[Mark], threshold: float | None
+    curves: Sequence[Sequence[float]], labelled: Sequence[LabelPoint], threshold: float | None
 ) -> Drawing:
     """The distances of every question's first hits, one curve per question, with labelled chunks
     marked, and a line across at `threshold`."""

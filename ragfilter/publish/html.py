@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ReportOrigin:
     """What a report was made from, so that it can be reproduced."""
 
     collection: str
@@ -52,10 +52,10 @@ class Origin:
         )
 
 
-def origin_of(run: Run) -> Origin:
+def origin_of(run: Run) -> ReportOrigin:
     """The origin of a run's figures."""
     plan = run.plan
-    return Origin(
+    return ReportOrigin(
         plan.collection, plan.collection_version, plan.model, plan.space, plan.viewer, run.at,
         plan.labels_version,
     )  # fmt: skip

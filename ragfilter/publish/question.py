@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.replay import unfiltered
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.protocols import Embedder
 from ragfilter.publish import drawing, told
-from ragfilter.publish.html import Origin, command, render
+from ragfilter.publish.html import ReportOrigin, command, render
 from ragfilter.publish.told import Told
 from ragfilter.report import rows, seen
 from ragfilter.report.contrast import contrast
@@ -34,9 +34,9 @@ class Called:
 
 
 def of_query(
-    result: Result,
+    result: PoolResult,
     profile: str,
-    origin: Origin,
+    origin: ReportOrigin,
     *,
     prices: Prices | None = None,
     answers: Sequence[Told] = (),
@@ -77,9 +77,9 @@ def of_query(
 
 
 def of_two(
-    results: tuple[Result, Result],
+    results: tuple[PoolResult, PoolResult],
     names: tuple[Called, Called],
-    origin: Origin,
+    origin: ReportOrigin,
     *,
     prices: Prices | None = None,
     answers: Sequence[Told] = (),
@@ -112,13 +112,13 @@ def of_two(
 
 
 def _said(
-    account: Story, result: Result, prices: Prices | None, embedder: Embedder | None
+    account: Story, result: PoolResult, prices: Prices | None, embedder: Embedder | None
 ) -> tuple[str, ...]:
     price = (prices.prompt, prices.currency) if prices else ()
     lacks = embedder and result.kept and unmentioned(result.query, result.kept, embedder)
     return sentences(account, *price, word=called(result, doubt=bool(lacks)))
 
 
-def _command(result: Result, file: str) -> str:
+def _command(result: PoolResult, file: str) -> str:
     words = ("--collection", result.pool.collection, "--config", file)
     return command("query", result.query, *words, user=result.user)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report.rows import ChunkRow, rows
 
 Keeper = Literal["a", "both", "b"]
@@ -45,7 +45,7 @@ class Contrast:
         return tuple(each for each in self.pairings if each.keeper == keeper)
 
 
-def contrast(a: Result, b: Result) -> Contrast:
+def contrast(a: PoolResult, b: PoolResult) -> Contrast:
     """Compare what two results keep."""
     mine, theirs = _by_id(a), _by_id(b)
     pairings = [Pairing(i, row.title, row, theirs.get(i)) for i, row in _ordered(mine)]
@@ -64,7 +64,7 @@ def reason(row: ChunkRow | None) -> str:
     return f"{row.outcome} by {row.layer}: {row.reason}"
 
 
-def _by_id(result: Result) -> dict[str, ChunkRow]:
+def _by_id(result: PoolResult) -> dict[str, ChunkRow]:
     return {row.id: row for row in rows(result)}
 
 

@@ -7,14 +7,14 @@ from math import isnan
 from typing import Any
 
 from ragfilter.engine.replay import unfiltered
-from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds, Widening
+from ragfilter.model import CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.report.judged import judge_document
 from ragfilter.report.rows import references as refs_of
 from ragfilter.report.rows import rows, seen
 from ragfilter.report.summary import in_prompt, max_security_level
 
 
-def document(result: Result, *, references: bool = False) -> dict[str, Any]:
+def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
     """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every
     hit names the chunks it refers to in ``refs``. Kept hits have their ``text`` and ``metadata``;
     ``decisions`` are those of every layer, in order. ``hidden``, the number of chunks that
@@ -59,7 +59,7 @@ def document(result: Result, *, references: bool = False) -> dict[str, Any]:
     }
 
 
-def _hits(result: Result, references: bool) -> list[dict[str, Any]]:
+def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
     documents = []
     for row in rows(result):
@@ -90,7 +90,7 @@ def _layer_document(trace: LayerTrace) -> dict[str, Any]:
     }
 
 
-def _cutoff_document(result: Result) -> dict[str, Any] | None:
+def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
     detail = result.trace("cutoff").detail
     if not isinstance(detail, CutoffDetail):
         return None
@@ -107,7 +107,7 @@ def _cutoff_document(result: Result) -> dict[str, Any] | None:
     }
 
 
-def _rounds_document(result: Result) -> list[dict[str, int]]:
+def _rounds_document(result: PoolResult) -> list[dict[str, int]]:
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
         return []
@@ -122,10 +122,10 @@ def _rounds_document(result: Result) -> list[dict[str, int]]:
     ]
 
 
-def _widening_document(result: Result) -> list[dict[str, Any]]:
+def _widening_document(result: PoolResult) -> list[dict[str, Any]]:
     detail = result.trace("quality").detail
     return [asdict(tried) for tried in detail.widths] if isinstance(detail, Widening) else []
 
 
-def _entity_names(result: Result) -> list[str]:
+def _entity_names(result: PoolResult) -> list[str]:
     return [e.name for e in result.pool.entities] if result.settings.entities.enabled else []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ragfilter.errors import InputError
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report.rows import rows, seen
 
 
-def explain(result: Result, chunk_id: str) -> str:
+def explain(result: PoolResult, chunk_id: str) -> str:
     """A headline and one line per layer, as the result's user may see it.
 
     Raises InputError for a chunk that is not among the hits and, with the same message, for one

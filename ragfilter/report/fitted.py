@@ -10,7 +10,7 @@ from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.in_force import origin
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Settings, field
 
@@ -37,7 +37,7 @@ def learned_elsewhere(settings: Settings, here: Fit) -> str:
     return ""
 
 
-def as_applied(result: Result) -> Settings:
+def as_applied(result: PoolResult) -> Settings:
     """The settings as they acted on the result: few hits have no background, so absolute thresholds
     stand in for the shares of it."""
     settings, detail = result.settings, cut_of(result)

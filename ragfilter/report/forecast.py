@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import JudgePrompt
-from ragfilter.judge.references import DEPTHS, Finder, Library, Reached, finder, walk
+from ragfilter.judge.references import DEPTHS, Finder, Library, ReachedChunk, finder, walk
 from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.judge import question
-from ragfilter.model import Chunk, Result, User
+from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
@@ -45,7 +45,7 @@ class Forecast:
 
 
 def forecast(
-    result: Result,
+    result: PoolResult,
     *,
     model: str = "",
     judgements: Judgements | None = None,
@@ -77,7 +77,7 @@ def forecast(
     )
 
 
-def judge_prompt(result: Result) -> JudgePrompt | None:
+def judge_prompt(result: PoolResult) -> JudgePrompt | None:
     """The judge's prompt for the user of `result`, to be sent or already sent; None if the judge is
     off or had nothing to judge."""
     need = next((need for need in result.needs if need.kind == "judge"), None)
@@ -99,7 +99,7 @@ def preview_expansion(
     user: User | None = None,
     *,
     query: str = "",
-) -> dict[int, tuple[Reached, ...]]:
+) -> dict[int, tuple[ReachedChunk, ...]]:
     """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth to whole chunks, in
     order. Asks the store for their texts, but no model.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgeStats
-from ragfilter.model import Brought, JudgeDetail, Outcome, Result
+from ragfilter.model import Brought, JudgeDetail, Outcome, PoolResult
 from ragfilter.report.rows import seen, visible
 
 
@@ -33,12 +33,12 @@ class VerdictRow:
     brought: tuple[str, ...] = ()
 
 
-def waits_for_judge(result: Result) -> bool:
+def waits_for_judge(result: PoolResult) -> bool:
     """Whether the judge is on and has not been asked about these chunks yet."""
     return any(need.kind == "judge" for need in result.needs)
 
 
-def judge_stats(result: Result) -> JudgeStats | None:
+def judge_stats(result: PoolResult) -> JudgeStats | None:
     """The judge's figures; None if it is off, had nothing to judge, or has not been asked yet."""
     trace = result.trace("judge")
     if not trace.enabled or not trace.n_in or waits_for_judge(result):
@@ -48,7 +48,7 @@ def judge_stats(result: Result) -> JudgeStats | None:
     return call.stats(trace, result.judgement)
 
 
-def judge_document(result: Result) -> dict[str, Any] | None:
+def judge_document(result: PoolResult) -> dict[str, Any] | None:
     """The value of ``judge`` in `query --json`: None if `judge_stats` is.
 
     ``decisions`` are the judge's words by chunk id; ``remarks`` are parts of its answer that were
@@ -66,13 +66,13 @@ def judge_document(result: Result) -> dict[str, Any] | None:
     }
 
 
-def remarks(result: Result) -> tuple[str, ...]:
+def remarks(result: PoolResult) -> tuple[str, ...]:
     """The parts of the judge's answer that were not obeyed. They name only chunks that it was asked
     about, none of which is hidden from the user."""
     return result.judgement.remarks if result.judgement is not None else ()
 
 
-def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
+def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
     """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
     # Reasons contain ranks, which would reveal hidden chunks before them.
     result = seen(result, as_operator=as_operator)
@@ -100,6 +100,6 @@ def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictR
     return tuple(sorted(rows, key=lambda row: row.outcome == "dropped"))
 
 
-def _said(result: Result) -> dict[str, str]:
+def _said(result: PoolResult) -> dict[str, str]:
     verdicts = result.judgement.verdicts if result.judgement is not None else ()
     return {verdict.chunk_id: verdict.written for verdict in verdicts}

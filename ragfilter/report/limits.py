@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
-from ragfilter.model import LayerTrace, Result
+from ragfilter.model import LayerTrace, PoolResult
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
 
@@ -20,7 +20,7 @@ EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class SettingLimit:
     """A limit: the setting at `path` and its value, a number or a choice. `dropped` is how many
     hits it left out, `held` how many it kept that others left out. If it did neither, `why` says
     why it was not reached."""
@@ -55,16 +55,18 @@ class Limit:
         return f"{self.label} is not reached: {self.why}"
 
 
-def limits(result: Result) -> tuple[Limit, ...]:
+def limits(result: PoolResult) -> tuple[SettingLimit, ...]:
     """Every limit that dropped or kept hits, or was not reached, in the order in which they act."""
-    found: list[Limit] = []
+    found: list[SettingLimit] = []
     for trace in result.traces:
         if trace.enabled and trace.n_in:
             found += _of(trace, result, found)
     return tuple(found)
 
 
-def _of(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limit]:
+def _of(
+    trace: LayerTrace, result: PoolResult, before: list[SettingLimit]
+) -> Iterator[SettingLimit]:
     spec = layer(trace.layer)
     by = [(d.setting, d.outcome) for d in trace.decisions if d.setting]
     dropped = Counter(path for path, outcome in by if outcome == "dropped")
@@ -72,21 +74,23 @@ def _of(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limi
     value = result.settings.get
     for path, why in spec.unreached(trace, result).items():
         if path not in dropped:
-            yield Limit(path, value(path), why=_came(why, before) if isinstance(why, int) else why)
+            yield SettingLimit(
+                path, value(path), why=_came(why, before) if isinstance(why, int) else why
+            )
     # What acts last decides nearest to the top.
     for path in reversed(dropped):
-        yield Limit(path, value(path), dropped[path])
+        yield SettingLimit(path, value(path), dropped[path])
     if held:
-        yield Limit(spec.holds, value(spec.holds), held=held)
+        yield SettingLimit(spec.holds, value(spec.holds), held=held)
 
 
-def _came(n: int, before: list[Limit]) -> str:
+def _came(n: int, before: list[SettingLimit]) -> str:
     """How many came in, and the latest limit before that dropped any."""
     last = next((f", limited by {limit.label}" for limit in reversed(before) if limit.dropped), "")
     return f"{numbers.chunks(n)} came in{last}"
 
 
-def first_step(result: Result) -> float | None:
+def first_step(result: PoolResult) -> float | None:
     """The size of the first step, if it is the tallest and would be the cliff if it were not
     skipped."""
     detail = cut_of(result)

@@ -25,7 +25,7 @@ from ragfilter.model import (
     Hit,
     LayerName,
     Outcome,
-    Result,
+    PoolResult,
     similarity,
 )
 from ragfilter.report.confidence import confidence
@@ -80,17 +80,17 @@ _FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
 
 
-def seen(result: Result, *, as_operator: bool = False) -> Result:
+def seen(result: PoolResult, *, as_operator: bool = False) -> PoolResult:
     """The result as its user sees it; for an operator, unchanged."""
     return result if as_operator else as_user(result)
 
 
-def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
+def visible(result: PoolResult, *, as_operator: bool = False) -> frozenset[str]:
     """The ids of the hits that may be named: those that its user sees, all for an operator."""
     return frozenset(hit.id for hit in result.hits if as_operator or result.user.sees(hit.chunk))
 
 
-def rows(result: Result, *, as_operator: bool = False) -> tuple[ChunkRow, ...]:
+def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ...]:
     """One row per visible hit, by rank; chunks brought in by an expansion come last."""
     result = seen(result, as_operator=as_operator)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
@@ -153,7 +153,7 @@ def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
     return table.astype(types)
 
 
-def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
+def references(result: PoolResult, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
     """The references of every hit, by id; for a user, only those they may know of."""
     result = seen(result, as_operator=as_operator)
     named = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
@@ -184,7 +184,7 @@ def _cell(name: str, value: Any) -> Any:
     return float(value) if name in _FLOATS and value is not None else value
 
 
-def rerank_score(result: Result, hit: Hit) -> float | None:
+def rerank_score(result: PoolResult, hit: Hit) -> float | None:
     """The score by the current reranker; None if there is none."""
     mine = result.pool.reranker == reranker_key(result.settings.quality)
     return hit.rerank_score if mine else None

@@ -7,13 +7,13 @@ from functools import cache, lru_cache
 
 from ragfilter.layers.cut import cut_hits
 from ragfilter.layers.cutoff import Cutoff
-from ragfilter.model import CutoffDetail, Result
+from ragfilter.model import CutoffDetail, PoolResult
 
 Steps = tuple[tuple[float, int], ...]
 """The lowest value of each step, with how many hits it keeps."""
 
 
-def keeps(result: Result, name: str, values: tuple[float, ...]) -> Steps:
+def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
     """How many hits the cutoff would keep with each of the ascending `values` of its setting
     `name`, as declared by the strategy itself."""
     trace = result.trace("cutoff")

@@ -14,7 +14,7 @@ from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.spec import WEIGHED
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import LayerName, Result
+from ragfilter.model import LayerName, PoolResult
 from ragfilter.report.rows import seen
 from ragfilter.report.summary import in_prompt
 from ragfilter.text import numbers
@@ -78,7 +78,7 @@ class Story:
         return tuple(LayerFalls(layer, tuple(falls)) for layer, falls in grouped)
 
 
-def story(result: Result) -> Story:
+def story(result: PoolResult) -> Story:
     """Tell the result as its user sees it."""
     result = seen(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
@@ -98,7 +98,7 @@ def story(result: Result) -> Story:
     )
 
 
-def called(result: Result, *, doubt: bool = False) -> str:
+def called(result: PoolResult, *, doubt: bool = False) -> str:
     """What the passages are that stay: ``needed`` if a layer weighed them, no LLM has still to
     judge them, and no `doubt` is left that they answer the question; otherwise ``kept``."""
     weighed = any(t.enabled and layer(t.layer).explains == WEIGHED for t in result.traces)
@@ -106,7 +106,7 @@ def called(result: Result, *, doubt: bool = False) -> str:
     return "needed" if weighed and not doubt else "kept"
 
 
-def _unjudged(result: Result) -> str:
+def _unjudged(result: PoolResult) -> str:
     """Why the passages that stay have no verdict, if an LLM was to judge them."""
     if result.trace("judge").failed:
         return "The LLM that was to judge them failed."
@@ -134,7 +134,7 @@ def sentences(
     return tuple(said)
 
 
-def cutting(result: Result) -> str:
+def cutting(result: PoolResult) -> str:
     """What the cutoff's phrase means, for the strategy that cut; empty if it dropped nothing or its
     phrase is clear."""
     detail = cut_of(result)
@@ -186,7 +186,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     return f"{said}: {100 * (before - after) / before:.0f}% less{saved}."
 
 
-def _falls(result: Result) -> tuple[Fall, ...]:
+def _falls(result: PoolResult) -> tuple[Fall, ...]:
     """What was dropped, in the order of the layers; within a layer, most frequent reason first."""
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}

@@ -14,7 +14,7 @@ from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cut import side_by_side
 from ragfilter.layers.cutoff import PLACE
 from ragfilter.layers.registry import layer
-from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, Result
+from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult
 from ragfilter.report.rows import seen
 from ragfilter.settings.schema import Settings
 
@@ -53,7 +53,7 @@ class Summary:
     strategies: tuple[tuple[str, int], ...] = ()
 
 
-def summary(result: Result, *, as_operator: bool = False) -> Summary:
+def summary(result: PoolResult, *, as_operator: bool = False) -> Summary:
     """How many chunks stay and why, how many tokens that saves, and what each layer did."""
     result = seen(result, as_operator=as_operator)
     plain = unfiltered(result.pool, result.settings, result.user)
@@ -74,7 +74,7 @@ def summary(result: Result, *, as_operator: bool = False) -> Summary:
     )
 
 
-def headline(result: Result) -> str:
+def headline(result: PoolResult) -> str:
     """Why this many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
     if not result.kept:
         return result.message or ("nothing is left" if result.hits else "nothing was found")
@@ -85,7 +85,7 @@ def headline(result: Result) -> str:
     return layer_line((changed or limiting)[-1], result)
 
 
-def max_security_level(result: Result) -> int | None:
+def max_security_level(result: PoolResult) -> int | None:
     """The highest clearance among the kept chunks. If the user's level is too low for all chunks,
     the highest that would have been needed.
 
@@ -99,7 +99,7 @@ def max_security_level(result: Result) -> int | None:
     return max(readable, default=None) if len(readable) == len(levels) else None
 
 
-def _strategies(result: Result) -> tuple[tuple[str, int], ...]:
+def _strategies(result: PoolResult) -> tuple[tuple[str, int], ...]:
     trace = result.trace("cutoff")
     if not isinstance(trace.detail, CutoffDetail) or trace.detail.value_name == PLACE:
         return ()
@@ -124,7 +124,7 @@ def first(unfiltered: int, left_out: int) -> str:
     return f"{sent}first {unfiltered}"
 
 
-def layer_line(trace: LayerTrace, result: Result) -> str:
+def layer_line(trace: LayerTrace, result: PoolResult) -> str:
     """What a layer did to this query, in one line: ``11 chunks fail their rule``."""
     if not trace.enabled:
         return "off"

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import Cut, CutoffDetail, LayerTrace, Result, Rounds, Widening
+from ragfilter.model import Cut, CutoffDetail, LayerTrace, PoolResult, Rounds, Widening
 from ragfilter.report.rows import ChunkRow, kept_first, rows, seen
 from ragfilter.report.summary import layer_line, tokens
 from ragfilter.text import numbers
@@ -25,7 +25,7 @@ MAX_HITS = 30
 """Maximum number of hits listed as found; the decisions below list as many."""
 
 
-def trace_text(result: Result) -> str:
+def trace_text(result: PoolResult) -> str:
     """The whole trace."""
     result = seen(result)
     listed = rows(result)
@@ -37,7 +37,7 @@ def trace_text(result: Result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(result: Result) -> Iterator[str]:
+def _head(result: PoolResult) -> Iterator[str]:
     pool, settings = result.pool, result.settings
     space = "squared l2" if pool.space == "l2" else pool.space
     yield f"Query: {result.query}"
@@ -74,7 +74,7 @@ def _found(listed: Sequence[ChunkRow]) -> Iterator[str]:
         yield f"       … and {len(found) - MAX_HITS} more"
 
 
-def _layer(trace: LayerTrace, result: Result, names: dict[str, str]) -> Iterator[str]:
+def _layer(trace: LayerTrace, result: PoolResult, names: dict[str, str]) -> Iterator[str]:
     title = f"Layer {trace.layer}"
     if not trace.enabled:
         yield f"{title}: off"
@@ -123,7 +123,7 @@ def _widening(detail: Widening) -> Iterator[str]:
         )
 
 
-def _cutoff(detail: CutoffDetail, result: Result) -> Iterator[str]:
+def _cutoff(detail: CutoffDetail, result: PoolResult) -> Iterator[str]:
     cut, settings = detail.cut, result.settings.cutoff
     looked = len(cut.gaps) + 1 if cut.gaps else min(len(detail.values), settings.max_results)
     yield f"  values: {detail.value_name}, the first {looked} of {len(detail.values)}"
@@ -159,7 +159,7 @@ def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
     return "  cliff, not the largest" if cliff and compared else ""
 
 
-def _final(result: Result, listed: Sequence[ChunkRow]) -> Iterator[str]:
+def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
     yield f"Result: {chunks(len(result.kept))} of {result.retrieved}, status {result.status}"
     if result.message:
         yield f"  {result.message}"

@@ -23,7 +23,7 @@ from ragfilter.basics.reply import bounded, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
-from ragfilter.rules.reading import Reading, read
+from ragfilter.rules.reading import ParsedRule, read
 from ragfilter.rules.rule import MAX_BYTES, Rule, canonical, parse, pretty
 from ragfilter.rules.templates import Template, packaged, recognise
 from ragfilter.text.tokens import estimate, head
@@ -200,7 +200,7 @@ def _suggest(
             told = f"{'; '.join(reading.faults)}; asked again: {again.error}"
             return replace(again, error=told)
         draft = replace(draft, usage=again.usage)
-        second = Reading(None) if again.error else read(answer, chunk)
+        second = ParsedRule(None) if again.error else read(answer, chunk)
         repaired = _is_better(second, reading)
         reading = second if repaired or reading.rule is None else reading
     if reading.rule is None:
@@ -257,7 +257,7 @@ def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
     )
 
 
-def _is_better(second: Reading, first: Reading) -> bool:
+def _is_better(second: ParsedRule, first: ParsedRule) -> bool:
     """Whether the second answer replaces the first; not if both are equally doubtful."""
     if second.rule is None or first.rule is None:
         return second.rule is not None

@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TermMatch:
     """A term and its place in the question."""
 
     place: str
@@ -38,7 +38,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearMatch:
     """The closest match for a missing term: the words, their position, and how many letters
     differ."""
 
@@ -50,14 +50,14 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RulePart:
     """A group, a required or a forbidden term, and whether the question meets it."""
 
     place: str
     terms: tuple[str, ...]
     met: bool
-    found: tuple[Found, ...]
-    near: Near | None = None
+    found: tuple[TermMatch, ...]
+    near: NearMatch | None = None
 
     @property
     def named(self) -> str:
@@ -72,7 +72,7 @@ class Explanation:
 
     passes: bool
     reason: str
-    parts: tuple[Part, ...]
+    parts: tuple[RulePart, ...]
 
 
 def explain(text: str, question: str) -> Explanation:
@@ -83,14 +83,14 @@ def explain(text: str, question: str) -> Explanation:
     return Explanation(check.passes, check.reason, tuple(_parts(rule, read)))
 
 
-def _parts(rule: Rule, read: _Text) -> Iterator[Part]:
+def _parts(rule: Rule, read: _Text) -> Iterator[RulePart]:
     for place, group in demands(rule):
         terms = placed(place, group)
         found = tuple(filter(None, (read.found(*each) for each in terms)))
-        yield Part(place, group, bool(found), found, None if found else read.nearest(terms))
+        yield RulePart(place, group, bool(found), found, None if found else read.nearest(terms))
     for place, term in placed("contain_none_of", rule.contain_none_of):
         present = read.found(place, term)
-        yield Part(place, (term,), present is None, () if present is None else (present,))
+        yield RulePart(place, (term,), present is None, () if present is None else (present,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class _Text:
         compared = "".join(char for char, _ in characters)
         return _Text(written, compared, tuple(span for _, span in characters), mode)
 
-    def found(self, place: str, term: str) -> Found | None:
+    def found(self, place: str, term: str) -> TermMatch | None:
         """Where `term` is in the original question; None if it is not."""
         sought = self._prepare(term)
         starts = (m.start() for m in re.finditer(f"(?={re.escape(sought)})", self.compared))
@@ -119,9 +119,9 @@ class _Text:
             for start in starts
             if self.mode == "substring" or self._has_edges(start, start + len(sought))
         )
-        return Found(place, term, spans) if spans else None
+        return TermMatch(place, term, spans) if spans else None
 
-    def nearest(self, terms: Sequence[tuple[str, str]]) -> Near | None:
+    def nearest(self, terms: Sequence[tuple[str, str]]) -> NearMatch | None:
         """The words most similar to one of `terms`, with as many words as the term or one more or
         less."""
         words = [m.span() for m in _WORD.finditer(self.compared)][:MOST_WORDS]
@@ -147,7 +147,7 @@ class _Text:
             return None
         place, term, start, end, letters = best
         span = self._span(start, end)
-        return Near(place, term, self.written[slice(*span)], span, letters)
+        return NearMatch(place, term, self.written[slice(*span)], span, letters)
 
     def _prepare(self, term: str) -> str:
         return normalise(term) if self.mode == "word" else lowered(term)

@@ -57,7 +57,7 @@ class ListingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class RuleFilter:
     """A filter; an empty part admits everything. `text` is words that must all occur in title, id,
     type, source or rule; `states` may include ``draft`` and ``changed``."""
 
@@ -118,7 +118,7 @@ class Listing:
     """By chunk id, findings that depend on all rules together."""
     _texts: tuple[str, ...] = field(repr=False)
 
-    def find(self, wanted: Filter) -> tuple[ListingRow, ...]:
+    def find(self, wanted: RuleFilter) -> tuple[ListingRow, ...]:
         """The rows that `wanted` admits, those that need attention most first."""
         words = wanted.text.casefold().split()
         found = [
@@ -211,7 +211,7 @@ def _text(chunk: Chunk) -> str:
     return "\n".join(parts).casefold()
 
 
-def _admits(wanted: Filter, row: ListingRow) -> bool:
+def _admits(wanted: RuleFilter, row: ListingRow) -> bool:
     return (
         (not wanted.types or row.chunk.type in wanted.types)
         and (not wanted.sources or row.chunk.source in wanted.sources)

@@ -29,7 +29,7 @@ TOO_DEEP = "the answer's JSON is nested too deeply"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedRule:
     """What could be read from an answer. Without a rule, `faults` says why; with one, they are
     doubts that do not prevent its use."""
 
@@ -37,33 +37,33 @@ class Reading:
     faults: tuple[str, ...] = ()
 
 
-def read(answer: str, chunk: Chunk) -> Reading:
+def read(answer: str, chunk: Chunk) -> ParsedRule:
     """Read the rule that a model gave for `chunk` in `answer`, with its problems."""
     try:
         return _read(answer, chunk)
     except RecursionError:
-        return Reading(None, (TOO_DEEP,))
+        return ParsedRule(None, (TOO_DEEP,))
 
 
-def _read(answer: str, chunk: Chunk) -> Reading:
+def _read(answer: str, chunk: Chunk) -> ParsedRule:
     found = _json_text(answer)
     if not found:
-        return Reading(None, (NO_JSON,))
+        return ParsedRule(None, (NO_JSON,))
     try:
         rule = parse(found)
     except RuleError as error:
-        return Reading(None, (str(error),))
+        return ParsedRule(None, (str(error),))
     every = lint({chunk.id: found}, {chunk.id: chunk.title}, {chunk.id: chunk.text})
     findings = [f for f in every if f.severity != "note"]
     faults = [f"{f.place}: {f.problem}" if f.place else f.problem for f in findings]
     if any(f.kind in ("impossible", "empty") for f in findings):
-        return Reading(None, tuple(faults))
+        return ParsedRule(None, tuple(faults))
     # Forbidden terms need not be in the chunk, and should not be.
     wanted = canonical(replace(rule, contain_none_of=()))
     check = RuleBook((wanted,)).scan(chunk.passage).check(wanted)
     if not check.passes:
         faults.append(f"the rule requires what the chunk itself does not contain: {check.reason}")
-    return Reading(rule, tuple(faults))
+    return ParsedRule(rule, tuple(faults))
 
 
 def _json_text(answer: str) -> str:

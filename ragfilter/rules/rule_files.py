@@ -66,7 +66,7 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedLine:
     """A line that cannot be imported, and why."""
 
     line: int
@@ -87,7 +87,7 @@ class ImportPlan:
 
     changes: tuple[FileChange, ...]
     held: tuple[FileChange, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[RefusedLine, ...]
     unchanged: int
     skipped: int
 
@@ -124,15 +124,15 @@ def is_csv(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() == ".csv"
 
 
-def read(path: Path) -> tuple[dict[str, Chunk], tuple[Refusal, ...]]:
+def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
     """The chunks of the file at `path` by id, with only their titles and rules, and the lines that
     are not chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read
     at all."""
     found: dict[str, tuple[int, Chunk]] = {}
     gives_way: dict[str, bool] = {}
-    refusals: list[Refusal] = []
+    refusals: list[RefusedLine] = []
     for record in _records(path):
-        if isinstance(record, Refusal):
+        if isinstance(record, RefusedLine):
             refusals.append(record)
             continue
         number, chunk_id, fields = record
@@ -163,15 +163,15 @@ def plan(
     or, with `prune`, if a line does not say which chunk it is about.
     """
     wanted: dict[str, FileChange] = {}
-    refusals: list[Refusal] = []
+    refusals: list[RefusedLine] = []
     named: set[str] = set()
     skipped = 0
     for record in _records(path):
-        named.add(record.chunk_id if isinstance(record, Refusal) else record[1])
-        found = record if isinstance(record, Refusal) else _change(*record, stored)
+        named.add(record.chunk_id if isinstance(record, RefusedLine) else record[1])
+        found = record if isinstance(record, RefusedLine) else _change(*record, stored)
         if found is None:
             skipped += 1
-        elif isinstance(found, Refusal):
+        elif isinstance(found, RefusedLine):
             refusals.append(found)
         else:
             first = wanted.get(found.chunk_id)
@@ -200,8 +200,8 @@ def plan(
     )
 
 
-def _second(line: int, chunk_id: str, first: int) -> Refusal:
-    return Refusal(line, chunk_id, f"line {first} has another rule for this chunk")
+def _second(line: int, chunk_id: str, first: int) -> RefusedLine:
+    return RefusedLine(line, chunk_id, f"line {first} has another rule for this chunk")
 
 
 def _is_skipped(record: dict[str, Any]) -> bool:
@@ -210,11 +210,11 @@ def _is_skipped(record: dict[str, Any]) -> bool:
 
 def _change(
     number: int, chunk_id: str, record: dict[str, Any], stored: dict[str, str | None]
-) -> FileChange | Refusal | None:
+) -> FileChange | RefusedLine | None:
     if _is_skipped(record):
         return None
     if chunk_id not in stored:
-        return Refusal(number, chunk_id, "the collection has no such chunk")
+        return RefusedLine(number, chunk_id, "the collection has no such chunk")
     value = record[RULE_KEY]
     after = None
     if isinstance(value, str) and value == stored[chunk_id]:
@@ -225,7 +225,7 @@ def _change(
             after = canonical(parse(value if isinstance(value, str) else json.dumps(value)))
         except (RuleError, RecursionError) as error:
             within = f"{RULE_KEY}, " if str(error).startswith("line ") else ""
-            return Refusal(number, chunk_id, f"{within}{error}")
+            return RefusedLine(number, chunk_id, f"{within}{error}")
         if after == stored_form_or_text(stored[chunk_id]):
             after = stored[chunk_id]
     remarks = record.get(REMARKS_KEY)
@@ -237,15 +237,15 @@ def _change(
     return FileChange(number, chunk_id, stored[chunk_id], after, doubts)
 
 
-def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:
+def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | RefusedLine]:
     """Line number, chunk id and fields of every non-empty line."""
     for number, record in _rows(path) if is_csv(path) else _objects(path):
         if isinstance(record, str):
-            yield Refusal(number, "", record)
+            yield RefusedLine(number, "", record)
             continue
         chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
         if not isinstance(chunk_id, str) or not chunk_id:
-            yield Refusal(number, "", "the id is missing or is not text")
+            yield RefusedLine(number, "", "the id is missing or is not text")
             continue
         yield number, whole(chunk_id), record
 

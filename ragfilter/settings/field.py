@@ -74,7 +74,7 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class JsonTable:
     """Marks a text setting that holds a JSON object; a settings file has it as a table.
 
     `read` gives what the text holds, or raises ValueError. An empty text holds nothing.
@@ -109,7 +109,7 @@ class FieldInfo:
     step: float | None
     ceiling: float | None
     options: tuple[str, ...] | OneOf
-    table: Table | None = None
+    table: JsonTable | None = None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
                 if hasattr(m, key)
             }
             named = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
-            table = next((m for m in leaf.metadata if isinstance(m, Table)), None)
+            table = next((m for m in leaf.metadata if isinstance(m, JsonTable)), None)
             literal = get_origin(leaf.annotation) is Literal
             high = bounds.get("le")
             yield FieldInfo(

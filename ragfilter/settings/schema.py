@@ -59,7 +59,7 @@ class Confidence(Section):
     )  # fmt: skip
 
 
-class Tree(Section):
+class SettingsTree(Section):
     """What can be done with all sections together."""
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
     from ragfilter.layers.query_must import QueryMust
     from ragfilter.layers.words import Words
 
-    class Settings(Tree):
+    class Settings(SettingsTree):
         """All settings of the filter. `Settings()` holds the seeds' defaults."""
 
         def __init__(self, **sections: Section | Mapping[str, Any]) -> None: ...
@@ -133,7 +133,7 @@ else:
     }
     Settings = create_model(
         "Settings",
-        __base__=Tree,
+        __base__=SettingsTree,
         __module__=__name__,
         __doc__="All settings of the filter. `Settings()` holds the seeds' defaults.",
         **{name: (section, section()) for name, section in _SECTIONS.items()},

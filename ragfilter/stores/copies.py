@@ -61,7 +61,7 @@ class StoredRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class CopySummary:
     """What a copy holds, without texts and vectors. `fingerprints` are by chunk id."""
 
     embedder: str
@@ -130,13 +130,13 @@ def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
     _replace(path, table, _embedder(table))
 
 
-def read_summary(path: Path) -> Summary | None:
+def read_summary(path: Path) -> CopySummary | None:
     """What the copy at `path` holds; None if there is none. Raises StoreError if it is damaged."""
     table = _read(path, ["id", "fingerprint"])
     if table is None:
         return None
     pairs = zip(table["id"].to_pylist(), table["fingerprint"].to_pylist(), strict=True)
-    return Summary(_embedder(table), dict(pairs))
+    return CopySummary(_embedder(table), dict(pairs))
 
 
 def read_copy(path: Path) -> list[StoredRow]:

@@ -13,7 +13,7 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.stores import foreign
 from ragfilter.stores.chroma.store import ChromaStore, CollectionInfo
-from ragfilter.stores.foreign import SERVERS, Finding, Opening
+from ragfilter.stores.foreign import SERVERS, ForeignCheck, Opening
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.urls import shown
 
@@ -70,7 +70,7 @@ class Stores:
 
     def open(
         self, name: str, opening: Opening, embedder_called: Callable[[str], Embedder]
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[ForeignCheck, ...]:
         """Register a foreign collection. Returns what works with it, and what needs more.
 
         Also raises ModelError. If it raises, nothing is registered.

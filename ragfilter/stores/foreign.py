@@ -55,7 +55,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ForeignCheck:
     """One thing that works (`good`), or what it needs to work."""
 
     good: bool
@@ -139,7 +139,7 @@ def hint(store: ChromaStore, name: str) -> str:
     return f"openai:{model}" if made_by in OVER_OPENAI else model
 
 
-def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, ...]:
+def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[ForeignCheck, ...]:
     """What works with the collection `name` when it is queried with `embedder`, and what needs
     more.
 
@@ -192,5 +192,5 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, .
         ),
     )
     size = f"{chunks(len(known))}, {there} dimensions, space {collection.space}"
-    found = (Finding(good, works if good else lacks) for good, works, lacks in told)
-    return (Finding(True, size), *found)
+    found = (ForeignCheck(good, works if good else lacks) for good, works, lacks in told)
+    return (ForeignCheck(True, size), *found)

@@ -215,7 +215,7 @@ def only_one(workspace: Workspace, name: str) -> Iterator[None]:
 
 
 def _check_target(
-    store: ChromaStore, name: str, old: copies.Summary | None, embedder: Embedder
+    store: ChromaStore, name: str, old: copies.CopySummary | None, embedder: Embedder
 ) -> None:
     if old is not None and old.embedder != embedder.name:
         raise StoreError(
@@ -235,7 +235,7 @@ def _check_target(
         )
 
 
-def _is_whole(store: ChromaStore, name: str, copy: copies.Summary) -> bool:
+def _is_whole(store: ChromaStore, name: str, copy: copies.CopySummary) -> bool:
     """Whether the collection holds what the copy holds, and all of it can be found."""
     try:
         collection = store.collection(name)

@@ -28,7 +28,7 @@ from waiting import PATIENT_S, PROCESS_S
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
@@ -270,10 +270,12 @@ def open_page(
 
 
 @pytest.fixture
-def library(open_page: OpenPage) -> Callable[..., Result]:
+def library(open_page: OpenPage) -> Callable[..., PoolResult]:
     """The library's result for a question on the open workspace, for comparison."""
 
-    def ask(question: str, profile: str = "full", flags: dict[str, Any] | None = None) -> Result:
+    def ask(
+        question: str, profile: str = "full", flags: dict[str, Any] | None = None
+    ) -> PoolResult:
         given = [config.Given("--set", flags or {})]
         settings = config.load(profile=profile, environ={}, flags=given).settings
         backends = resources.open_resources().bench.backends("demo")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from ragfilter.rules.overview import Filter
+from ragfilter.rules.overview import RuleFilter
 from ragfilter.ui.look import script
 from ragfilter.ui.session import resources
 
@@ -83,7 +83,7 @@ def choose_part(page: Any, part: str) -> Any:
 def leave_out(page: Any, ids: list[str]) -> Any:
     """Untick these rows, and tick the others."""
     held = page.at.session_state
-    change = ("demo", Filter(text=held["rules-text"]), "Add a group")
+    change = ("demo", RuleFilter(text=held["rules-text"]), "Add a group")
     held["bulk-left-out"] = change, frozenset(ids)
     return page.run()
 

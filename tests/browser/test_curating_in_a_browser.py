@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from ragfilter.cli import main
 from ragfilter.evaluate import run
-from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
 from ragfilter.ingest import demo
 from ragfilter.settings.config import load
 from ragfilter.workbench import open_workspace
@@ -31,7 +31,7 @@ OpenTab = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def written(copy_demo: Callable[[], Path]) -> Labelled:
+def written(copy_demo: Callable[[], Path]) -> LabelledQuestions:
     """The demo's labelled questions with its handwritten rules."""
     settings = load(profile="query-must", environ={}).settings
     queries, qrels = demo.queries(), demo.qrels()
@@ -51,7 +51,7 @@ def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
 
 
 def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
-    open_tab: OpenTab, written: Labelled, tmp_path: Path
+    open_tab: OpenTab, written: LabelledQuestions, tmp_path: Path
 ) -> None:
     tab = open_tab({"profile": "query-must", "collection": "demo"}).rest()
     tab.page.get_by_role("link", name="Rules").click()
@@ -111,5 +111,5 @@ def column(tab: Any, name: str) -> list[str]:
     return list(cells.all_inner_texts())
 
 
-def noise_reduction(labelled: Labelled) -> float:
+def noise_reduction(labelled: LabelledQuestions) -> float:
     return run.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0

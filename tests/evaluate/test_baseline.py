@@ -21,13 +21,13 @@ from ragfilter.evaluate.baseline import (
     stale,
 )
 from ragfilter.evaluate.junit import Case, junit
-from ragfilter.evaluate.limits import Reached
+from ragfilter.evaluate.limits import QueryFigures
 
 ABOUT = About("c", "7", "a", "m", "l2")
 
 
-def rows(*recalls: float) -> list[Reached]:
-    return [Reached(f"q{i}", 0.5, recall, 0.5, 0, 0, 2) for i, recall in enumerate(recalls)]
+def rows(*recalls: float) -> list[QueryFigures]:
+    return [QueryFigures(f"q{i}", 0.5, recall, 0.5, 0, 0, 2) for i, recall in enumerate(recalls)]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ragfilter.cli.sides import document
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import ChatError, InputError
 from ragfilter.evaluate.sides import (
-    Measured,
+    Measurement,
     Side,
     before_and_after,
     means,
@@ -65,7 +65,7 @@ TWO = FOUR.with_values(
 )
 
 
-def measured(sides: Sequence[Side], world: World | None = None, **given: Any) -> list[Measured]:
+def measured(sides: Sequence[Side], world: World | None = None, **given: Any) -> list[Measurement]:
     world = world or World(BY_QUERY)
     return list(measure(QUERIES, QRELS, sides, world.backends(**given)))
 

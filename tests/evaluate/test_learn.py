@@ -11,7 +11,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import target, told
 from ragfilter.evaluate.crossval import Interval, assign_folds
-from ragfilter.evaluate.learn import Example, Provenance, calibrate, example, learn
+from ragfilter.evaluate.learn import Provenance, TrainingExample, calibrate, example, learn
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.tune import Gain, tune
 from ragfilter.layers.calibration import Calibration, read
@@ -45,7 +45,7 @@ POOLS = {i: each for i, (each, _) in MADE.items()}
 QRELS = {i: labels for i, (_, labels) in MADE.items()}
 
 
-def examples() -> list[Example]:
+def examples() -> list[TrainingExample]:
     return [example(POOLS[i], QRELS[i], PLAIN, PUBLIC) for i in POOLS]
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ragfilter.evaluate.matching import duel, find
-from ragfilter.evaluate.records import Curve, Kept, QueryRecord
+from ragfilter.evaluate.records import Curve, KeptCounts, QueryRecord
 from ragfilter.evaluate.runs import variants_of
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.config import of_profile
@@ -22,7 +22,7 @@ CURVE = Curve((0.1,), (1,), (10,))
 
 def record(name: str, relevant: int, **kept: tuple[int, int]) -> QueryRecord:
     """A question with `relevant` chunks; `kept` are (chunks, relevant ones) by variant."""
-    counts = {v: Kept(n, found, 0, 0.0, 10 * n, 0.0) for v, (n, found) in kept.items()}
+    counts = {v: KeptCounts(n, found, 0, 0.0, 10 * n, 0.0) for v, (n, found) in kept.items()}
     return QueryRecord(name, f"text of {name}", relevant, 0, CURVE, (1.0,), counts)
 
 

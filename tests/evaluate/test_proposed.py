@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
 from ragfilter.evaluate.proposed import Evidence, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.rules import contexts
@@ -30,7 +30,7 @@ def table(who: str, number: int) -> Chunk:
 CHUNKS = [table(who, number) for who in ("cleric", "fighter") for number in (5, 6, 7)]
 
 
-def labelled(**asked: str) -> Labelled:
+def labelled(**asked: str) -> LabelledQuestions:
     """Questions by the chunk they are labelled for (``_`` for the hyphen)."""
     hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(CHUNKS, start=1))
     pools = {i: Pool(text, "demo", "l2", hits) for i, text in asked.items()}

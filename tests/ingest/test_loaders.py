@@ -11,7 +11,7 @@ from written import read, written
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
-from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.reading import ReadOptions
 from ragfilter.model import Chunk
 
 # --- JSON lines
@@ -133,7 +133,7 @@ def test_the_header_outside_quotes_says_what_separates(tmp_path: Path, content: 
 )
 def test_a_csv_of_one_column(tmp_path: Path, content: str, expected: list[str]) -> None:
     path = written(tmp_path, "x.csv", content)
-    found = load(path, reading=Reading(columns={"text": "Body"}))
+    found = load(path, reading=ReadOptions(columns={"text": "Body"}))
     assert [(r.chunk.id, r.chunk.text) for r in found] == [
         (f"x.csv#{n}", text) for n, text in enumerate(expected, start=1)
     ]

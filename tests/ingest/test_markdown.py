@@ -14,7 +14,7 @@ from written import read, written
 from ragfilter.ingest.load import load
 from ragfilter.ingest.markdown import load_markdown, sections
 from ragfilter.ingest.passages import passages
-from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.reading import ReadOptions
 
 GUIDE = """\
 ---
@@ -145,7 +145,7 @@ def test_text_between_rules_is_kept(tmp_path: Path, text: str, words: str) -> No
 @pytest.mark.parametrize("headings", [True, False])
 def test_code_is_kept_as_it_is(tmp_path: Path, code: str, headings: bool) -> None:
     path = written(tmp_path, "a.md", f"Run it:\n\n{code}\n")
-    (chunk,) = [r.chunk for r in load(path, reading=Reading(headings=headings))]
+    (chunk,) = [r.chunk for r in load(path, reading=ReadOptions(headings=headings))]
     assert chunk.text == f"Run it:\n\n{code}"
 
 
@@ -222,7 +222,7 @@ def test_no_word_of_the_body_is_lost(
     front = "---\ntitle: T\n---\n"
     path = tmp_path_factory.mktemp("md") / "a.md"
     path.write_bytes((front + between.join(blocks)).encode())
-    found = [r.chunk for r in load(path, reading=Reading(size=100, headings=headings))]
+    found = [r.chunk for r in load(path, reading=ReadOptions(size=100, headings=headings))]
     kept = " ".join(f"{chunk.title} {chunk.text}" for chunk in found)
     assert set(re.findall(r"\w+", " ".join(blocks))) <= set(re.findall(r"\w+", kept))
     assert len({chunk.id for chunk in found}) == len(found)

@@ -15,7 +15,7 @@ from written import written
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
 from ragfilter.ingest.openapi.read import records
-from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.reading import ReadOptions
 from ragfilter.ingest.records import Record
 
 
@@ -232,6 +232,6 @@ def test_a_broken_part_is_told_with_its_line(tmp_path: Path) -> None:
         loaded(tmp_path, files)
     written(tmp_path, "a.yml", "swagger: 2.0")
     told: list[InputError] = []
-    (record,) = load(tmp_path, reading=Reading(skip=told.append))
+    (record,) = load(tmp_path, reading=ReadOptions(skip=told.append))
     assert [error.message.partition(":")[0] for error in told] == ["a.yml"]
     assert "a.yml leads to nothing" in record.warnings[0]

@@ -15,20 +15,20 @@ from pdfs import pdf
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
 from ragfilter.ingest.passages import passages
-from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.reading import ReadOptions
 from ragfilter.ingest.unpack import safe_name, unpack
 from ragfilter.ingest.uploads import stage
 from ragfilter.model import Chunk
 
 
-def read(path: Path, reading: Reading | None = None) -> list[Chunk]:
-    return [record.chunk for record in load(path, reading=reading or Reading())]
+def read(path: Path, reading: ReadOptions | None = None) -> list[Chunk]:
+    return [record.chunk for record in load(path, reading=reading or ReadOptions())]
 
 
 def lenient(path: Path, **given: object) -> tuple[list[str], list[str]]:
     """The ids that are read, and what is left out."""
     told: list[InputError] = []
-    reading = Reading(skip=told.append, **given)  # type: ignore[arg-type]
+    reading = ReadOptions(skip=told.append, **given)  # type: ignore[arg-type]
     return [chunk.id for chunk in read(path, reading)], [error.message for error in told]
 
 
@@ -67,7 +67,7 @@ def test_overlapping_passages_lose_nothing_and_stay_short(
 )  # fmt: skip
 def test_a_reading_that_cannot_be_is_refused(given: dict[str, object]) -> None:
     with pytest.raises(InputError) as error:
-        Reading(**given)  # type: ignore[arg-type]
+        ReadOptions(**given)  # type: ignore[arg-type]
     assert error.value.remedy
 
 
@@ -75,7 +75,7 @@ def test_markdown_without_headings_is_cut_like_text(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("# One\n\nFirst.\n\n# Two\n\nSecond.\n")
     assert [chunk.id for chunk in read(path)] == ["a.md#one", "a.md#two"]
-    assert [c.text for c in read(path, Reading(headings=False))] == [
+    assert [c.text for c in read(path, ReadOptions(headings=False))] == [
         "# One\n\nFirst.\n\n# Two\n\nSecond."
     ]
 
@@ -87,24 +87,24 @@ def test_columns_of_a_table_are_named_for_fields(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("Nr,Body,text,Heading\n7,Trolls fear fire.,x,Trolls\n8,Owls hoot.,,Owls\n")
     columns = {"text": "Body", "title": "Heading"}
-    assert read(path, Reading(columns=columns)) == [
+    assert read(path, ReadOptions(columns=columns)) == [
         Chunk("a.csv#1", "Trolls fear fire.", "Trolls", source="a.csv",
               metadata={"Nr": "7", "column text": "x"}),
         Chunk("a.csv#2", "Owls hoot.", "Owls", source="a.csv", metadata={"Nr": "8"}),
     ]  # fmt: skip
-    assert [c.id for c in read(path, Reading(columns={**columns, "id": "Nr"}))] == ["7", "8"]
+    assert [c.id for c in read(path, ReadOptions(columns={**columns, "id": "Nr"}))] == ["7", "8"]
     with pytest.raises(InputError, match=r"line 1: the header has no column 'Title'"):
-        read(path, Reading(columns={"text": "Title"}))
+        read(path, ReadOptions(columns={"text": "Title"}))
 
 
 def test_a_file_may_lack_a_column_of_the_others_unless_it_is_needed(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("nr,body,head\n7,Trolls fear fire.,Trolls\n")
     (tmp_path / "b.csv").write_text("nr,body\n8,Owls hoot.\n")
     columns = {"text": "body", "id": "nr", "title": "head"}
-    assert [chunk.id for chunk in read(tmp_path, Reading(columns=columns))] == ["7", "8"]
+    assert [chunk.id for chunk in read(tmp_path, ReadOptions(columns=columns))] == ["7", "8"]
     for field in ("id", "clearance", "department"):
         with pytest.raises(InputError, match=r"b.csv, line 1: the header has no column") as error:
-            read(tmp_path, Reading(columns={"text": "body", field: "head"}))
+            read(tmp_path, ReadOptions(columns={"text": "body", field: "head"}))
         assert error.value.remedy.startswith("Name a column that the file has, or index")
 
 
@@ -112,9 +112,9 @@ def test_a_column_that_is_not_wanted_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("_id,text,clearance\n7,Trolls fear fire.,secret\n")
     # What cannot be read as a level hides the chunk.
-    assert [c.clearance for c in read(path, Reading(columns={"text": "text"}))] == [None]
+    assert [c.clearance for c in read(path, ReadOptions(columns={"text": "text"}))] == [None]
     none = {"text": "text", "id": "", "clearance": ""}
-    assert read(path, Reading(columns=none)) == [
+    assert read(path, ReadOptions(columns=none)) == [
         Chunk("a.csv#1", "Trolls fear fire.", source="a.csv",
               metadata={"column _id": "7", "column clearance": "secret"}),
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
 from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.strategies.calibrated import expected_f, labels_for
-from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, Result
+from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
 from ragfilter.report.summary import summary
 from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
@@ -46,7 +46,7 @@ POOL = Pool(
 )  # fmt: skip
 
 
-def detail(result: Result) -> CutoffDetail:
+def detail(result: PoolResult) -> CutoffDetail:
     found = result.trace("cutoff").detail
     assert isinstance(found, CutoffDetail)
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ragfilter.model import Chunk
-from ragfilter.rules.overview import Checks, Filter, brief, make_listing
+from ragfilter.rules.overview import Checks, RuleFilter, brief, make_listing
 
 RULES = {
     "good": '{"contain":"cleric"}',
@@ -24,7 +24,7 @@ CHUNKS = [
 ]
 
 
-def listed(wanted: Filter, drafts: Sequence[str] = (), **given: object) -> list[str]:
+def listed(wanted: RuleFilter, drafts: Sequence[str] = (), **given: object) -> list[str]:
     listing = make_listing(CHUNKS, Checks(), **given)  # type: ignore[arg-type]
     return [row.id for row in listing.with_drafts(drafts).find(wanted)]
 
@@ -32,7 +32,7 @@ def listed(wanted: Filter, drafts: Sequence[str] = (), **given: object) -> list[
 def test_what_needs_attention_comes_first() -> None:
     # A chunk without a rule that crowds results comes after every rule that does harm.
     harm = {"hurts": 0.02, "bare": 0.5}
-    assert listed(Filter(), harm=harm, drafts=["good"]) == [
+    assert listed(RuleFilter(), harm=harm, drafts=["good"]) == [
         "broken", "never", "hurts", "good", "doubtful", "bare", "twice",
     ]  # fmt: skip
 
@@ -50,19 +50,19 @@ def test_drafts_are_marked_in_their_rows_and_nowhere_else() -> None:
 @pytest.mark.parametrize(
     ("wanted", "ids"),
     [
-        (Filter(text="TITLE good"), ["good"]),
-        (Filter(text="undead"), ["never"]),
-        (Filter(types=("table",)), ["good"]),
-        (Filter(sources=("b.md",)), []),
-        (Filter(states=("invalid",)), ["broken", "never"]),
-        (Filter(states=("warning", "none")), ["bare", "doubtful"]),
-        (Filter(states=("note",)), ["twice"]),
-        (Filter(states=("draft",)), ["bare"]),
-        (Filter(states=("changed",)), ["good"]),
-        (Filter(text="title", states=("valid",)), ["good", "hurts"]),
+        (RuleFilter(text="TITLE good"), ["good"]),
+        (RuleFilter(text="undead"), ["never"]),
+        (RuleFilter(types=("table",)), ["good"]),
+        (RuleFilter(sources=("b.md",)), []),
+        (RuleFilter(states=("invalid",)), ["broken", "never"]),
+        (RuleFilter(states=("warning", "none")), ["bare", "doubtful"]),
+        (RuleFilter(states=("note",)), ["twice"]),
+        (RuleFilter(states=("draft",)), ["bare"]),
+        (RuleFilter(states=("changed",)), ["good"]),
+        (RuleFilter(text="title", states=("valid",)), ["good", "hurts"]),
     ],
 )
-def test_filters(wanted: Filter, ids: list[str]) -> None:
+def test_filters(wanted: RuleFilter, ids: list[str]) -> None:
     exported = {"good": '{"contain":"druid"}', "never": RULES["never"]}
     assert listed(wanted, drafts=["bare"], exported=exported) == ids
 

@@ -18,7 +18,7 @@ from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.ui.look.vectors import AT_ONCE, Remembered
 from ragfilter.ui.session import answers, asking
-from ragfilter.ui.session.answers import Side
+from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.background import Job, Shared, pieces
 from ragfilter.ui.session.resources import Resources
 
@@ -166,7 +166,7 @@ def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.Monk
     bench = SimpleNamespace(embedder=embedder, chat=None)
     resources = Resources(cast("Any", bench), cast("Any", SimpleNamespace(answer_timeout_s=1)))
     text = " ".join(f"The owl number {n} is fine." for n in range(3 * AT_ONCE))
-    side = Side("filtered", Context((Hit(Chunk("a", text), 0.1, 1),), (), "", 0))
+    side = AnswerSide("filtered", Context((Hit(Chunk("a", text), 0.1, 1),), (), "", 0))
     jobs: list[Job[None]] = []
 
     def leave(job: Job[None]) -> None:

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import pytest
 
 from ragfilter.engine.replay import replay
-from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.model import Chunk, Hit, Pool, PoolResult
 from ragfilter.report.contrast import contrast
 from ragfilter.settings.config import of_profile
 from ragfilter.ui.compare import plot
@@ -14,7 +14,7 @@ from ragfilter.ui.compare import plot
 DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63)
 
 
-def result(profile: str, n: int = len(DISTANCES)) -> Result:
+def result(profile: str, n: int = len(DISTANCES)) -> PoolResult:
     """Hits with a cliff after the third; the first one has a hostile title."""
     hits = tuple(
         Hit(Chunk(f"c{i}", "text", title="<b>x</b>" if i == 1 else f"title {i}"), distance, i)

@@ -12,7 +12,7 @@ import pytest
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Chunk, Entity, Hit, Pool, Result
+from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult
 from ragfilter.report import rows
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect.curve import marks, tune
@@ -24,7 +24,7 @@ CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 FLAT = tuple(0.5 + 0.02 * i for i in range(40))
 
 
-def result(distances: tuple[float, ...], **settings: Any) -> Result:
+def result(distances: tuple[float, ...], **settings: Any) -> PoolResult:
     hits = tuple(
         Hit(Chunk(f"c{rank}", title=f"Chunk {rank}", text="words"), distance, rank)
         for rank, distance in enumerate(distances, start=1)
@@ -35,7 +35,7 @@ def result(distances: tuple[float, ...], **settings: Any) -> Result:
 
 
 def drawn(
-    made: Result, window: tuple[float, float] | None = None, *, by_distance: bool = False
+    made: PoolResult, window: tuple[float, float] | None = None, *, by_distance: bool = False
 ) -> dict[str, Any]:
     detail = None if by_distance else cut_of(made)
     placed = curve_points.place(made, rows(made), detail)

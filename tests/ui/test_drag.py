@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report import rows
 from ragfilter.report.steps import keeps
 from ragfilter.settings.schema import field
@@ -22,7 +22,7 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 """Background: the mean of the farther half, 0.1 + 0.01 × 44.5 = 0.545."""
 
 
-def overlaid(made: Result) -> dict[str, Any]:
+def overlaid(made: PoolResult) -> dict[str, Any]:
     detail = cut_of(made)
     points = curve_points.place(made, rows(made), detail)
     window = curve_points.around_cut(made, points, detail)

@@ -15,11 +15,11 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality
-from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.pools import falls_short, keep, reach, settle
-from ragfilter.ui.session.state import Asked
+from ragfilter.ui.session.state import AskedQuestion
 
 FILES = "retrieval.source_pattern"
 
@@ -47,7 +47,7 @@ def test_a_wider_pool_or_other_files(
     pattern = asked_with.retrieval.source_pattern
     pool = Pool("q", "demo", "l2", hits, source_pattern=pattern, complete=complete)
     settings = asked_with.with_values({FILES: ""} | now)
-    put = Asked("q", "demo", "1", reach(asked_with, PUBLIC))
+    put = AskedQuestion("q", "demo", "1", reach(asked_with, PUBLIC))
     assert falls_short(put, replay(pool, settings), settings) is short
 
 
@@ -57,7 +57,7 @@ HITS = tuple(Hit(Chunk(i, f"about {i}", refs=("x",)), 0.1 * n, n) for n, i in en
 POOL = Pool("why?", "demo", "l2", HITS)
 ON = Settings().with_values({"judge.enabled": True, "cutoff.enabled": False})
 NARROW = ON.with_values({"judge.max_chunks": 1, "judge.oversample": 1.0})
-ASKED = Asked("why?", "demo", "1", reach(ON, PUBLIC))
+ASKED = AskedQuestion("why?", "demo", "1", reach(ON, PUBLIC))
 
 
 class Workbench:
@@ -107,14 +107,14 @@ class Workbench:
         needs = replay(pool, settings).needs
         return keep(ASKED, complete(pool, needs, settings, self.backends(""), PUBLIC), self)  # type: ignore[arg-type]
 
-    def now(self, settings: Settings) -> Result:
+    def now(self, settings: Settings) -> PoolResult:
         """What a session sees after a redraw."""
         pool = self.pools.get(ASKED)
         assert pool is not None
         return replay(pool, settings)
 
 
-def kept(result: Result) -> list[str]:
+def kept(result: PoolResult) -> list[str]:
     assert result.needs == ()
     return [hit.id for hit in result.kept]
 
@@ -151,7 +151,7 @@ def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -
     bench = Workbench()
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
-    settled = settle(Asked("why?", "demo", "2", reach(ON, PUBLIC)), POOL, ON, PUBLIC, bench)  # type: ignore[arg-type]
+    settled = settle(AskedQuestion("why?", "demo", "2", reach(ON, PUBLIC)), POOL, ON, PUBLIC, bench)  # type: ignore[arg-type]
     assert kept(replay(settled, ON)) == ["b", "x"]
     assert [judgement.cached for judgement in settled.judgements] == [True]
     assert replay(settle(ASKED, POOL, NARROW, PUBLIC, bench), NARROW).needs  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragfilter.engine import replays
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.replays import Replays
-from ragfilter.model import Chunk, Hit, Pool, Result, User
+from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.profiles import profile
 from ragfilter.settings.schema import Settings
 
@@ -47,7 +47,7 @@ ASKED = st.tuples(st.sampled_from(POOLS), st.sampled_from(("full", "adaptive-gap
                   st.sampled_from(USERS))  # fmt: skip
 
 
-def timeless(result: Result) -> Result:
+def timeless(result: PoolResult) -> PoolResult:
     return replace(result, traces=tuple(replace(trace, ms=0.0) for trace in result.traces))
 
 

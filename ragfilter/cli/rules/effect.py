@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.labelled import Chosen, read_labels
+from ragfilter.cli.labelled import QuerySelection, read_labels
 from ragfilter.cli.options import SET_HELP, DryRun, Filtering, Place, QrelsFile
 from ragfilter.errors import InputError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.effect import Effect, Labelled, document, make_labelled
+from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.model import User
@@ -149,7 +149,7 @@ def labels_of(
     if queries is None:
         parts.refuse_without("--queries", qrels=qrels)
     else:
-        read = read_labels(Chosen(), queries, qrels, bench, place.collection, user)
+        read = read_labels(QuerySelection(), queries, qrels, bench, place.collection, user)
         return read, settings
     # Nobody asked for these queries, so do not pay an LLM for them.
     settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
@@ -162,7 +162,7 @@ def gather_labelled(
     bench: Workbench,
     place: Place,
     filtering: Filtering,
-) -> Labelled | None:
+) -> LabelledQuestions | None:
     """The labelled queries that were named, or all of the workspace, with their pools, to measure
     proposed rules on; None if there are none."""
     loaded, user = filtering.load()

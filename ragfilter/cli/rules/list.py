@@ -19,7 +19,7 @@ from ragfilter.cli.rules.select import list_chunks
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate.rule_matrix import Matrix, row_document
-from ragfilter.rules.overview import STORED, Filter, ListingRow, brief
+from ragfilter.rules.overview import STORED, ListingRow, RuleFilter, brief
 from ragfilter.text.numbers import chunks as counted_chunks
 from ragfilter.text.titles import short_title
 
@@ -69,7 +69,7 @@ def list_(
         raise InputError(
             f"--state {unknown!r} is not a state.", remedy=f"Use one of {', '.join(STORED)}."
         )
-    wanted = Filter(text, tuple(types or ()), tuple(sources or ()), tuple(states or ()))
+    wanted = RuleFilter(text, tuple(types or ()), tuple(sources or ()), tuple(states or ()))
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         seen = [chunk for chunk in store.entries().values() if user.sees(chunk)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragfilter.errors import CollectionMissing, InputError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint_values import usual_words
-from ragfilter.rules.overview import STORED, Checks, Filter, Listing, make_listing
+from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -124,4 +124,4 @@ def _listed(listing: Listing, asked: Sequence[Condition]) -> set[str]:
     """The ids of the rows that are in one of the states asked for, with one of the texts."""
     states = tuple(c.value for c in asked if c.field == "state")
     texts = [c.value for c in asked if c.field == "text"] or [""]
-    return {row.id for text in texts for row in listing.find(Filter(text, states=states))}
+    return {row.id for text in texts for row in listing.find(RuleFilter(text, states=states))}

@@ -29,7 +29,7 @@ from ragfilter.rules import drafting as runs
 from ragfilter.rules.draft import Draft
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.effect import Labelled
+    from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.evaluate.rule_matrix import RuleRow
 
 SAMPLE = 40
@@ -170,7 +170,9 @@ def suggest(
             show(len(made), len(waiting))
 
 
-def _measured(draft: Draft, chunk: Chunk, known: Labelled | None) -> tuple[Draft, RuleRow | None]:
+def _measured(
+    draft: Draft, chunk: Chunk, known: LabelledQuestions | None
+) -> tuple[Draft, RuleRow | None]:
     """The draft, doubted if labelled queries would lose its chunk; and its row of the matrix."""
     if draft.rule is None or known is None:
         return draft, None

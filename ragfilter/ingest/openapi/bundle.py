@@ -16,7 +16,15 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from ragfilter.ingest.openapi.refs import DATA, LONGEST_CHAIN, NAME_MAPS, Found, Spot, find, ref_of
+from ragfilter.ingest.openapi.refs import (
+    DATA,
+    LONGEST_CHAIN,
+    NAME_MAPS,
+    ResolvedRef,
+    Spot,
+    find,
+    ref_of,
+)
 from ragfilter.ingest.openapi.types import as_dict
 
 Place = Literal["", "names", "components", "schemas", "schema", "properties"]
@@ -86,7 +94,7 @@ class _Bundle:
         self.waiting: deque[tuple[Any, Any, str, Place]] = deque()
 
     def tree(self) -> dict[str, Any]:
-        root = Found(self.source, (), self.trees[self.source])
+        root = ResolvedRef(self.source, (), self.trees[self.source])
         own = self._below(self._below(root, "components"), "schemas")
         for name in as_dict(own.node):
             self.names.add(name)
@@ -102,11 +110,11 @@ class _Bundle:
                 components["schemas"] = components.get("schemas", {}) | self.added
         return tree
 
-    def _below(self, found: Found, key: str) -> Found:
-        below = Found(found.source, (*found.pointer, key), as_dict(found.node).get(key))
+    def _below(self, found: ResolvedRef, key: str) -> ResolvedRef:
+        below = ResolvedRef(found.source, (*found.pointer, key), as_dict(found.node).get(key))
         return self._end(below)
 
-    def _end(self, found: Found) -> Found:
+    def _end(self, found: ResolvedRef) -> ResolvedRef:
         """What stands behind a chain of references into parts."""
         for _ in range(LONGEST_CHAIN):
             there = self._find(ref, found.source) if (ref := ref_of(found.node)) else None
@@ -115,7 +123,7 @@ class _Bundle:
             found = there
         return found
 
-    def _find(self, ref: str, source: str) -> Found | None:
+    def _find(self, ref: str, source: str) -> ResolvedRef | None:
         # Many a part writes "#/components/…" and means the description.
         return find(self.trees, ref, source) or (
             find(self.trees, ref, self.source) if ref.startswith("#") else None
@@ -123,7 +131,7 @@ class _Bundle:
 
     def _copy(self, node: Any, source: str, place: Place) -> Any:
         if place != "schema":
-            end = self._end(Found(source, (), node))
+            end = self._end(ResolvedRef(source, (), node))
             node, source = end.node, end.source
         if not isinstance(node, dict | list):
             return node
@@ -155,12 +163,12 @@ class _Bundle:
                 copy[key] = child | {"mapping": led} if mapping else child
             elif place == "schemas":
                 # Its name is its own, wherever it stands.
-                end = self._end(Found(source, (), child))
+                end = self._end(ResolvedRef(source, (), child))
                 copy[key] = self._copy(end.node, end.source, "schema")
             else:
                 copy[key] = self._copy(child, source, _place(place, key))
 
-    def _schema(self, found: Found) -> str:
+    def _schema(self, found: ResolvedRef) -> str:
         """A reference to the schema under the name that it has in the description."""
         for end in range(len(found.pointer), -1, -1):
             if name := self.schemas.get((found.source, found.pointer[:end])):

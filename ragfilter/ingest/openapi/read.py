@@ -29,7 +29,7 @@ from ragfilter.ingest.openapi.refs import (
 )
 from ragfilter.ingest.openapi.text import parameters_of, security_of, title_and_text
 from ragfilter.ingest.openapi.types import as_dict, as_list
-from ragfilter.ingest.reading import Reading, nothing_in
+from ragfilter.ingest.reading import ReadOptions, nothing_in
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.protocols import Progress
 
@@ -37,7 +37,7 @@ MOST_TOLD = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ApiPart:
     """A chunk as a plain record, where it stands, and what about it was left out."""
 
     raw: dict[str, object]
@@ -56,7 +56,7 @@ def load_openapi(path: Path, *, source: str, progress: Progress | None = None) -
 
 
 def load_together(
-    paths: Mapping[str, Path], reading: Reading, progress: Progress | None
+    paths: Mapping[str, Path], reading: ReadOptions, progress: Progress | None
 ) -> tuple[Iterator[Record], tuple[str, ...]]:
     """The records of several files (source to path) that may refer to each other, and the sources
     that are neither API descriptions nor parts of one. Raises InputError like `load_openapi`."""
@@ -102,7 +102,7 @@ def records(trees: Trees, skip: Callable[[InputError], None] | None = None) -> I
             skip(nothing_in(source))
 
 
-def parts(trees: Trees, problems: Mapping[str, list[str]]) -> Iterator[Part]:
+def parts(trees: Trees, problems: Mapping[str, list[str]]) -> Iterator[ApiPart]:
     """Every chunk of parsed descriptions, description by description; `problems` (by source)
     collects what could not become one."""
     found = [item for source in trees for item in items(trees, source, problems[source])]
@@ -126,7 +126,7 @@ def parts(trees: Trees, problems: Mapping[str, list[str]]) -> Iterator[Part]:
             "id": chunk_id, "title": title, "text": text, "type": item.kind,
             "source": item.source, "refs": list(refs),
         }  # fmt: skip
-        yield Part(raw, item.source, item.place, wrong=_complaints(item, led, reported))
+        yield ApiPart(raw, item.source, item.place, wrong=_complaints(item, led, reported))
 
 
 def _walked(item: Item, trees: Trees) -> list[tuple[Any, str]]:

@@ -37,7 +37,7 @@ _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResolvedRef:
     source: str
     pointer: Pointer
     node: Any
@@ -53,7 +53,7 @@ class Leads:
     wrong: tuple[str, ...]
 
 
-def find(trees: Trees, ref: str, source: str) -> Found | None:
+def find(trees: Trees, ref: str, source: str) -> ResolvedRef | None:
     """What `ref`, written in `source`, points to; None if that is not in `trees`."""
     file, _, fragment = ref.partition("#")
     if file:
@@ -73,7 +73,7 @@ def find(trees: Trees, ref: str, source: str) -> Found | None:
             node = node[int(token[:9])]
         else:
             return None
-    return Found(source, pointer, node)
+    return ResolvedRef(source, pointer, node)
 
 
 def follow(trees: Trees, node: Any, source: str) -> tuple[Any, str]:

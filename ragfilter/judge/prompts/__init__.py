@@ -59,7 +59,7 @@ def _name_actions(text: str) -> str:
     return text
 
 
-class Variant(toml_files.Table):
+class PromptVariant(toml_files.TomlTable):
     """One way to ask. `most_tokens` is None if a chunk may use its share of the budget."""
 
     name: str
@@ -70,7 +70,7 @@ class Variant(toml_files.Table):
     most_tokens: int | None = Field(default=None, ge=LEAST_TOKENS)
 
 
-class _File(Variant):
+class _File(PromptVariant):
     """A variant of which the judge can be told all actions."""
 
     instructions: Annotated[str, AfterValidator(_name_actions)]
@@ -120,7 +120,7 @@ def names() -> tuple[str, ...]:
     return tuple(_every())
 
 
-def variant(name: str) -> Variant:
+def variant(name: str) -> PromptVariant:
     """The variant called `name`. Raises InputError."""
     try:
         return _every()[name]
@@ -135,7 +135,7 @@ def described() -> dict[str, str]:
     return {name: one.about for name, one in _every().items()}
 
 
-def _every() -> Mapping[str, Variant]:
+def _every() -> Mapping[str, PromptVariant]:
     named = os.environ.get(VARIABLE)
     return _read(FOLDER, _own or (_whole(Path(named)) if named else None))
 
@@ -146,14 +146,14 @@ def _whole(folder: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _read(packaged: Path, own: Path | None) -> Mapping[str, Variant]:
+def _read(packaged: Path, own: Path | None) -> Mapping[str, PromptVariant]:
     return MappingProxyType(read_folder(packaged) | (read_folder(own) if own else {}))
 
 
-def read_folder(folder: Path) -> dict[str, Variant]:
+def read_folder(folder: Path) -> dict[str, PromptVariant]:
     """Every variant in a folder, `DEFAULT` first. An unreadable one is logged and left out, because
     one bad experiment must not stop everything else."""
-    found: dict[str, Variant] = {}
+    found: dict[str, PromptVariant] = {}
     try:
         paths = toml_files.paths(folder)
     except InputError as error:
@@ -167,7 +167,7 @@ def read_folder(folder: Path) -> dict[str, Variant]:
     return found
 
 
-def read(path: Path) -> Variant:
+def read(path: Path) -> PromptVariant:
     """Read the variant in one file. Raises InputError naming the file and its error."""
     tree = toml_files.read(path)
     remedy = "Use default.toml, which comes with ragfilter, as an example."

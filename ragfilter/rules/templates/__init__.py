@@ -48,21 +48,21 @@ def _be_rule(text: str) -> str:
 Patterns = list[re.Pattern[str]]
 
 
-class _Recognise(toml_files.Table):
+class _Recognise(toml_files.TomlTable):
     title: Patterns = Field(default_factory=list)
     type: Patterns = Field(default_factory=list)
 
 
-class _Prompt(toml_files.Table):
+class _Prompt(toml_files.TomlTable):
     holds: str
 
 
-class _Example(toml_files.Table):
+class _Example(toml_files.TomlTable):
     title: str
     rule: Annotated[str, AfterValidator(_be_rule)]
 
 
-class _File(toml_files.Table):
+class _File(toml_files.TomlTable):
     version: int
     recognise: _Recognise = _Recognise()
     prompt: _Prompt

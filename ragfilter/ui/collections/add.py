@@ -9,12 +9,12 @@ import streamlit as st
 from ragfilter.errors import InputError
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue
-from ragfilter.ingest.reading import COLUMNS, SHORTEST, Reading
+from ragfilter.ingest.reading import COLUMNS, SHORTEST, ReadOptions
 from ragfilter.ingest.records import Record
 from ragfilter.ingest.uploads import SUFFIXES
 from ragfilter.stores.chroma.store import check_name
 from ragfilter.ui.collections import draft as drafts
-from ragfilter.ui.collections.draft import Draft
+from ragfilter.ui.collections.draft import UploadDraft
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
@@ -84,9 +84,9 @@ def draw(visit: Visit) -> None:
         _discard_button()
 
 
-def _reading(draft: Draft) -> Reading:
+def _reading(draft: UploadDraft) -> ReadOptions:
     """Draw the controls for splitting the files. Returns their values."""
-    plain = Reading()
+    plain = ReadOptions()
     headings = True
     if draft.has_markdown:
         headings = st.toggle(
@@ -104,7 +104,7 @@ def _reading(draft: Draft) -> Reading:
         "Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap",
         help="Number of characters that a chunk repeats from the end of the previous one.",
     )  # fmt: skip
-    return Reading(size, overlap, headings, _columns(draft.columns()))
+    return ReadOptions(size, overlap, headings, _columns(draft.columns()))
 
 
 def _columns(names: Mapping[str, int]) -> dict[str, str]:
@@ -166,7 +166,7 @@ def _refusals(refused: Sequence[InputError]) -> None:
     st.warning(f"Left out:\n\n{listed}" + (f"\n- and {more} more" if more > 0 else ""))
 
 
-def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
+def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
     """Draw the choice of collection, and the button that starts indexing."""
     ours = [info.name for info in visit.collections.values() if info.ours]
     target = st.selectbox(
@@ -240,7 +240,7 @@ def _problem(name: str, resources: Resources) -> str:
 @state.then_page
 @state.tell_errors()
 def _order(
-    resources: Resources, draft: Draft, reading: Reading, name: str, model: str, new: bool
+    resources: Resources, draft: UploadDraft, reading: ReadOptions, name: str, model: str, new: bool
 ) -> None:
     """Queue the indexing job, which takes ownership of the files."""
     order = Order(

@@ -17,7 +17,7 @@ from ragfilter.errors import InputError
 from ragfilter.indexing.queue import UPLOADS, Queue
 from ragfilter.ingest.csv_file import columns
 from ragfilter.ingest.load import load
-from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.reading import ReadOptions
 from ragfilter.ingest.records import Record
 from ragfilter.ingest.uploads import stage
 from ragfilter.ui.session.resources import Resources
@@ -31,7 +31,7 @@ MARKDOWN = (".md", ".markdown")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UploadDraft:
     """Uploads in a folder of their own. `refused` are the errors of files that were not
     accepted."""
 
@@ -66,9 +66,9 @@ class Preview:
     refused: tuple[InputError, ...]
 
 
-def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
+def of(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft | None:
     """The draft of the current uploads; earlier ones are deleted. Raises InputError."""
-    before: Draft | None = st.session_state.get("draft-uploads")
+    before: UploadDraft | None = st.session_state.get("draft-uploads")
     ids = "".join(f"{upload.file_id}/" for upload in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
     if before is not None and before.key == key and before.folder.is_dir():
@@ -83,12 +83,12 @@ def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
     limit = resources.deployment.max_upload_mb * 1_000_000
     refused = stage(((each.name, each.getvalue()) for each in uploads), folder, limit=limit)
     files = tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
-    draft = Draft(key, folder, files, refused)
+    draft = UploadDraft(key, folder, files, refused)
     st.session_state["draft-uploads"] = draft
     return draft
 
 
-def turn_down(draft: Draft) -> None:
+def turn_down(draft: UploadDraft) -> None:
     """Reject a draft without anything to index: empty the upload box, and keep the reasons."""
     discard()
     st.session_state[TURNED_DOWN] = draft.refused
@@ -108,7 +108,7 @@ def discard() -> None:
 
 
 def _throw_away() -> None:
-    draft: Draft | None = st.session_state.pop("draft-uploads", None)
+    draft: UploadDraft | None = st.session_state.pop("draft-uploads", None)
     if draft is not None:
         shutil.rmtree(draft.folder, ignore_errors=True)
 
@@ -119,7 +119,7 @@ def let_go() -> None:
     st.session_state["uploads-emptied"] = st.session_state.get("uploads-emptied", 0) + 1
 
 
-def preview(draft: Draft, reading: Reading) -> Preview:
+def preview(draft: UploadDraft, reading: ReadOptions) -> Preview:
     """The first chunks, cached until the files or the way of splitting them change. Raises
     InputError."""
     key = (draft.key, reading)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Refusal
-from ragfilter.indexing.queue import Job, Queue
+from ragfilter.indexing.queue import IndexJob, Queue
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
@@ -31,7 +31,7 @@ def draw(resources: Resources) -> None:
     st.fragment(_all, run_every=LOOK_S if active else None)(queue, active)
 
 
-def _active(jobs: Sequence[Job]) -> frozenset[str]:
+def _active(jobs: Sequence[IndexJob]) -> frozenset[str]:
     return frozenset(job.id for job in jobs if job.standing.open)
 
 
@@ -46,7 +46,7 @@ def _all(queue: Queue, active: frozenset[str]) -> None:
         st.rerun()
 
 
-def _job(job: Job, queue: Queue) -> None:
+def _job(job: IndexJob, queue: Queue) -> None:
     at, name = job.standing, literal(job.order.collection)
     if at.state == "waiting":
         st.progress(0.0, text=f"**{name}** is waiting")
@@ -65,7 +65,7 @@ def _job(job: Job, queue: Queue) -> None:
     _buttons(job, queue)
 
 
-def _done(job: Job) -> None:
+def _done(job: IndexJob) -> None:
     report = job.standing.result().report
     counts = [
         f"{number:,} {word}"
@@ -80,7 +80,7 @@ def _done(job: Job) -> None:
     )
 
 
-def _refused(job: Job) -> None:
+def _refused(job: IndexJob) -> None:
     """Draw what was left out, then the warnings about what was not."""
     at = job.standing
     warnings = at.report.warnings if at.report else ()
@@ -97,7 +97,7 @@ def _refused(job: Job) -> None:
         st.container(key=f"left-out-{job.id}").markdown(lines)
 
 
-def _buttons(job: Job, queue: Queue) -> None:
+def _buttons(job: IndexJob, queue: Queue) -> None:
     at = job.standing
     with st.container(horizontal=True, gap="small"):
         if at.open:

@@ -7,7 +7,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.overview import Facts
 from ragfilter.stores import foreign
-from ragfilter.stores.foreign import Finding, Opening
+from ragfilter.stores.foreign import ForeignCheck, Opening
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.session import state
@@ -98,7 +98,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         st.rerun()
 
 
-def _findings(found: tuple[Finding, ...]) -> None:
+def _findings(found: tuple[ForeignCheck, ...]) -> None:
     for title, good in (("Works", True), ("Needs more", False)):
         listed = [f"- {literal(each.said)}" for each in found if each.good == good]
         if listed:

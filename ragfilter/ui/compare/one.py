@@ -11,13 +11,13 @@ import streamlit as st
 from ragfilter.answer import context
 from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report import seen, tokens
 from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.compare import plot
-from ragfilter.ui.compare.sides import Side
+from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import answer, grid, preference, problems
 from ragfilter.ui.look import chart, html, say, theme
 from ragfilter.ui.look.say import Fact
@@ -32,7 +32,7 @@ KEPT_BY = {keeper: label for label, keeper in KEEPERS.items()}
 
 
 @problems.shown()
-def draw(view: View, sides: tuple[Side, Side]) -> None:
+def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
         results = tuple(seen(result_of(view, side)) for side in sides)
@@ -52,8 +52,8 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
     waiting.unless(answer.is_awaited(), _table)(made, results)
     html.heading("Answers")
     pair = (
-        answers.Side("A", context.pack(a.kept, a.settings)),
-        answers.Side("B", context.pack(b.kept, b.settings)),
+        answers.AnswerSide("A", context.pack(a.kept, a.settings)),
+        answers.AnswerSide("B", context.pack(b.kept, b.settings)),
     )
     reports.button(
         partial(reports.of_two, view, (a, b), (sides[0].called, sides[1].called), pair),
@@ -70,7 +70,7 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
             preference.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
 
-def result_of(view: View, side: Side) -> Result:
+def result_of(view: View, side: ComparedSide) -> PoolResult:
     """The result for the question with a side's settings. Raises RagfilterError."""
     if side.settings == view.result.settings:
         return view.result
@@ -85,7 +85,7 @@ def result_of(view: View, side: Side) -> Result:
     return result
 
 
-def _strip(made: Contrast, results: Sequence[Result]) -> None:
+def _strip(made: Contrast, results: Sequence[PoolResult]) -> None:
     facts: list[Fact] = [
         (
             f"{letter} keeps",
@@ -98,7 +98,7 @@ def _strip(made: Contrast, results: Sequence[Result]) -> None:
     say.facts("Comparison", facts)
 
 
-def _waiting(side: Side, result: Result) -> None:
+def _waiting(side: ComparedSide, result: PoolResult) -> None:
     """Draw what a side still lacks. Models are only asked on Inspect."""
     letter = side.letter.upper()
     if result.message:
@@ -136,7 +136,7 @@ def _legend(made: Contrast) -> None:
         html.draw(f'<ul class="rf-legend">{items}</ul>')
 
 
-def _table(made: Contrast, results: Sequence[Result]) -> None:
+def _table(made: Contrast, results: Sequence[PoolResult]) -> None:
     html.heading("Chunks")
     counts = {label: len(made.only(keeper)) for label, keeper in KEEPERS.items()}
     wanted = st.segmented_control(
@@ -176,7 +176,7 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
         _chunk(shown[row], results)
 
 
-def _chunk(each: Pairing, results: Sequence[Result]) -> None:
+def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
     """Draw the chunk of the row that was clicked."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
     with st.container(key="compare-chunk", border=True):
@@ -188,7 +188,11 @@ def _chunk(each: Pairing, results: Sequence[Result]) -> None:
 
 
 def _show(
-    query: str, side: answers.Side, other: answers.Side, said: Answer, resources: Resources
+    query: str,
+    side: answers.AnswerSide,
+    other: answers.AnswerSide,
+    said: Answer,
+    resources: Resources,
 ) -> None:
     """Draw the answer and what it cites."""
     cited = answer.words(query, side, other, said, resources)

@@ -11,7 +11,7 @@ from ragfilter.errors import SettingsError
 from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
-from ragfilter.ui.compare.sides import Side
+from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import ask, copy_link, empty, problems
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.sidebar import controls
@@ -59,7 +59,9 @@ def draw(here: Visit) -> None:
     one.draw(view, sides)
 
 
-def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[tuple[Side, Side], DeltaGenerator]:
+def _bar(
+    here: Visit, runs: Mapping[int, Run]
+) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
     """Draw the choice of the two sides, and their differences. Returns the sides, and the place for
     the link."""
     a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import stored, told
-from ragfilter.evaluate.matching import Duel, Found, duel, find
+from ragfilter.evaluate.matching import Duel, MeasuredRow, duel, find
 from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.publish.measured import of_duel
@@ -18,10 +18,10 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
-from ragfilter.ui.compare.sides import Side
+from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs import chosen, plots, running
-from ragfilter.ui.kit.runs.chosen import Chosen
+from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.look import chart, say, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.look.say import Fact
@@ -32,12 +32,14 @@ from ragfilter.ui.session.visit import Visit
 GOES_ON = "compare-measuring"
 
 
-def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, Run]) -> None:
+def draw(
+    visit: Visit, sides: tuple[ComparedSide, ComparedSide], name: str, runs: Mapping[int, Run]
+) -> None:
     """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
     InputError."""
     asked, resources = chosen.read(visit, name), visit.resources
     found = [
-        Found(side.run, IN_FORCE) if side.run is not None
+        MeasuredRow(side.run, IN_FORCE) if side.run is not None
         else _in_sides(side, sides, resources) if asked.given is None
         else _found(side, asked, runs)
         for side in sides
@@ -81,20 +83,24 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
     _changes(made)
 
 
-def _in_sides(side: Side, sides: Iterable[Side], resources: Resources) -> Found | None:
+def _in_sides(
+    side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources
+) -> MeasuredRow | None:
     """Where this side was measured by a run that is the other side: its questions may be in files,
     and are then no query set."""
     made = (each.run for each in sides if each.run is not None)
     return next((found for run in made if (found := _row(side, run.plan, (run,), resources))), None)
 
 
-def _found(side: Side, asked: Chosen, runs: Mapping[int, Run]) -> Found | None:
+def _found(side: ComparedSide, asked: ChosenSet, runs: Mapping[int, Run]) -> MeasuredRow | None:
     """The finished measurement of a side over the chosen questions, if there is one."""
     plan = running.plan(asked, side.profile, side.settings)
     return _row(side, plan, runs.values(), asked.resources)
 
 
-def _row(side: Side, plan: Plan, runs: Iterable[Run], resources: Resources) -> Found | None:
+def _row(
+    side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources
+) -> MeasuredRow | None:
     """The row of a complete run under this plan that measured a side."""
     for found in find(side.settings, plan, runs):
         records = running.load(found.run.id, resources).records
@@ -103,7 +109,7 @@ def _row(side: Side, plan: Plan, runs: Iterable[Run], resources: Resources) -> F
     return None
 
 
-def _measure(missing: Sequence[Side], asked: Chosen, count: int) -> None:
+def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> None:
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"

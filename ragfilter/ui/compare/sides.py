@@ -34,7 +34,7 @@ LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSide:
     """One side, ready to be replayed. `profile` is the profile its settings started from."""
 
     letter: str
@@ -82,7 +82,7 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
     return f"profile {word}"
 
 
-def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> Side:
+def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSide:
     """The chosen side. If it cannot be used, the page says why and the default takes its place."""
     try:
         return _read(letter, _word(letter), _own(letter), in_force, runs)
@@ -111,7 +111,7 @@ def swap() -> None:
     put("b", *a)
 
 
-def copy(side: Side) -> None:
+def copy(side: ComparedSide) -> None:
     """Copy A to B. If A is the current settings, B gets a snapshot of them, so that further changes
     are compared with it."""
     live = side.word == IN_FORCE or side.word.startswith(CUT_BY)
@@ -147,7 +147,7 @@ def differences(a: Settings, b: Settings) -> list[str]:
 
 def _read(
     letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]
-) -> Side:
+) -> ComparedSide:
     profile, run = st.session_state.profile, None
     if word == IN_FORCE:
         settings = in_force
@@ -163,7 +163,9 @@ def _read(
             f"There is no {word!r} to compare with.", remedy="Choose one from the list."
         )
     key = OWN if own else word
-    return Side(letter, word, named(key, letter, runs), profile, state.as_viewed(settings), run)
+    return ComparedSide(
+        letter, word, named(key, letter, runs), profile, state.as_viewed(settings), run
+    )
 
 
 def _cut_by(name: str, in_force: Settings) -> Settings:

@@ -13,14 +13,14 @@ from ragfilter.evaluate.baseline import About
 from ragfilter.evaluate.stored import untitled
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.kit.runs.measured import Measured
+from ragfilter.ui.kit.runs.measured import MeasuredRun
 from ragfilter.ui.look import say
 from ragfilter.ui.session.resources import Resources
 
 FILE = "baseline.json"
 
 
-def draw(measured: Measured, resources: Resources) -> None:
+def draw(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the button that opens the baseline and the command."""
     with st.popover(
         "Guard",

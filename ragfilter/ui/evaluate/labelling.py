@@ -16,7 +16,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.runs import opening
-from ragfilter.ui.kit.runs.chosen import Chosen
+from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import background, state, waiting
@@ -28,7 +28,7 @@ COLUMNS = {"question": st.column_config.TextColumn(width=320)}
 JOB, BILL = "proposing", "bill"
 
 
-def draw(asked: Chosen) -> None:
+def draw(asked: ChosenSet) -> None:
     """Draw the counts, the conflicts, and the LLM's proposals. Raises StoreError."""
     seen = asked.labels
     st.markdown(message(told(seen)))
@@ -79,7 +79,7 @@ def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:
     return catalogue[chunk_id].name if chunk_id in catalogue else f"{chunk_id} (no longer there)"
 
 
-def _propose(asked: Chosen) -> None:
+def _propose(asked: ChosenSet) -> None:
     """Draw the cost estimate first, then the button that asks the LLM."""
     resources = asked.resources
     if resources.bench.chat is None:
@@ -135,7 +135,7 @@ def _propose(asked: Chosen) -> None:
     st.markdown(message(bill.told))
 
 
-def _prepare(asked: Chosen, depth: int) -> tuple[tuple[Request, ...], Bill]:
+def _prepare(asked: ChosenSet, depth: int) -> tuple[tuple[Request, ...], Bill]:
     """The requests that would be sent and their cost, with a progress bar. Raises
     RagfilterError."""
     backends = asked.resources.backends(asked.collection)
@@ -151,7 +151,7 @@ def _prepare(asked: Chosen, depth: int) -> tuple[tuple[Request, ...], Bill]:
     return tuple(made), llm_labels.bill(made, backends, asked.resources.prices)
 
 
-def _begin(asked: Chosen, requests: tuple[Request, ...]) -> None:
+def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
     """Ask in the background; every answer is stored as it arrives."""
     resources, collection, settings = asked.resources, asked.collection, asked.visit.settings
     backends, book = resources.backends(collection), asked.book

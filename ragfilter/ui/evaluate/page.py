@@ -13,7 +13,7 @@ from ragfilter.ui.evaluate import labelling, results
 from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import chosen, running
-from ragfilter.ui.kit.runs.chosen import Chosen
+from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.look import choice, say
 from ragfilter.ui.session import state, widget
@@ -54,7 +54,7 @@ def _results(run: Run, visit: Visit) -> None:
     results.draw(measured, visit.resources)
 
 
-def _sets(asked: Chosen) -> None:
+def _sets(asked: ChosenSet) -> None:
     """Draw the questions and labels in place of the results."""
     with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = choice.draw(
@@ -69,7 +69,7 @@ def _sets(asked: Chosen) -> None:
         labelling.draw(asked)
 
 
-def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
+def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with st.container(
         key="evaluate-bar", horizontal=True, vertical_alignment="bottom", gap="small"
@@ -115,7 +115,7 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     return saved
 
 
-def _evaluate(asked: Chosen) -> str:
+def _evaluate(asked: ChosenSet) -> str:
     if asked.given is None:
         return "Evaluate"
     count = counted(len(asked.given.qrels), "question")
@@ -125,7 +125,7 @@ def _evaluate(asked: Chosen) -> str:
     return f"Continue from {begun.done} of {count}"
 
 
-def _notes(asked: Chosen) -> list[str]:
+def _notes(asked: ChosenSet) -> list[str]:
     """Caveats about the labels, shown before measuring."""
     if asked.given is None:
         return []
@@ -150,7 +150,7 @@ def _notes(asked: Chosen) -> list[str]:
     return notes
 
 
-def _more(asked: Chosen) -> None:
+def _more(asked: ChosenSet) -> None:
     st.toggle(
         "Count an LLM's labels",
         key=chosen.LLM,
@@ -172,5 +172,5 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
 
 
 @state.tell_errors()
-def _choose_history(on: bool, asked: Chosen) -> None:
+def _choose_history(on: bool, asked: ChosenSet) -> None:
     asked.book.record_history(asked.collection, on)

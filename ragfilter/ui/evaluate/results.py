@@ -23,7 +23,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import guard
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.runs import opening, plots
-from ragfilter.ui.kit.runs.measured import Measured
+from ragfilter.ui.kit.runs.measured import MeasuredRun
 from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import reports
@@ -51,7 +51,7 @@ WIDTH = 68
 """The width of a column with a figure, in pixels."""
 
 
-def draw(measured: Measured, resources: Resources) -> None:
+def draw(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the chosen view of the run's results."""
     if not measured.records:
         say.empty("No question of this run has been measured yet.", "Evaluate continues it.")
@@ -64,7 +64,7 @@ def draw(measured: Measured, resources: Resources) -> None:
 
 @st.fragment
 @problems.shown()
-def _views(measured: Measured, resources: Resources) -> None:
+def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
         view = choice.draw(
@@ -102,7 +102,7 @@ def _views(measured: Measured, resources: Resources) -> None:
             _rows(measured, resources.prices)
 
 
-def _facts(measured: Measured) -> None:
+def _facts(measured: MeasuredRun) -> None:
     """Draw the run's own settings in one line with the best fixed k and the oracle."""
     facts: list[Fact] = []
     own = "Settings of this run" + (", tuned on labels" if measured.in_sample else "")
@@ -118,7 +118,7 @@ def _facts(measured: Measured) -> None:
     say.facts("Evaluation", facts)
 
 
-def _notes(measured: Measured, resources: Resources) -> list[str]:
+def _notes(measured: MeasuredRun, resources: Resources) -> list[str]:
     """Caveats about the figures."""
     run, notes = measured.run, []
     if measured.in_sample:
@@ -137,13 +137,13 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
     return [note for note in notes if note]
 
 
-def _since(measured: Measured, resources: Resources) -> list[str]:
+def _since(measured: MeasuredRun, resources: Resources) -> list[str]:
     """What has changed since the run was planned, besides the profiles."""
     bench = resources.bench
     return changed_since(measured.run.plan, bench.collection, bench.labels)
 
 
-def _rows(measured: Measured, prices: Prices | None) -> None:
+def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
     # Separate columns, so that the figures are numbers that can be sorted.
     shown = st.pills(
         "95% interval of", [name for name in INTERVALS if prices or name != "cost"],
@@ -187,7 +187,7 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
     html.draw(f'<p class="rf-aside">{"<br>".join(notes)}</p>')
 
 
-def _layers(measured: Measured) -> None:
+def _layers(measured: MeasuredRun) -> None:
     groups = {"added": "added to those before it", "left out": "against the whole without it"}
     table = pd.DataFrame(
         {
@@ -209,7 +209,7 @@ def _layers(measured: Measured) -> None:
     )
 
 
-def _questions(measured: Measured) -> None:
+def _questions(measured: MeasuredRun) -> None:
     with st.container(key="queries-bar", horizontal=True, gap="small"):
         wanted = st.segmented_control(
             "Questions shown", ("all", *kinds.KINDS), key="query-filter", default="all",
@@ -248,7 +248,7 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def _plots(measured: Measured) -> None:
+def _plots(measured: MeasuredRun) -> None:
     dark, records = theme.is_dark(), measured.records
     with st.container(key="plots"):
         left, right = st.columns(2, gap="medium")

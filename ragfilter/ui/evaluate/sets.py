@@ -22,14 +22,14 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
 from ragfilter.text.query_id import query_id
-from ragfilter.ui.kit.runs.chosen import SET, Chosen, llm
+from ragfilter.ui.kit.runs.chosen import SET, ChosenSet, llm
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, uploads
 
 HEIGHT = 260
 
 
-def draw(asked: Chosen) -> None:
+def draw(asked: ChosenSet) -> None:
     """Draw the editor for the set's questions. Raises StoreError."""
     book, collection, name = asked.book, asked.collection, asked.name
     # Start from the stored text after saving or when another set is chosen.
@@ -163,7 +163,7 @@ def _export(of_set: tuple[LabelBook, str, str, Mapping[str, Chunk], User], *, ll
     return packed(people, by_llm if llm else None)
 
 
-def _files(asked: Chosen) -> None:
+def _files(asked: ChosenSet) -> None:
     """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
@@ -197,7 +197,7 @@ def _files(asked: Chosen) -> None:
 
 
 @state.tell_errors()
-def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str]) -> None:
+def _save(asked: ChosenSet, name: str | None, turn: str, before: Mapping[str, str]) -> None:
     title = str(st.session_state[f"set-name-{turn}"]).strip()
     questions = lines(st.session_state[f"set-text-{turn}"])
     if title != name:
@@ -217,14 +217,14 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
 
 
 @state.tell_errors()
-def _add_asked(asked: Chosen, key: str) -> None:
+def _add_asked(asked: ChosenSet, key: str) -> None:
     history = asked.book.queries(asked.collection, ASKED)
     text = str(st.session_state.get(key) or "")
     st.session_state[key] = "\n".join(lines("\n".join([text, *map(one_line, history.values())])))
 
 
 @state.tell_errors()
-def _remove(asked: Chosen) -> None:
+def _remove(asked: ChosenSet) -> None:
     asked.book.remove_set(asked.collection, asked.name)
     _saved(None)
     st.toast(message(f"Removed the set {asked.name}. The labels of its questions stay."))
@@ -232,7 +232,7 @@ def _remove(asked: Chosen) -> None:
 
 @state.tell_errors()
 def _import(
-    asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
+    asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
 ) -> None:
     found, rows, told = read_files(questions, qrels)
     there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}

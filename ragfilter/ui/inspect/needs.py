@@ -10,7 +10,7 @@ from ragfilter.engine.complete import forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Pending, Result
+from ragfilter.model import Pending, PoolResult
 from ragfilter.report import judge_stats
 from ragfilter.report.forecast import Forecast, forecast
 from ragfilter.text import numbers
@@ -60,7 +60,7 @@ def draw(view: View) -> None:
             )
 
 
-def reranking(result: Result) -> tuple[Pending | None, bool]:
+def reranking(result: PoolResult) -> tuple[Pending | None, bool]:
     """The need for a reranker's scores, and whether reranking has failed before. The need is also
     None if trying again cannot help; `problems.failed` then says what can."""
     if problems.hopeless(result) is not None:
@@ -74,7 +74,7 @@ def reranking(result: Result) -> tuple[Pending | None, bool]:
     return next((need for need in needs if need.kind == "rerank"), None), again
 
 
-def judging_costs(result: Result, resources: Resources) -> Forecast | None:
+def judging_costs(result: PoolResult, resources: Resources) -> Forecast | None:
     """What a call of the judge would use, now or again after a failure; None if there is nothing to
     judge or no LLM."""
     chat = resources.bench.chat
@@ -86,14 +86,14 @@ def judging_costs(result: Result, resources: Resources) -> Forecast | None:
     return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
 
 
-def failed(result: Result) -> str:
+def failed(result: PoolResult) -> str:
     """The judge's error, if it fell back and asking again may help; empty otherwise."""
     stats = judge_stats(result)
     return stats.error if stats is not None and stats.fallback else ""
 
 
 def judge_button(
-    costs: Forecast, result: Result, resources: Resources, *, short: bool = False
+    costs: Forecast, result: PoolResult, resources: Resources, *, short: bool = False
 ) -> None:
     """Draw the button that asks the LLM, with what it costs."""
     again = bool(failed(result))
@@ -111,7 +111,7 @@ def judge_button(
     )
 
 
-def _score(need: Pending, result: Result, resources: Resources, *, again: bool) -> str:
+def _score(need: Pending, result: PoolResult, resources: Resources, *, again: bool) -> str:
     quality = result.settings.quality
     n = numbers.chunks(len(need.chunk_ids))
     left = _unscored(need, result, resources)
@@ -120,7 +120,7 @@ def _score(need: Pending, result: Result, resources: Resources, *, again: bool) 
     return f"Score {'again: ' if again else ''}{n} with {name} · {seconds}, local"
 
 
-def _unscored(need: Pending, result: Result, resources: Resources) -> int:
+def _unscored(need: Pending, result: PoolResult, resources: Resources) -> int:
     """How many chunks a model would have to read; cached scores or vectors cover the others."""
     quality = result.settings.quality
     by_id = {hit.id: hit.chunk.passage for hit in result.pool.hits}

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
@@ -167,7 +167,7 @@ def frame(
 
 
 def _columns(
-    result: Result, rows: Sequence[ChunkRow], shown: Sequence[ChunkRow], *, two_signs: bool
+    result: PoolResult, rows: Sequence[ChunkRow], shown: Sequence[ChunkRow], *, two_signs: bool
 ) -> dict[str, Any]:
     column = st.column_config
     dark = theme.is_dark()
@@ -225,7 +225,7 @@ def _columns(
     }
 
 
-def _confidence(result: Result) -> str:
+def _confidence(result: PoolResult) -> str:
     """What confidence each distance means with the current thresholds."""
     given = result.settings.confidence
     return (

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ragfilter.answer import compare
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
@@ -20,7 +20,7 @@ from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import answer_pieces, preference
 from ragfilter.ui.look import html, prose, say
 from ragfilter.ui.session import answers, models, state
-from ragfilter.ui.session.answers import Side
+from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
@@ -33,9 +33,9 @@ QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
 
 
-Title = Callable[[Side], None]
+Title = Callable[[AnswerSide], None]
 """Draws the part above the answer of one side."""
-Show = Callable[[str, Side, Side, Answer, Resources], None]
+Show = Callable[[str, AnswerSide, AnswerSide, Answer, Resources], None]
 """Draws the answer to a query from one side, given the other side."""
 
 
@@ -65,7 +65,7 @@ def with_and_without(view: View, title: Title, show: Show, quoting: str) -> None
     both(view, answers.sides(view.mine), title, show, quoting, near=view.mine)
 
 
-def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> Answered:
+def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> Answered:
     """One side as a vote stores it. Clearance is left out: a comparison never varies the user."""
     changes = settings.changed_from(of_profile(profile))
     changes.pop("clearance.enabled", None)
@@ -75,12 +75,12 @@ def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> An
 
 def both(
     view: View,
-    sides: tuple[Side, Side],
+    sides: tuple[AnswerSide, AnswerSide],
     title: Title,
     show: Show,
     quoting: str = QUOTING,
     *,
-    near: Result | None = None,
+    near: PoolResult | None = None,
 ) -> tuple[Answer, Answer] | None:
     """Draw the two columns, each below its title, and return the answers, or None if one is
     missing. `quoting` describes the answers if no LLM is configured. With `near`, also embed what a
@@ -174,7 +174,7 @@ def _saved(name: str, found: Sequence[Answer | None]) -> str:
     return f"{who} {said}" if said else ""
 
 
-def title(side: Side, note: str = "") -> None:
+def title(side: AnswerSide, note: str = "") -> None:
     """Draw which side it is, and how much it sends."""
     context = side.context
     html.draw(
@@ -183,7 +183,7 @@ def title(side: Side, note: str = "") -> None:
     )
 
 
-def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
+def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     """Draw the answer as it arrives; until the first piece, show how long it has taken."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
     place, began = st.empty(), monotonic()
@@ -200,7 +200,9 @@ def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
     return answers.known(query, side, resources)
 
 
-def _show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:
+def _show(
+    query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
+) -> None:
     """Draw the answer with its citations and costs."""
     _cites(side, replace(answer, citations=words(query, side, other, answer, resources)))
     if side.context.chunks:
@@ -208,7 +210,7 @@ def _show(query: str, side: Side, other: Side, answer: Answer, resources: Resour
 
 
 def words(
-    query: str, side: Side, other: Side, answer: Answer, resources: Resources
+    query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
 ) -> tuple[int, ...]:
     """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
     of the cited chunks."""
@@ -245,7 +247,7 @@ def _failure(answer: Answer) -> None:
     html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
 
 
-def _cites(side: Side, answer: Answer) -> None:
+def _cites(side: AnswerSide, answer: Answer) -> None:
     chunks = side.context.chunks
     if answer.citations:
         with st.container(key=f"cites-{side.name}", gap=None):

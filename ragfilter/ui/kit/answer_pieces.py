@@ -9,13 +9,13 @@ from ragfilter.answer.compare import Piece
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import Answer
 from ragfilter.ui.look import prose, say
-from ragfilter.ui.session.answers import Side
+from ragfilter.ui.session.answers import AnswerSide
 
 MOST = 40
 """Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
 
 
-def draw(answer: Answer, side: Side, other: Side, name: str = "text") -> None:
+def draw(answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text") -> None:
     """Draw the answer's text; `name` keeps its key apart from other answers of the same side."""
     cut = compare.pieces(answer, side.context, other.context)
     if len(cut) > MOST:
@@ -25,7 +25,7 @@ def draw(answer: Answer, side: Side, other: Side, name: str = "text") -> None:
         _piece(make(piece.text), f"{side.name}-{name}-{number}", apart=piece.apart)
 
 
-def draw_added(quotes: tuple[Quote, ...], side: Side, answer: Answer) -> tuple[int, ...]:
+def draw_added(quotes: tuple[Quote, ...], side: AnswerSide, answer: Answer) -> tuple[int, ...]:
     """Draw what this context adds to the other one and the answer does not quote yet. Returns the
     numbers of its chunks."""
     new = [q for q in quotes if q.text not in answer.text]

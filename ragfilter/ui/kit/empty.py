@@ -8,7 +8,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.registry import layer
-from ragfilter.model import LayerTrace, Result
+from ragfilter.model import LayerTrace, PoolResult
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.sidebar import examples
 from ragfilter.ui.look import html
@@ -121,7 +121,7 @@ def nothing_found() -> None:
     _place("nothing-found", "No results", "The store found nothing for this question.")
 
 
-def nothing_kept(result: Result) -> None:
+def nothing_kept(result: PoolResult) -> None:
     """Every hit was dropped: show the layer that dropped the last one, with a button that relaxes
     it."""
     if result.status == "insufficient_clearance" and not st.session_state.operator:
@@ -152,7 +152,7 @@ def nothing_kept(result: Result) -> None:
     )
 
 
-def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
+def relaxed(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]]:
     """The change that makes `trace`'s layer keep something, and its label."""
     off = f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
     return layer(trace.layer).relax(trace, result) or off

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
 from ragfilter.layers.judge import Judge
-from ragfilter.model import Judgement, Result
+from ragfilter.model import Judgement, PoolResult
 from ragfilter.protocols import Usage
 from ragfilter.report import VerdictRow, judge_stats, waits_for_judge
 from ragfilter.report.forecast import Forecast
@@ -116,7 +116,7 @@ def cost(stats: JudgeStats, prices: Prices) -> str:
     return numbers.money(prices.of(used), prices.currency)
 
 
-def card(result: Result, prices: Prices | None) -> str:
+def card(result: PoolResult, prices: Prices | None) -> str:
     """The judge's figures in one line for its card; empty if it has not been asked."""
     stats = judge_stats(result)
     if stats is None or stats.fallback:
@@ -129,7 +129,7 @@ def card(result: Result, prices: Prices | None) -> str:
     return " · ".join(parts).replace("-", "−", 1)
 
 
-def headline(result: Result) -> tuple[str, str]:
+def headline(result: PoolResult) -> tuple[str, str]:
     """Label and number for the headline strip."""
     if waits_for_judge(result):
         return "LLM judge", "not asked yet"

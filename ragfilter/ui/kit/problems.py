@@ -15,7 +15,7 @@ from ragfilter.errors import (
     WorkspaceLocked,
 )
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Failure, Result
+from ragfilter.model import Failure, PoolResult
 from ragfilter.report import judge_stats
 from ragfilter.ui.look import prose
 
@@ -64,7 +64,7 @@ def incomplete(why: str) -> None:
         st.warning(prose.message(why))
 
 
-def failed(result: Result) -> None:
+def failed(result: PoolResult) -> None:
     """Say once, in full, why the reranker or judge failed. The rows say
     "fallback"."""
     quality = result.settings.quality
@@ -86,7 +86,7 @@ def failed(result: Result) -> None:
         )
 
 
-def hopeless(result: Result) -> Failure | None:
+def hopeless(result: PoolResult) -> Failure | None:
     """Why the current reranker is unavailable, as learned from any question of this session; None
     if it is not known to be. A new question tries it anyway."""
     pool, key = result.pool, reranker_key(result.settings.quality)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragfilter.judge.references import DEPTHS, Reached, finder, walk
-from ragfilter.model import Chunk, Result, User
+from ragfilter.judge.references import DEPTHS, ReachedChunk, finder, walk
+from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings import schema
 from ragfilter.settings.schema import Settings
@@ -66,7 +66,7 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ReferenceTree:
     """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names
     it.
 
@@ -101,13 +101,15 @@ def learn(
     return Known(bare, collection.chunks([chunk_id, *shown]))
 
 
-def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = False) -> Tree:
+def tree(
+    chunk_id: str, known: Known, result: PoolResult, *, as_operator: bool = False
+) -> ReferenceTree:
     """The references of a chunk as an expansion for the user of `result` would follow them."""
     settings = result.settings
     found = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
     reached = found[max(DEPTHS)]
     fates = _fates(result)
-    below: dict[str, list[Reached]] = {}
+    below: dict[str, list[ReachedChunk]] = {}
     for each in reached:
         below.setdefault(each.via, []).append(each)
     nodes: list[Node] = []
@@ -132,7 +134,7 @@ def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = Fal
     )
     root = known.bare.get(chunk_id)
     if root is None or not result.user.sees(root):
-        return Tree((), sums, open_root=False)
+        return ReferenceTree((), sums, open_root=False)
     walked = [root, *(known.bare[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
     refs = [ref for chunk in walked for ref in chunk.refs]
     inside = {chunk_id, *(node.id for node in nodes)}
@@ -150,10 +152,12 @@ def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = Fal
         for ref, word in why.items()
         if named[word]
     ]
-    return Tree(tuple(nodes), sums, again=again, shut=Counter(why.values()), names=tuple(names))
+    return ReferenceTree(
+        tuple(nodes), sums, again=again, shut=Counter(why.values()), names=tuple(names)
+    )
 
 
-def _why_shut(chunk: Chunk | None, result: Result, *, full: bool) -> str:
+def _why_shut(chunk: Chunk | None, result: PoolResult, *, full: bool) -> str:
     """Why an expansion does not follow a reference to this chunk."""
     if chunk is None:
         return "unknown"
@@ -166,7 +170,7 @@ def _tokens(chunk: Chunk) -> int | None:
     return estimate(chunk.passage) if chunk.loaded else None
 
 
-def _fates(result: Result) -> dict[str, tuple[str, str]]:
+def _fates(result: PoolResult) -> dict[str, tuple[str, str]]:
     """What happened to every hit: its fate, and the layer that dropped it."""
     kept = {hit.id for hit in result.kept}
     waits = {i for need in result.needs if need.kind == "judge" for i in need.chunk_ids}

@@ -7,7 +7,7 @@ import streamlit as st
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
-from ragfilter.model import Cut, Result
+from ragfilter.model import Cut, PoolResult
 from ragfilter.report import Summary, first
 from ragfilter.report.fitted import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
@@ -74,7 +74,7 @@ def _fitted(view: View) -> None:
         st.markdown(quiet(literal(told)), help=ELSEWHERE)
 
 
-def why(result: Result) -> tuple[str, str]:
+def why(result: PoolResult) -> tuple[str, str]:
     """What decided how many chunks stay: a label and the numbers that were compared."""
     settings = result.settings
     if settings.judge.enabled:
@@ -99,7 +99,7 @@ def why(result: Result) -> tuple[str, str]:
     return strategy.title or strategy.name, cut.reason.partition(";")[0]
 
 
-def _wished(result: Result, cut: Cut) -> str:
+def _wished(result: PoolResult, cut: Cut) -> str:
     """Where the strategy alone would have cut, in a few words."""
     strategy = strategies.strategy(cut.strategy)
     if cut.cliff_after_rank is not None and cut.gap is not None:
@@ -112,7 +112,7 @@ def _wished(result: Result, cut: Cut) -> str:
     return strategy.title or strategy.name
 
 
-def _limit(result: Result, cut: Cut) -> str:
+def _limit(result: PoolResult, cut: Cut) -> str:
     """What set the absolute limit."""
     strategy, settings = strategies.strategy(cut.strategy), result.settings.cutoff
     if "distance_offset" in strategy.reads:
@@ -124,7 +124,7 @@ def _fact(label: str, value: str) -> str:
     return f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
 
 
-def _funnel(result: Result, summary: Summary) -> str:
+def _funnel(result: PoolResult, summary: Summary) -> str:
     """What was retrieved, and what every layer that is on let through."""
     ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
     steps = [_step(summary, "retrieved", "", "muted", summary.retrieved, ms, asked)]
@@ -160,7 +160,7 @@ def _context(summary: Summary) -> str:
     )
 
 
-def _status(result: Result) -> str:
+def _status(result: PoolResult) -> str:
     """Why nothing is left, or what is wrong with the result."""
     word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
     return (

@@ -9,7 +9,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import answer as panel
 from ragfilter.ui.look import hint, html
-from ragfilter.ui.session.answers import Side
+from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources
 
 TITLES = {"filtered": "With the filter", "unfiltered": "Without the filter"}
@@ -25,7 +25,7 @@ QUOTING = "The sentences closest to the question, quoted. No LLM was asked."
 LONGEST = 90
 
 
-def title(side: Side) -> None:
+def title(side: AnswerSide) -> None:
     """Draw which side it is, and how much it sends."""
     context = side.context
     n = len(context.chunks)
@@ -39,7 +39,9 @@ def title(side: Side) -> None:
         hint.beside(f"{ABOUT[side.name]} {TOKENS}")
 
 
-def show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:
+def show(
+    query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
+) -> None:
     """Draw the answer, then the passages it was made from."""
     panel.words(query, side, other, answer, resources)
     theirs = {hit.id for hit in other.context.chunks}

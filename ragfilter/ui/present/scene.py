@@ -13,7 +13,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ragfilter.model import Hit, Result
+from ragfilter.model import Hit, PoolResult
 from ragfilter.report.story import Story, counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
@@ -40,7 +40,7 @@ def height(story: Story) -> int:
 
 
 def plot(
-    result: Result,
+    result: PoolResult,
     story: Story,
     *,
     after: int,
@@ -93,7 +93,7 @@ def plot(
 
 
 def _points(
-    result: Result,
+    result: PoolResult,
     hits: list[Hit],
     story: Story,
     lanes: list[float],

@@ -9,7 +9,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
-from ragfilter.rules.rule_files import FileChange, ImportPlan, Refusal
+from ragfilter.rules.rule_files import FileChange, ImportPlan, RefusedLine
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -116,5 +116,5 @@ def _planned(work: Desk, plan: ImportPlan) -> None:
         bulk.offer(work, rules, "import", key="files")
 
 
-def _where(each: FileChange | Refusal) -> str:
+def _where(each: FileChange | RefusedLine) -> str:
     return f"line {each.line} {each.chunk_id}".rstrip()

@@ -28,7 +28,7 @@ OPEN, DOUBT = "history-open", "history-doubt"
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class HarmfulUndo:
     """An undo, or a redo (`again`), that would do harm; `changes` are the rules it would store.
     `rest`: without those changed since. Without `changes`, that is all that is offered."""
 
@@ -153,7 +153,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
 def _doubt(work: Desk, edit_id: int) -> None:
     """Draw the confirmation for the open step, with what it would change; or the button that leaves
     out the rules that were changed since."""
-    found: Doubt | None = st.session_state.get(DOUBT)
+    found: HarmfulUndo | None = st.session_state.get(DOUBT)
     if found is None or found.edit_id != edit_id:
         return
     turn = "Redo" if found.again else "Undo"
@@ -192,7 +192,7 @@ def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = 
         changes = {entry.chunk_id: entry.after for entry in entries}
         spoilt = "" if sure else effect.guard_changes(work, changes)
         if spoilt:
-            st.session_state[DOUBT] = Doubt(edit_id, again, rest, changes)
+            st.session_state[DOUBT] = HarmfulUndo(edit_id, again, rest, changes)
             outcome.put(f"Not {word} yet. {spoilt}", good=False)
             return
         made = steps.turn(
@@ -200,7 +200,7 @@ def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = 
         )
     except ConflictError as error:
         if error.action == "rest" and not rest:
-            st.session_state[DOUBT] = Doubt(edit_id, again)
+            st.session_state[DOUBT] = HarmfulUndo(edit_id, again)
         outcome.put(f"Not done: {error}", good=False)
     except RagfilterError as error:
         outcome.put(f"Not done: {error}", good=False)

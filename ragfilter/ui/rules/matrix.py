@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.effect import Labelled
+from ragfilter.evaluate.effect import LabelledQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import brief
@@ -206,7 +206,7 @@ def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -
 
 
 @st.fragment
-def _rules(work: Desk, rules: Sequence[RuleRow], asked: Labelled) -> None:
+def _rules(work: Desk, rules: Sequence[RuleRow], asked: LabelledQuestions) -> None:
     """Draw the rules that are sought, and one of them by group and term."""
     shown = _shown(work, rules)
     names = [_chunks(work, row.chunk_ids) for row in shown]
@@ -249,7 +249,7 @@ def _table(
     )
 
 
-def _parts(work: Desk, rules: Sequence[RuleRow], asked: Labelled) -> None:
+def _parts(work: Desk, rules: Sequence[RuleRow], asked: LabelledQuestions) -> None:
     unreadable = RuleBook(row.rule for row in rules).errors
     by_id = {row.chunk_ids[0]: row for row in rules if row.rule not in unreadable}
     with st.container(key="matrix-one", horizontal=True, vertical_alignment="bottom", gap="small"):

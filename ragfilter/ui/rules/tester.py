@@ -11,7 +11,7 @@ from operator import itemgetter
 import streamlit as st
 
 from ragfilter.errors import RuleError
-from ragfilter.rules.explain import Explanation, Part, explain
+from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
@@ -213,7 +213,7 @@ def _marked(made: Explanation, question: str) -> str:
     return "".join(pieces)
 
 
-def _part(part: Part) -> str:
+def _part(part: RulePart) -> str:
     place = f"<b>{html.text(part.named)}</b> "
     named = html.text(", ".join(found.term for found in part.found))
     if part.place.startswith("contain_none_of"):

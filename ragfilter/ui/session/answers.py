@@ -18,7 +18,7 @@ from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, Answer, AnswerStream
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.model import Hit, Result
+from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import Progress
 from ragfilter.ui.look.vectors import Remembered
 from ragfilter.ui.session import asking, background
@@ -35,23 +35,23 @@ EARLIER = "This is the earlier answer."
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class AnswerSide:
     """One column of the comparison: its name and the context of its prompt."""
 
     name: str
     context: Context
 
 
-def sides(result: Result) -> tuple[Side, Side]:
+def sides(result: PoolResult) -> tuple[AnswerSide, AnswerSide]:
     """The filtered context, and the context of a plain search's first k chunks."""
     plain = unfiltered(result.pool, result.settings, result.user)
     return (
-        Side("filtered", pack(result.kept, result.settings)),
-        Side("unfiltered", pack(plain, result.settings)),
+        AnswerSide("filtered", pack(result.kept, result.settings)),
+        AnswerSide("unfiltered", pack(plain, result.settings)),
     )
 
 
-def known(query: str, side: Side, resources: Resources) -> Answer | None:
+def known(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     """The answer for this context, if it is cached or can be made without calling a model."""
     key = _key(query, side, resources)
     found = resources.answers.get(key)
@@ -67,7 +67,7 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
     return found
 
 
-def make(query: str, side: Side, resources: Resources) -> Generator[str]:
+def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
     """Yield the text so far, again and again, even while nothing arrives. It is cached as it
     arrives: when the user stops, the next run may begin before this one has ended."""
     embedder = Remembered(resources.bench.embedder, resources.vectors)
@@ -105,7 +105,7 @@ def _with_earlier(made: Answer, earlier: Answer | None) -> Answer:
     return replace(earlier, error=f"{made.error} {EARLIER}", failed=made.failed)
 
 
-def skip(query: str, side: Side, before: Answer, resources: Resources) -> None:
+def skip(query: str, side: AnswerSide, before: Answer, resources: Resources) -> None:
     """Record that this answer was not requested, because the endpoint already timed out on the
     other."""
     made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
@@ -115,19 +115,21 @@ def skip(query: str, side: Side, before: Answer, resources: Resources) -> None:
     resources.answers.put(_key(query, side, resources), made)
 
 
-def _quote(query: str, side: Side, resources: Resources) -> None:
+def _quote(query: str, side: AnswerSide, resources: Resources) -> None:
     """Make the extractive answer that replaces a failed one."""
     quoted = _extract(query, side.context, resources)
     if not quoted.error:
         resources.answers.put(_key(query, side, resources, EXTRACTIVE), quoted)
 
 
-def instead(query: str, side: Side, resources: Resources) -> Answer | None:
+def instead(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     """The extractive answer that replaces one that an LLM failed to give."""
     return resources.answers.get(_key(query, side, resources, EXTRACTIVE))
 
 
-def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Quote, ...]:
+def added(
+    query: str, side: AnswerSide, other: AnswerSide, resources: Resources
+) -> tuple[Quote, ...]:
     """What the side's context adds to the other's, if that is known without calling a model."""
     if resources.bench.chat is not None:
         return ()
@@ -138,7 +140,9 @@ def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Qu
         return ()
 
 
-def lacking(query: str, pair: tuple[Side, Side], resources: Resources) -> list[Side]:
+def lacking(
+    query: str, pair: tuple[AnswerSide, AnswerSide], resources: Resources
+) -> list[AnswerSide]:
     """The sides whose extractive answer must be made; empty if an LLM answers, when asked to."""
     if resources.bench.chat is not None:
         return []
@@ -146,12 +150,14 @@ def lacking(query: str, pair: tuple[Side, Side], resources: Resources) -> list[S
     return [side for side, answer in found if answer is None or answer.error]
 
 
-def extract(query: str, sides: Sequence[Side], resources: Resources, near: Result | None) -> None:
+def extract(
+    query: str, sides: Sequence[AnswerSide], resources: Resources, near: PoolResult | None
+) -> None:
     """Make the extractive answers and, with `near`, embed what nearby slider positions will need:
     once for all runs that wait for the same, and only while one does. Never raises: a failure is
     shown in place of the answer."""
 
-    def quote(side: Side) -> Callable[[Job[None]], None]:
+    def quote(side: AnswerSide) -> Callable[[Job[None]], None]:
         def work(job: Job[None]) -> None:
             made = _extract(query, side.context, resources, progress=job.step)
             if not job.stop.is_set():
@@ -159,13 +165,13 @@ def extract(query: str, sides: Sequence[Side], resources: Resources, near: Resul
 
         return work
 
-    ahead = () if near is None else (Side("near", Context(_near(near), (), "", 0)),)
+    ahead = () if near is None else (AnswerSide("near", Context(_near(near), (), "", 0)),)
     for side in (*sides, *ahead):
         with resources.extracting.joined(_key(query, side, resources), quote(side)) as job:
             asking.until_done(job)
 
 
-def _near(result: Result) -> tuple[Hit, ...]:
+def _near(result: PoolResult) -> tuple[Hit, ...]:
     """The hits that a slider would let in next."""
     detail = cut_of(result)
     ids = detail.ids[:NEXT] if detail else ()
@@ -186,7 +192,7 @@ def _extract(
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
 
 
-def _key(query: str, side: Side, resources: Resources, model: str = "") -> Hashable:
+def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") -> Hashable:
     chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
     contents = tuple((hit.id, hash(hit.chunk.text)) for hit in context.chunks)

@@ -42,7 +42,7 @@ ORIGIN = "the link"
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedLink:
     """What a link asked for, and which of its values could not be used (`refused`, in words)."""
 
     query: str
@@ -57,7 +57,7 @@ class Opened:
     compared: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
+def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> OpenedLink:
     """Parse the state in `params`. Invalid values are skipped and listed in `refused`.
 
     Raises SettingsError if the link names no profile and the environment is invalid.
@@ -78,7 +78,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     if not (level.isascii() and level.isdigit() and len(level) < 10):
         errors.append(f"The level {level!r} is not a whole number; 0 is used instead.")
         level = "0"
-    return Opened(
+    return OpenedLink(
         query=params.get(QUERY, "").strip(),
         collection=params.get(COLLECTION, "").strip(),
         profile=name,

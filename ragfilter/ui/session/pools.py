@@ -11,15 +11,15 @@ from ragfilter.engine import complete
 from ragfilter.engine.complete import Replay, forget_failures, join_pools, look_up
 from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
-from ragfilter.model import PendingKind, Pool, Result, User
+from ragfilter.model import PendingKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.state import Asked, Reach
+from ragfilter.ui.session.state import AskedQuestion, PoolReach
 
 
-def reach(settings: Settings, user: User) -> Reach:
+def reach(settings: Settings, user: User) -> PoolReach:
     """How far a question asked now would reach."""
-    return Reach(
+    return PoolReach(
         pool_size=settings.retrieval.pool_size,
         wanted=target(settings),
         user=user,
@@ -27,13 +27,15 @@ def reach(settings: Settings, user: User) -> Reach:
     )
 
 
-def put(query: str, collection: str, settings: Settings, user: User, resources: Resources) -> Asked:
+def put(
+    query: str, collection: str, settings: Settings, user: User, resources: Resources
+) -> AskedQuestion:
     """A question asked now, of the current version of the collection. Raises StoreError."""
     version = resources.bench.collection(collection).version
-    return Asked(query, collection, version, reach(settings, user))
+    return AskedQuestion(query, collection, version, reach(settings, user))
 
 
-def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
+def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> Pool:
     """The pool of a question, from the cache or gathered. Raises RagfilterError."""
     pool = resources.pools.get(asked)
     if pool is None:
@@ -45,7 +47,7 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
     return pool
 
 
-def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
+def keep(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
     """Cache a pool, joined with what models have added to it for other sessions."""
     pools = resources.pools
     with pools.lock:
@@ -54,8 +56,8 @@ def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
 
 
 def follow(
-    asked: Asked, before: str, settings: Settings, user: User, resources: Resources
-) -> Asked | None:
+    asked: AskedQuestion, before: str, settings: Settings, user: User, resources: Resources
+) -> AskedQuestion | None:
     """The question after an edit of rules in its collection, which had the version `before`, with
     the new rules in its pool. None if it has to be asked again. Raises StoreError."""
     now = put(asked.query, asked.collection, settings, user, resources)
@@ -73,7 +75,7 @@ def follow(
 
 
 def settle(
-    asked: Asked,
+    asked: AskedQuestion,
     pool: Pool,
     settings: Settings,
     user: User,
@@ -94,7 +96,7 @@ def settle(
     return keep(asked, pool, resources)
 
 
-def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
+def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) -> bool:
     """Whether asking again would add to the pool: it was limited to other files, a larger one is
     set now, or too few of its hits are clean for the current settings."""
     now = reach(settings, result.user)

@@ -82,7 +82,7 @@ def follow(collection: str, before: str, resources: Resources) -> None:
 def _meet(
     wish: Wish,
     found: Pool,
-    asked: state.Asked,
+    asked: state.AskedQuestion,
     settings: Settings,
     resources: Resources,
     place: DeltaGenerator,
@@ -144,7 +144,7 @@ def _question(pending: bool | str) -> str:
     return str(st.session_state.query).strip()
 
 
-def _record(asked: state.Asked, resources: Resources) -> None:
+def _record(asked: state.AskedQuestion, resources: Resources) -> None:
     """Add the question to the collection's history, for evaluations. A failure is only logged."""
     try:
         resources.bench.labels.remember(asked.collection, asked.query)
@@ -152,7 +152,7 @@ def _record(asked: state.Asked, resources: Resources) -> None:
         log.warning("the question is not kept: %s", error)
 
 
-def _remember(asked: state.Asked) -> None:
+def _remember(asked: state.AskedQuestion) -> None:
     before = state.asked()
     if before is None or (before.query, before.collection) != (asked.query, asked.collection):
         st.session_state.zoom = None

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.protocols import Embedder
 from ragfilter.publish import question
-from ragfilter.publish.html import Origin
+from ragfilter.publish.html import ReportOrigin
 from ragfilter.publish.question import Called
 from ragfilter.publish.told import Told, told
 from ragfilter.ui.session import answers
-from ragfilter.ui.session.answers import Side
+from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.visit import View
 
 
@@ -46,9 +46,9 @@ def of_query(view: View, profile: str) -> str:
 
 def of_two(
     view: View,
-    results: tuple[Result, Result],
+    results: tuple[PoolResult, PoolResult],
     names: tuple[Called, Called],
-    sides: tuple[Side, Side],
+    sides: tuple[AnswerSide, AnswerSide],
 ) -> str:
     """The report of one question under two settings."""
     prices, known = view.resources.prices, _known(view, {side.name: side for side in sides})
@@ -61,15 +61,15 @@ def _embedder(view: View) -> Embedder:
     return view.resources.bench.embedder_of(view.asked.collection)
 
 
-def _known(view: View, named: Mapping[str, Side]) -> list[Told]:
+def _known(view: View, named: Mapping[str, AnswerSide]) -> list[Told]:
     """The answers that exist by now, under the report's names for them."""
     found = ((name, side, answers.known(view.asked.query, side, view.resources))
              for name, side in named.items())  # fmt: skip
     return [told(name, answer, side.context) for name, side, answer in found if answer is not None]
 
 
-def _origin(view: View) -> Origin:
+def _origin(view: View) -> ReportOrigin:
     asked = view.asked
     model = view.resources.bench.embedder_of(asked.collection).name
     space = view.result.pool.space
-    return Origin(asked.collection, asked.version, model, space, view.user, datetime.now(UTC))
+    return ReportOrigin(asked.collection, asked.version, model, space, view.user, datetime.now(UTC))

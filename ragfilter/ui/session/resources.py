@@ -27,14 +27,14 @@ from ragfilter.workbench import Workbench, open_workbench, read_deployment
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
     from ragfilter.evaluate.beir import Labels
-    from ragfilter.evaluate.effect import Labelled
+    from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.evaluate.proposed import Evidence, Suggested
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.lint import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.runs.measured import Measured
+    from ragfilter.ui.kit.runs.measured import MeasuredRun
     from ragfilter.ui.kit.sidebar.examples import Example
     from ragfilter.ui.session.background import Job
 
@@ -63,7 +63,7 @@ class Resources:
     """Drafting rules, by collection, with the user for whom it was started."""
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
     """Jobs of the Tune page: gathering, maps and suggestions."""
-    labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
+    labelled: Shelf[Job[LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
     labels: Shelf[Labels | None] = field(default_factory=lambda: Shelf(4))
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
 
@@ -72,7 +72,7 @@ class Resources:
     checked: Shelf[bool] = field(default_factory=lambda: Shelf(64))
     """Collections whose visible rules the linter has seen."""
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
-    renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
+    renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
     linted: Shelf[tuple[Finding, ...]] = field(default_factory=lambda: Shelf(4))
     """What the linter finds in LLM drafts."""
@@ -83,7 +83,7 @@ class Resources:
     usual: Shelf[frozenset[str]] = field(default_factory=lambda: Shelf(8))
     """The words of nearly every question, by collection, version of its questions, and user."""
     checks: Shelf[Checks] = field(default_factory=lambda: Shelf(8))
-    measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
+    measured: Shelf[MeasuredRun] = field(default_factory=lambda: Shelf(MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
 
     @property

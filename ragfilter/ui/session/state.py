@@ -46,7 +46,7 @@ PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class PoolReach:
     """How far a pool was gathered. Only asking changes it, not moving a slider."""
 
     pool_size: int
@@ -56,14 +56,14 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """A question that was asked: its text, the collection and its version, and how far it
     reached."""
 
     query: str
     collection: str
     version: str
-    reach: Reach
+    reach: PoolReach
 
 
 def begin() -> None:
@@ -378,8 +378,8 @@ def notices() -> tuple[list[str], list[str]]:
     return ignored, said
 
 
-def asked() -> Asked | None:
-    return cast("Asked | None", st.session_state.asked)
+def asked() -> AskedQuestion | None:
+    return cast("AskedQuestion | None", st.session_state.asked)
 
 
 def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:

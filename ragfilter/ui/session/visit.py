@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.model import Result, User
+from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.kit import problems
 from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.state import Asked
+from ragfilter.ui.session.state import AskedQuestion
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
@@ -51,8 +51,8 @@ class Visit:
 class View:
     """One question and its result. Every panel takes this one value."""
 
-    asked: Asked
-    result: Result
+    asked: AskedQuestion
+    result: PoolResult
     """All decisions, including those on chunks that its user may not see."""
     operator: bool
     resources: Resources
@@ -63,12 +63,12 @@ class View:
         return self.result.user
 
     @cached_property
-    def mine(self) -> Result:
+    def mine(self) -> PoolResult:
         """The result as its user sees it."""
         return state.replays().as_user(self.result)
 
     @property
-    def shown(self) -> Result:
+    def shown(self) -> PoolResult:
         """The result as the page shows it; an operator sees everything."""
         return self.result if self.operator else self.mine
 

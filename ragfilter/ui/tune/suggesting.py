@@ -26,7 +26,7 @@ from ragfilter.evaluate.told import (
     unlabelled,
     verdict,
 )
-from ragfilter.evaluate.tune import Means, Tuning, tune
+from ragfilter.evaluate.tune import TunedMeans, Tuning, tune
 from ragfilter.text import numbers
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
@@ -199,7 +199,7 @@ def _table(made: Tuning) -> None:
         )
 
 
-def _fact(name: str, means: Means, target: Target) -> Fact:
+def _fact(name: str, means: TunedMeans, target: Target) -> Fact:
     of = means.of
     extra = "" if target.figure == "f1" else f"recall {means.recall:.3f}, "
     if means.unlabelled:

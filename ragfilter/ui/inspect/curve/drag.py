@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import CutoffDetail, Result
+from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.steps import keeps
 from ragfilter.settings.schema import field
 from ragfilter.text.titles import short_title
@@ -31,7 +31,7 @@ HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(
-    result: Result, points: Points, detail: CutoffDetail | None, plot: go.Figure, *, told: str
+    result: PoolResult, points: Points, detail: CutoffDetail | None, plot: go.Figure, *, told: str
 ) -> None:
     """Lay the handles over `plot`. `told` is the change to announce to screen readers."""
     data = overlay(result, points, detail, plot, st.session_state.chunk)
@@ -44,7 +44,7 @@ def draw(
 
 
 def overlay(
-    result: Result,
+    result: PoolResult,
     points: Points,
     detail: CutoffDetail | None,
     plot: go.Figure,
@@ -70,7 +70,7 @@ def overlay(
     }
 
 
-def lines(result: Result, detail: CutoffDetail) -> list[dict[str, Any]]:
+def lines(result: PoolResult, detail: CutoffDetail) -> list[dict[str, Any]]:
     """The thresholds of the strategy that cut: each with the axis of its line, and the base and
     factor that convert its value to a position there."""
     reads = strategy(detail.cut.strategy).reads
@@ -88,7 +88,7 @@ def lines(result: Result, detail: CutoffDetail) -> list[dict[str, Any]]:
     ]
 
 
-def _line(result: Result, name: str, axis: str, base: float, per: float) -> dict[str, Any]:
+def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> dict[str, Any]:
     info, value = field(f"cutoff.{name}"), result.settings.get(f"cutoff.{name}")
     low, step = info.low or 0, info.step or 1
     # As far as the setting's slider reaches.

@@ -18,7 +18,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ragfilter.layers.cutoff import acting
-from ragfilter.model import CutoffDetail, Result
+from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect.curve import marks
@@ -31,7 +31,7 @@ HEIGHT = 388
 
 
 def plot(
-    result: Result,
+    result: PoolResult,
     points: Points,
     detail: CutoffDetail | None,
     window: tuple[float, float],
@@ -173,7 +173,7 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
 
 
 def _span(
-    seen: Sequence[float], result: Result, detail: CutoffDetail | None
+    seen: Sequence[float], result: PoolResult, detail: CutoffDetail | None
 ) -> tuple[float, float]:
     """The visible range of y, which includes the fallback line if it is close."""
     if not seen:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ragfilter.layers.cutoff import LOWERED, RERANK
-from ragfilter.model import CutoffDetail, Result
+from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report import ChunkRow
 from ragfilter.text import numbers
 
@@ -42,7 +42,7 @@ def reranked(detail: CutoffDetail | None) -> bool:
     return detail is not None and detail.value_name == RERANK
 
 
-def place(result: Result, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:
+def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:
     """Place every hit by its rank in the list that was cut and the value compared there."""
     if reranked(detail):
         every = [row for row in rows if row.rerank_score is not None]
@@ -85,7 +85,7 @@ def place(result: Result, rows: Sequence[ChunkRow], detail: CutoffDetail | None)
     )
 
 
-def _entered(result: Result, detail: CutoffDetail | None) -> tuple[str, ...]:
+def _entered(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, ...]:
     """The hits that reached the cutting layer, in its order."""
     if detail is not None:
         return detail.ids
@@ -112,7 +112,9 @@ def _places(
     return at
 
 
-def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> tuple[float, float]:
+def around_cut(
+    result: PoolResult, points: Points, detail: CutoffDetail | None
+) -> tuple[float, float]:
     """The range of x that shows the cut and a little beyond it."""
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k

@@ -7,7 +7,7 @@ import streamlit as st
 from ragfilter.layers.cutoff import acting, cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
@@ -20,7 +20,7 @@ SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": 
          "cutoff.distance_offset": "Offset", "cutoff.skip_first": "Skip first"}  # fmt: skip
 
 
-def paths(result: Result) -> tuple[str, ...]:
+def paths(result: PoolResult) -> tuple[str, ...]:
     """The settings that currently decide where the curve is cut."""
     settings = acting(result)
     cutoff = layer("cutoff")
@@ -30,7 +30,7 @@ def paths(result: Result) -> tuple[str, ...]:
     return ("retrieval.k",) if layer("top_k").enabled(settings) else ()
 
 
-def draw(result: Result) -> None:
+def draw(result: PoolResult) -> None:
     """Draw the settings in one row, which keeps its height if there are none."""
     shown = paths(result)
     with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
@@ -45,7 +45,7 @@ def draw(result: Result) -> None:
     html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{limits_in_force(result)}</ul>')
 
 
-def limits_in_force(result: Result) -> str:
+def limits_in_force(result: PoolResult) -> str:
     """The limit that decided how many stay, the other limits that applied, then those not
     reached."""
     every = limits(result)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.registry import layer
-from ragfilter.model import Chunk, Hit, LayerTrace, Result
+from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
 from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
 from ragfilter.text import numbers
@@ -118,7 +118,7 @@ def _steps(ids: Sequence[str], chunk_id: str) -> None:
             )
 
 
-def find(result: Result, chunk_id: str | None) -> Hit | None:
+def find(result: PoolResult, chunk_id: str | None) -> Hit | None:
     """The hit with this id among all hits of the pool."""
     if not chunk_id:
         return None
@@ -145,7 +145,7 @@ def _whole(chunk: Chunk, view: View) -> Chunk:
     return resources.chunks.of(key, read)
 
 
-def _head(result: Result, hit: Hit) -> None:
+def _head(result: PoolResult, hit: Hit) -> None:
     chunk = hit.chunk
     place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
     scored = rerank_score(result, hit)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.model import Result
+from ragfilter.model import PoolResult
 from ragfilter.report import (
     VerdictRow,
     judge_stats,
@@ -57,7 +57,7 @@ def draw(view: View) -> None:
     say.aside(judge_words.ABOUT)
 
 
-def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> None:
+def _waiting(costs: Forecast | None, result: PoolResult, resources: Resources) -> None:
     n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
         _say(f"<b>{n} would be judged.</b> {html.prose(judge_words.SETUP)}")
@@ -74,7 +74,7 @@ def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> No
     needs.judge_button(costs, result, resources, short=True)
 
 
-def _failure(error: str, costs: Forecast | None, result: Result, resources: Resources) -> None:
+def _failure(error: str, costs: Forecast | None, result: PoolResult, resources: Resources) -> None:
     sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
     n = numbers.chunks(result.trace("judge").n_out)
     html.draw(
@@ -92,7 +92,7 @@ def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
     return f'<dl class="rf-grid{" rf-short" if short else ""}">{items}</dl>'
 
 
-def _verdicts(result: Result) -> None:
+def _verdicts(result: PoolResult) -> None:
     """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
     root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
@@ -156,12 +156,12 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
     return f"{row.by.step}, {short_title(titles.get(row.by.via, row.by.via), VIA_WIDTH)}"
 
 
-def _remarks(result: Result) -> None:
+def _remarks(result: PoolResult) -> None:
     if said := "; ".join(remarks(result)):
         html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(said)}.</p>')
 
 
-def _prompt(result: Result) -> None:
+def _prompt(result: PoolResult) -> None:
     """Draw the exact messages and the raw answer."""
     ready = judge_prompt(result)
     if ready is None:

@@ -137,7 +137,7 @@ def queue(view: View) -> list[str]:
     return offered(view.rows, cut, mixed_by=view.asked.query if blind() else None)
 
 
-class Mark(NamedTuple):
+class LabelChange(NamedTuple):
     """Labels that were made with one click, and where to return to when they are undone."""
 
     label_ids: tuple[int, ...]
@@ -146,9 +146,9 @@ class Mark(NamedTuple):
     query: str
 
 
-def marks() -> list[Mark]:
+def marks() -> list[LabelChange]:
     """The labels made in this session, newest last."""
-    found: list[Mark] = st.session_state.setdefault("marks", [])
+    found: list[LabelChange] = st.session_state.setdefault("marks", [])
     return found
 
 
@@ -186,7 +186,7 @@ def _mark(
 ) -> None:
     made = open_resources().bench.labels.mark(collection, query, chunk_ids, grade, who=author())
     ids = tuple(label.id for label in made)
-    mark = Mark(ids, chunk_ids[-1], collection, query)
+    mark = LabelChange(ids, chunk_ids[-1], collection, query)
     st.session_state.marks = [*marks(), mark][-MOST_UNDONE:]
     tick(query, [])
     if following or len(chunk_ids) == 1:

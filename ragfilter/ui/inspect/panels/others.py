@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer import prompts
-from ragfilter.model import Result, Rounds
+from ragfilter.model import PoolResult, Rounds
 from ragfilter.report import trace_text
 from ragfilter.text import numbers
 from ragfilter.ui.look import choice, html, say
@@ -14,7 +14,7 @@ from ragfilter.ui.session import answers
 
 
 @st.fragment
-def prompt(result: Result) -> None:
+def prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
     both = {side.name: side for side in answers.sides(result)}
     with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
@@ -31,7 +31,7 @@ def prompt(result: Result) -> None:
         st.code(message.content, language=None, wrap_lines=True)
 
 
-def rounds(result: Result) -> None:
+def rounds(result: PoolResult) -> None:
     """Draw what another retrieval that excludes the chunks already seen would have brought."""
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
@@ -54,7 +54,7 @@ def rounds(result: Result) -> None:
         st.dataframe(table, hide_index=True, height="content")
 
 
-def _said(detail: Rounds, result: Result) -> str:
+def _said(detail: Rounds, result: PoolResult) -> str:
     calls = result.pool.queries
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     found = f"{loop} to find {len(detail.kept)} of {detail.k} clean chunks"
@@ -63,7 +63,7 @@ def _said(detail: Rounds, result: Result) -> str:
     return f"{found}, and miss {missed} that the wide pool holds. The pool took {asked}."
 
 
-def debug(result: Result) -> None:
+def debug(result: PoolResult) -> None:
     """Draw the trace as text, as the user may see it."""
     text = trace_text(result)
     st.download_button(

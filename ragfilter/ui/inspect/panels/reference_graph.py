@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.judge.references import DEPTHS
-from ragfilter.model import Chunk, Result
+from ragfilter.model import Chunk, PoolResult
 from ragfilter.report import verdict_rows
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import references
-from ragfilter.ui.kit.references import Known, Node, Tree
+from ragfilter.ui.kit.references import Known, Node, ReferenceTree
 from ragfilter.ui.look import html, say, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
@@ -74,7 +74,7 @@ def _known(chunk: Chunk, view: View) -> Known:
     return resources.neighbours.of(key, learn)
 
 
-def _sums(made: Tree, result: Result) -> str:
+def _sums(made: ReferenceTree, result: PoolResult) -> str:
     """Draw one cell per depth: how many chunks, how many of them are new, how many tokens."""
     cells = []
     waits = any(node.fate == "waits" for node in made.nodes)
@@ -92,7 +92,7 @@ def _sums(made: Tree, result: Result) -> str:
     return f'<ul class="rf-depths" title="{told}">{"".join(cells)}</ul>'
 
 
-def _said(result: Result, chunk_id: str, *, as_operator: bool) -> None:
+def _said(result: PoolResult, chunk_id: str, *, as_operator: bool) -> None:
     """The judge's verdict on this chunk, if there is one."""
     rows = verdict_rows(result, as_operator=as_operator)
     row = next((row for row in rows if row.id == chunk_id), None)
@@ -137,7 +137,7 @@ def _about(node: Node) -> tuple[str, ...]:
     return (*tokens, fate)
 
 
-def _shut(made: Tree, result: Result) -> list[str]:
+def _shut(made: ReferenceTree, result: PoolResult) -> list[str]:
     """The references that an expansion does not follow, in words."""
     words = {"hidden": "hidden from the user", "unknown": "unknown to this collection",
              "ruled": "excluded by a rule",
@@ -145,7 +145,7 @@ def _shut(made: Tree, result: Result) -> list[str]:
     return [f"{made.shut[why]} {word}" for why, word in words.items() if why in made.shut]
 
 
-def _aside(made: Tree, result: Result) -> str:
+def _aside(made: ReferenceTree, result: PoolResult) -> str:
     parts = []
     shut = _shut(made, result)
     if shut:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ragfilter.engine.replay import replay, with_rules
-from ragfilter.model import Chunk, Result
+from ragfilter.model import Chunk, PoolResult
 from ragfilter.rules.match import rule_book
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import problems
@@ -34,7 +34,7 @@ def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> s
     return effect.guard_at_once(desk.lay(collection, state.settings(), resources), chunk_id, text)
 
 
-def _preview(result: Result, chunk: Chunk, rule: str | None) -> None:
+def _preview(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
     """Draw whether the current question would keep the chunk, and how the kept list would
     change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
@@ -53,7 +53,7 @@ def _sentence(reason: str) -> str:
     return reason if reason.endswith("…") else f"{reason}."
 
 
-def _changes(result: Result, chunk: Chunk, rule: str | None) -> str:
+def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}

@@ -14,7 +14,7 @@ from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
-from ragfilter.rules.overview import Checks, Filter, Listing, ListingRow, make_listing
+from ragfilter.rules.overview import Checks, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.text.titles import short_title
 from ragfilter.ui.session import state
@@ -142,10 +142,10 @@ def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
     return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
 
 
-def wanted() -> Filter:
+def wanted() -> RuleFilter:
     """The current filter."""
     named = st.session_state.get
-    return Filter(
+    return RuleFilter(
         text=named(TEXT) or "",
         types=tuple(named(TYPES) or ()),
         sources=tuple(named(SOURCES) or ()),

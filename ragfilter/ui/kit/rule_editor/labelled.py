@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from ragfilter.errors import InputError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
 from ragfilter.evaluate.measuring import measurable
 from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import ASKED
@@ -73,7 +73,7 @@ def drop(work: Desk, queries: UploadedFile, qrels: UploadedFile) -> None:
     st.session_state.setdefault(DROPPED, {})[work.collection] = found
 
 
-def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
+def gathered(work: Desk, *, asked: bool = False) -> LabelledQuestions | None:
     """The labelled questions, or with `asked` those asked before, with the current rules. None if
     there are none, if they are still being gathered, or if gathering failed."""
     job = _job(work, asked=asked)
@@ -81,7 +81,7 @@ def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
         return None
     made = job.value()
     key = ("renewed", id(job), work.version)
-    held: tuple[object, Labelled] | None = work.resources.renewed.get(key)
+    held: tuple[object, LabelledQuestions] | None = work.resources.renewed.get(key)
     if held is None:
         renewed = made.renew(work.chunks)
         if renewed.short:
@@ -155,7 +155,9 @@ def _again() -> None:
     st.session_state[TRIES] = st.session_state.get(TRIES, 0) + 1
 
 
-def _job(work: Desk, *, asked: bool, known: Labelled | None = None) -> Job[Labelled] | None:
+def _job(
+    work: Desk, *, asked: bool, known: LabelledQuestions | None = None
+) -> Job[LabelledQuestions] | None:
     """The job that gathers the questions. With `known`, a new one, which searches only for those
     that need it."""
     found = history(work) if asked else labels(work)
@@ -175,7 +177,7 @@ def _job(work: Desk, *, asked: bool, known: Labelled | None = None) -> Job[Label
         pools = {i: p for i, p in known.pools.items() if i not in known.short} if known else {}
         backends = work.resources.backends(work.collection)
 
-        def gather(job: Job[Labelled]) -> Labelled:
+        def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
             left = {i: text for i, text in wanted.items() if i not in pools}
             new = run.gather_all(left, settings, backends, work.user, progress=job.step)
             return make_labelled(pools | new, found.qrels, settings, work.user)

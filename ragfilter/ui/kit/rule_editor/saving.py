@@ -56,7 +56,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class HarmfulEdit:
     """The harm that an action over the `expected` rule would do; `draft` is the text in the editor
     at that time."""
 
@@ -72,9 +72,9 @@ def last(chunk_id: str, kind: type[T]) -> T | None:
     return found if of == chunk_id and isinstance(found, kind) else None
 
 
-def doubt(chunk_id: str) -> Doubt | None:
+def doubt(chunk_id: str) -> HarmfulEdit | None:
     """The confirmation that is pending, as long as the editor still holds the same text."""
-    found = last(chunk_id, Doubt)
+    found = last(chunk_id, HarmfulEdit)
     return found if found and found.draft == state.drafts().get(chunk_id) else None
 
 
@@ -101,7 +101,7 @@ def act(
                 state.drafts()[chunk_id] = text
                 state.bases()[chunk_id] = expected
             draft = state.drafts().get(chunk_id)
-            st.session_state[LAST] = chunk_id, Doubt(act, expected, draft, spoilt)
+            st.session_state[LAST] = chunk_id, HarmfulEdit(act, expected, draft, spoilt)
             _warn(f"Not {DONE[act]} yet. {spoilt}")
             return
         said = f"{DONE[act].capitalize()}."

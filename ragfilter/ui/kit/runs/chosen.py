@@ -24,7 +24,7 @@ SET, LLM = "query-set", "with-llm"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenSet:
     """A query set of the chosen collection. `given` are its labelled questions, with labels only
     for chunks the user may see; None if there are none, and `why` says so."""
 
@@ -75,12 +75,12 @@ def llm() -> bool:
     return bool(st.session_state.get(LLM))
 
 
-def read(visit: Visit, name: str = "") -> Chosen:
+def read(visit: Visit, name: str = "") -> ChosenSet:
     """The query set `name`, or the current one. Raises StoreError."""
     collection, book = st.session_state.collection, visit.resources.bench.labels
     sets = sets_of(visit)
     name = name or usual(sets)
-    found = Chosen(visit, collection, sets, name, None, None)
+    found = ChosenSet(visit, collection, sets, name, None, None)
     try:
         labels = stored.load(book, collection, name, llm=llm())
         return replace(found, given=measurable(labels, found.chunks, found.user))
@@ -104,7 +104,7 @@ def usual(sets: Mapping[str, int]) -> str:
     return str(chosen)
 
 
-def choose(asked: Chosen) -> None:
+def choose(asked: ChosenSet) -> None:
     """Draw the list of query sets."""
     labels = {each: called(asked.sets, each) for each in asked.sets}
     st.selectbox(
@@ -124,7 +124,7 @@ def called(sets: Mapping[str, int], name: str) -> str:
     return f"{stored.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
 
 
-def explain(asked: Chosen) -> None:
+def explain(asked: ChosenSet) -> None:
     """Say why nothing can be measured or, if an LLM's labels count, how far they agree with
     people's. Raises StoreError."""
     if asked.why is not None:

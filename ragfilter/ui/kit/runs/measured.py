@@ -10,13 +10,13 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.kinds import QuestionRow
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.runs import settings_of, variants_of
-from ragfilter.evaluate.table import Gain, Row, layer_gains, over_fixed_k, table
+from ragfilter.evaluate.table import LayerGain, Row, layer_gains, over_fixed_k, table
 from ragfilter.evaluate.variants import Variant
 from ragfilter.stores.runs import Run
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """A run with its records."""
 
     run: Run
@@ -31,7 +31,7 @@ class Measured:
         return table(self.records, self.variants)
 
     @cached_property
-    def gains(self) -> tuple[Gain, ...]:
+    def gains(self) -> tuple[LayerGain, ...]:
         return layer_gains(self.records, self.variants)
 
     @property

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from ragfilter.evaluate.matching import QueryChange
-from ragfilter.evaluate.plotted import DEEP, Mark, fixed_line, frontier, marks
+from ragfilter.evaluate.plotted import DEEP, LabelPoint, fixed_line, frontier, marks
 from ragfilter.evaluate.plotted import kept_counts as counts_of
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import ORACLE, Row
@@ -114,7 +114,7 @@ def gains(changes: Sequence[QueryChange], *, dark: bool) -> dict[str, Any]:
     return {"data": data, "layout": drawn | {"height": 220}}
 
 
-def _marked(name: str, found: Sequence[Mark], colour: str, sign: str) -> dict[str, Any]:
+def _marked(name: str, found: Sequence[LabelPoint], colour: str, sign: str) -> dict[str, Any]:
     return {
         "type": "scatter", "mode": "markers", "name": name, "x": [each.rank for each in found],
         "y": [each.distance for each in found],

@@ -8,8 +8,8 @@ from ragfilter.evaluate import runs as running
 from ragfilter.evaluate import stored
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.kit.runs.chosen import Chosen, llm
-from ragfilter.ui.kit.runs.measured import Measured
+from ragfilter.ui.kit.runs.chosen import ChosenSet, llm
+from ragfilter.ui.kit.runs.measured import MeasuredRun
 from ragfilter.ui.session import background, state, waiting
 from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources
@@ -17,7 +17,7 @@ from ragfilter.ui.session.resources import Resources
 STOP = "Stops after the current question. Evaluate continues from there."
 
 
-def plan(asked: Chosen, profile: str, settings: Settings) -> Plan:
+def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with these settings, which started from `profile`. Its query set says if an
     LLM's labels count. Requires labelled questions. Raises StoreError."""
     assert asked.given is not None
@@ -26,13 +26,13 @@ def plan(asked: Chosen, profile: str, settings: Settings) -> Plan:
     return running.plan(asked.given, name, profile, settings, backends, state.user())
 
 
-def unfinished(asked: Chosen) -> Run | None:
+def unfinished(asked: ChosenSet) -> Run | None:
     """The unfinished run that `begin` would continue, if any. Raises StoreError."""
     wanted = plan(asked, st.session_state.profile, asked.visit.settings)
     return asked.resources.bench.runs.unfinished(wanted)
 
 
-def begin(asked: Chosen, profile: str, settings: Settings) -> Run:
+def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
     """Start a run, or continue one that was stopped. Raises StoreError."""
     resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
     assert given is not None
@@ -54,12 +54,12 @@ def watch(run: Run, resources: Resources) -> bool:
     return job is None or not job.failure
 
 
-def load(run_id: int, resources: Resources) -> Measured:
+def load(run_id: int, resources: Resources) -> MeasuredRun:
     """A run with its records, cached. Raises InputError if it was removed, StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
     return resources.measured.of(
-        (run.id, run.done), lambda: Measured(run, running.records_of(run, saved))
+        (run.id, run.done), lambda: MeasuredRun(run, running.records_of(run, saved))
     )
 
 
