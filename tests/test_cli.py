@@ -186,8 +186,8 @@ def test_every_command_is_found_by_its_name() -> None:
         ),
         (
             [["cut", "0.1", "0.2"], ["--help"]],
-            ["torch", "chromadb", "pandas", "sentence_transformers", "streamlit", "openai",
-             "sqlalchemy"],
+            ["torch", "chromadb", "onnxruntime", "pandas", "sentence_transformers", "streamlit",
+             "openai", "sqlalchemy"],
         ),
     ],
 )  # fmt: skip

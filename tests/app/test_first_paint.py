@@ -29,7 +29,8 @@ OTHERS = (
     "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",
     "ragfilter.rules.templates", "ragfilter.stores.copies", "ragfilter.stores.index",
     "ragfilter.stores.labels", "ragfilter.stores.preferences", "ragfilter.stores.runs",
-    "openai", "scipy", "scripts", "sentence_transformers", "sklearn", "torch", "transformers",
+    "onnxruntime", "openai", "scipy", "scripts", "sentence_transformers", "sklearn", "torch",
+    "transformers",
 )  # fmt: skip
 
 PAINT = f"""

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from threadpoolctl import threadpool_info
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.basics.deadline import within
@@ -21,6 +21,7 @@ from ragfilter.models import minilm
 from ragfilter.models.bundled import BundledEmbedder, bundled_folder, read_weights
 from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.models.minilm import MiniLM
+from scripts import minilm_graph
 
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -81,13 +82,14 @@ def test_its_vectors_are_those_of_sentence_transformers(embedder: BundledEmbedde
 
 @pytest.mark.model
 def test_vectors_are_unit_length_in_the_order_given(embedder: BundledEmbedder) -> None:
-    texts = ["a long text about hill giants " * 20, "owl", "troll", "a hill giant"]
+    # Two of them have the same length, and are computed together.
+    texts = ["a long text about hill giants " * 20, "owl", "a hill giant", "troll"]
     vectors = embedder.embed(texts)
     assert (vectors.shape, vectors.dtype) == ((4, 384), np.float32)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
     for text, vector in zip(texts, vectors, strict=True):
-        assert embedder.embed([text])[0] == pytest.approx(vector, abs=1e-5)
-    assert vectors[3] @ vectors[0] > vectors[3] @ vectors[1]
+        assert embedder.embed([text])[0] == pytest.approx(vector, abs=1e-6)
+    assert vectors[2] @ vectors[0] > vectors[2] @ vectors[1]
 
 
 @pytest.mark.model
@@ -169,36 +171,37 @@ def test_a_question_waits_for_no_longer_call(embedder: BundledEmbedder) -> None:
 
 
 ALONE = """
-import threading
+import time
 from pathlib import Path
-import numpy as np
 from threadpoolctl import threadpool_info
 from ragfilter.models.bundled import BundledEmbedder
 
-def ticks():
-    own = {str(thread.native_id) for thread in threading.enumerate()}
-    others = [task for task in tasks.iterdir() if task.name not in own]
-    stats = {task.name: (task / "stat").read_text().rpartition(")")[2] for task in others}
-    return {name: int(stat.split()[11]) for name, stat in stats.items()}
+def threads():
+    return sorted(task.name for task in Path("/proc/self/task").iterdir())
 
-tasks = Path("/proc/self/task")
-before = threadpool_info()
-seen = []
-idle = ticks()
-BundledEmbedder().embed(["the tale of a hill giant " * 99, "owl " * 60] * 4,
-                        lambda *_: seen.append(threadpool_info()))
-assert idle, "BLAS has no threads of its own here"
-assert sum(ticks()[name] - idle[name] for name in idle) <= 2, (idle, ticks())
-assert seen and all(each == before for each in [*seen, threadpool_info()])
+blas, before = threadpool_info(), threads()
+embedder = BundledEmbedder()
+embedder.embed(["the tale of a hill giant " * 99, "owl " * 60] * 4)
+assert threadpool_info() == blas
+deadline = time.monotonic() + 10  # Threads that have been joined are listed a little longer.
+while threads() != before and time.monotonic() < deadline:
+    time.sleep(0.01)
+assert threads() == before
 """
 
 
 @pytest.mark.model
-@pytest.mark.skipif(
-    os.cpu_count() == 1
-    or not any(each["internal_api"] == "openblas" for each in threadpool_info()),
-    reason="BLAS has no threads, or others",
-)
-def test_the_threads_of_blas_are_neither_used_nor_changed() -> None:
-    environ = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
-    subprocess.run([sys.executable, "-c", ALONE], env=environ, check=True, timeout=PROCESS_S)
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads in /proc")
+def test_it_reports_nothing_starts_no_thread_and_changes_none_of_blas(tmp_path: Path) -> None:
+    # The reports of onnxruntime wait in the cache folder, and a thread sends them; not in CI.
+    environ = {"HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    made = subprocess.run(
+        [sys.executable, "-c", ALONE], env=environ, capture_output=True, text=True,
+        timeout=PROCESS_S,
+    )  # fmt: skip
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_graph_is_what_the_script_writes() -> None:
+    assert minilm_graph.model() == onnx.load_model(minilm.GRAPH, load_external_data=False)
