@@ -107,7 +107,7 @@ def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> 
     expect(shown.filter(has_text="Rephrase the question")).to_have_count(1)
     expect(tab.keyed("relax")).to_have_count(0)
     tab.rest().click("undo").rest()
-    tab.pick("profile-box", "^adaptive-gap$").ask("Which dragons breathe acid?").expect_kept(18)
+    tab.pick("profile-box", "^adaptive-gap$").ask("Which dragons breathe acid?").expect_kept(17)
     slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
     expect(slider).to_have_value("40")
     expect(tab.page).to_have_url(re.compile("profile=adaptive-gap.*max_results=40"))

@@ -49,6 +49,8 @@ def test_nothing_of_it_is_more_than_text_and_nobody_else_is_asked(
         page.on("request", lambda request: asked.append(request.url))
 
     tab = open_tab(LINK, url=served, watch=watch, dark=True).rest()
+    # Their clearances cannot be read.
+    tab.switch("clearance")
     # Curve and table are drawn in the dark.
     expect(tab.kept).to_contain_text(f"of {len(CHUNKS)} retrieved")
     expect(tab.keyed("curve").locator("path.point").nth(10)).to_be_attached()

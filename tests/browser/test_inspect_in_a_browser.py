@@ -34,21 +34,21 @@ def test_a_question_is_asked_by_a_chip_or_typed_and_rules_drop_the_other_matrice
     tab.click("example-0").expect_kept(15)
     box = tab.rest().keyed("question", "input")
     expect(box).to_have_value(CLERIC)
-    tab.expect_layers("retrieved", "query_must", "top_k", "context")
+    tab.expect_layers("retrieved", "clearance", "query_must", "top_k", "context")
     # Without the rules, the matrices of other armor classes come back.
     outcome, title = tab.cell(1, "outcome"), tab.cell(1, "title")
     expect(title).to_have_text(re.compile(r"ATTACK .*Armor Class 7\s*$"))
     expect(outcome).to_have_text("✕ dropped")
     tab.switch("query_must")
     expect(outcome).to_have_text("● kept")
-    tab.expect_kept(15).expect_layers("retrieved", "top_k", "context").rest()
+    tab.expect_kept(15).expect_layers("retrieved", "clearance", "top_k", "context").rest()
     kept = [
         t for t, o in zip(tab.column("title"), tab.column("outcome"), strict=True) if "kept" in o
     ]
     assert sum("ATTACK" in words for words in kept) > 5
     tab.switch("query_must")
     expect(outcome).to_have_text("✕ dropped")
-    tab.expect_layers("retrieved", "query_must", "top_k", "context")
+    tab.expect_layers("retrieved", "clearance", "query_must", "top_k", "context")
     # Another question is typed over the first.
     tab.rest()
     box.click()
@@ -155,8 +155,8 @@ def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:
             expect(facts).to_contain_text(f"rank {rank}")
     # The first click after a switch, whatever the table was before.
     for row, layers in (
-        (0, ("retrieved", "query_must", "cutoff", "context")),
-        (1, ("retrieved", "cutoff", "context")),
+        (0, ("retrieved", "clearance", "query_must", "cutoff", "context")),
+        (1, ("retrieved", "clearance", "cutoff", "context")),
     ):
         tab.rest().switch("query_must").expect_layers(*layers)
         title = tab.click_row(row, "reason")
@@ -190,7 +190,7 @@ def test_a_change_is_read_aloud_and_a_copied_link_shows_the_same_elsewhere(
     tab.keyed("filter", "input").fill("owl")
     tab.page.keyboard.press("Enter")
     looks |= {"filter": "owl", "view": "operator", "places": "First 50"}
-    expect(tab.keyed("table-bar")).to_contain_text("4 of 200 chunks")
+    expect(tab.keyed("table-bar")).to_contain_text("4 of 205 chunks")
     tab.rest()
     said, box = tab.keyed("copy-link").get_by_role("status"), tab.keyed("question", "input")
     for panel in ("Prompt", "Chunk"):

@@ -170,7 +170,8 @@ def the_question_of_the_source_document(
     expect(cells.filter(has_text=re.compile(r"^2, Get or … token$")).first).to_be_attached()
     tab.keyed("judge-prompt").locator("summary").click()
     expect(tab.keyed("judge-prompt")).to_contain_text(f"Query: {QUERY}")
-    expect(tab.keyed("judge-prompt")).to_contain_text('"decisions"')
+    # What the LLM answered may name anything, so a user does not see it.
+    expect(tab.keyed("judge-prompt")).not_to_contain_text('"decisions"')
 
 
 def a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
