@@ -42,7 +42,7 @@ def postgres() -> Iterator[str]:
         patch.setattr(
             pgserver.postgres_server,
             "pg_ctl",
-            lambda args, *, pgdata, user, timeout: patient(args, pgdata=pgdata, user=user),
+            lambda args, *, pgdata, user, timeout=None: patient(args, pgdata=pgdata, user=user),
         )
         server = pgserver.get_server(Path(folder) / "data")
         yield server.get_uri()

@@ -215,7 +215,7 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
 
 
 def test_a_chunk_without_a_rank_gets_a_dash() -> None:
-    made = result(settings("adaptive-gap"))
+    made = result(settings("adaptive-gap"), UNRESTRICTED)
     brought = tuple(replace(hit, rank=0) if hit.id == "c6" else hit for hit in made.hits)
     page = question.of_query(replace(made, hits=brought), "adaptive-gap", ORIGIN)
     assert '<td class="n">–</td><td>title 6</td>' in page

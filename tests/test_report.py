@@ -54,7 +54,7 @@ def giants(**settings: object) -> PoolResult:
     return replay(pool(*hits), Settings().with_values({"retrieval.k": 5, **settings}))
 
 
-def secrets(user: User = User(1), **settings: object) -> PoolResult:
+def secrets(user: User | None = User(1), **settings: object) -> PoolResult:
     hits = [
         hit("open", 0.2, source="book.md", page=3),
         hit("secret", 0.3, clearance=3, title="The Hidden Door"),
@@ -160,7 +160,7 @@ def test_an_operator_sees_all_with_the_reason() -> None:
 
 
 def test_without_the_clearance_layer_nothing_is_hidden() -> None:
-    result = secrets(**{"clearance.enabled": False})
+    result = secrets(None, **{"clearance.enabled": False})
     assert report.visible(result) == {"open", "secret", "broken", "guild", "other"}
 
 
@@ -253,9 +253,9 @@ LEVELS = [
     ([(3, None), (4, "referee")], 1, {}, False, 0, 4),
     ([(0, "referee")], 1, {}, False, 0, None),
     ([(None, None)], 100, {}, False, 0, None),
-    # without the layer: the highest clearance kept, unknown if it cannot be read
-    ([(2, None), (5, "referee")], 0, {"clearance.enabled": False}, True, 2, 5),
-    ([(2, None), (None, None)], 0, {"clearance.enabled": False}, True, 2, None),
+    # without a user: the highest clearance kept, unknown if it cannot be read
+    ([(2, None), (5, "referee")], None, {"clearance.enabled": False}, True, 2, 5),
+    ([(2, None), (None, None)], None, {"clearance.enabled": False}, True, 2, None),
     ([(2, None)], 3, {"quality.enabled": True, "quality.reranker": "none",
                       "quality.score_threshold": 1.0}, False, 0, None),
     ([], 0, {}, True, 0, None),
@@ -264,7 +264,7 @@ LEVELS = [
 
 @pytest.mark.parametrize(("chunks", "user", "settings", "success", "count", "level"), LEVELS)
 def test_success_count_and_level_are_those_of_the_seed(
-    chunks: list[tuple[int | None, str | None]], user: int, settings: dict[str, object],
+    chunks: list[tuple[int | None, str | None]], user: int | None, settings: dict[str, object],
     success: bool, count: int, level: int | None,
 ) -> None:  # fmt: skip
     hits = [
@@ -272,7 +272,7 @@ def test_success_count_and_level_are_those_of_the_seed(
     ]
     off = {"cutoff.enabled": False, "clearance.enabled": True}
     chosen = Settings().with_values({**off, **settings})
-    made = report.document(replay(pool(*hits), chosen, User(user)))
+    made = report.document(replay(pool(*hits), chosen, None if user is None else User(user)))
     assert (made["success"], made["count"], made["max_security_level"]) == (success, count, level)
     assert made["success"] == (made["status"] == "ok")
 

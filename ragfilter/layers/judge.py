@@ -44,7 +44,7 @@ from ragfilter.model import (
     User,
     Verdict,
 )
-from ragfilter.settings.field import OneOf, Section, setting
+from ragfilter.settings.field import MOST_CHUNKS, OneOf, Section, setting
 from ragfilter.text import numbers
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Judge(Section):
     )
     max_chunks: int = setting(
         25, "Maximum number of chunks kept before the LLM has been asked, or if it fails.",
-        unit="chunks", ge=1, le=200, ceiling=50, label="Max chunks",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max chunks",
     )  # fmt: skip
     oversample: float = setting(
         1.6, "Candidates shown to the LLM, as a multiple of *Max chunks*.",

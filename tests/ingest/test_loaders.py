@@ -59,7 +59,7 @@ def test_a_page_that_is_no_number_is_refused(tmp_path: Path, page: str) -> None:
         ('{"id": "b", "text": ["t"]}', r"the text must be a string, not a list"),
         ('{"id": "b", "text": {"t": 1}}', "the text must be a string, not an object"),
         ('{"id": "b", "text": true}', "the text must be a string, not true"),
-        ('{"id": "b", "text": null}', "the text must be a string, not null"),
+        ('{"id": "b", "text": null}', "the text is missing or empty"),
         ('{"id": ["b"], "text": "t"}', "the id must be a string, not a list"),
     ],
 )
