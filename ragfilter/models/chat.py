@@ -56,6 +56,7 @@ class OpenAIChat:
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
         self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
         self._refused: set[str] = set()
+        self._suspected: set[str] = set()
         self._call = threading.local()
         self._client = self._at.client(
             # What is compressed may be a thousand times as large when it is read.
@@ -113,23 +114,29 @@ class OpenAIChat:
 
         threading.Thread(target=work, name="ragfilter-chat", daemon=True).start()
         finished: _Finished | None = None
+        until = deadline
         try:
             while True:
-                left = max(0.0, deadline - time.monotonic())
                 try:
                     # What has arrived in time is delivered, however late it is fetched.
-                    piece = pieces.get(timeout=min(left, LINGER_S) if finished else left)
+                    piece = pieces.get(timeout=max(0.0, until - time.monotonic()))
                 except queue.Empty:
                     if finished is None:
                         raise timed_out(timeout_s) from None
                     piece = finished.error
                 if isinstance(piece, _Finished):
+                    if finished is None:
+                        until = min(deadline, time.monotonic() + LINGER_S)
                     finished = piece
                 elif piece is None:
                     return
                 elif isinstance(piece, ChatError):
                     raise piece
-                else:
+                elif piece.text.strip():
+                    # Some servers give a reason with every piece.
+                    finished, until = None, deadline
+                    yield piece
+                elif finished is None or piece.usage is not None:
                     yield piece
         finally:
             stop.set()
@@ -152,7 +159,7 @@ class OpenAIChat:
         optional["stream_options"] = {"include_usage": True}
         optional = {part: value for part, value in optional.items() if part not in self._refused}
         named: list[str] = []
-        last = ""
+        last, sure = "", True
         sent: Any = [{"role": m.role, "content": m.content} for m in messages]
         while True:
             left = max(0.001, deadline - time.monotonic())
@@ -164,8 +171,11 @@ class OpenAIChat:
                     timeout=httpx2.Timeout(left, connect=min(left, CONNECT_S)),
                     **optional,
                 )
-                # Of those left out by trial only the last is known to be to blame.
-                self._refused.update([*named, last] if last else named)
+                # Of those left out by trial only the last is known to be to blame, and after a 500,
+                # which may have passed by itself, only the second time.
+                known = sure or last in self._suspected
+                self._suspected.add(last)
+                self._refused.update([*named, last] if last and known else named)
                 return opened
             except openai.APIStatusError as error:
                 said = f"{error.message} {error.body}"
@@ -174,6 +184,7 @@ class OpenAIChat:
                 last = blamed or tried[0] if tried else ""
                 if last not in optional or error.status_code not in REFUSALS or stop.is_set():
                     raise
+                sure = error.status_code != 500
                 if blamed:
                     named.append(blamed)
                 log.info("%s refused %s; asked again without", self._at.model, last)

@@ -8,7 +8,7 @@ If it fails, the extractive answer is shown next to the error.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer import compare, prompts
@@ -117,14 +117,13 @@ def skip(query: str, side: AnswerSide, before: Answer, resources: Resources) -> 
 
 def _quote(query: str, side: AnswerSide, resources: Resources) -> None:
     """Make the extractive answer that replaces a failed one."""
-    quoted = _extract(query, side.context, resources)
-    if not quoted.error:
-        resources.answers.put(_key(query, side, resources, EXTRACTIVE), quoted)
+    _extracted(query, side, resources, EXTRACTIVE)
 
 
 def instead(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     """The extractive answer that replaces one that an LLM failed to give."""
-    return resources.answers.get(_key(query, side, resources, EXTRACTIVE))
+    quoted = resources.answers.get(_key(query, side, resources, EXTRACTIVE))
+    return None if quoted is None or quoted.error else quoted
 
 
 def added(
@@ -157,18 +156,22 @@ def extract(
     once for all runs that wait for the same, and only while one does. Never raises: a failure is
     shown in place of the answer."""
 
-    def quote(side: AnswerSide) -> Callable[[Job[None]], None]:
-        def work(job: Job[None]) -> None:
-            made = _extract(query, side.context, resources, progress=job.step)
-            if not job.stop.is_set():
-                resources.answers.put(_key(query, side, resources), made)
-
-        return work
-
     ahead = () if near is None else (AnswerSide("near", Context(_near(near), (), "", 0)),)
     for side in (*sides, *ahead):
-        with resources.extracting.joined(_key(query, side, resources), quote(side)) as job:
-            asking.until_done(job)
+        _extracted(query, side, resources)
+
+
+def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = "") -> None:
+    """Make one extractive answer, shared with all runs that wait for the same."""
+    key = _key(query, side, resources, model)
+
+    def work(job: Job[None]) -> None:
+        answer = _extract(query, side.context, resources, progress=job.step)
+        if not job.stop.is_set():
+            resources.answers.put(key, answer)
+
+    with resources.extracting.joined(key, work) as job:
+        asking.until_done(job)
 
 
 def _near(result: PoolResult) -> tuple[Hit, ...]:

@@ -45,14 +45,16 @@ def wished() -> Wish | None:
 
 
 def forget() -> None:
-    """Remove the wish, because it is granted or abandoned."""
-    st.session_state.pop("wish", None)
+    """Remove the wish, because it is granted or abandoned, and stop its call."""
+    wish = st.session_state.pop("wish", None)
+    if wish is not None and wish.job is not None:
+        wish.job.stop.set()
 
 
-def wait(wish: Wish, work: Callable[[], Pool]) -> Pool:
+def wait(wish: Wish, work: Callable[[Job[Pool]], Pool]) -> Pool:
     """Run `work` once per wish, and return its result. Raises what `work` raises."""
     if wish.job is None:
-        wish.job = background.start(lambda _: work())
+        wish.job = background.start(work)
     until_done(wish.job)
     return wish.job.value()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -21,6 +21,7 @@ from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import asking, pools, state
 from ragfilter.ui.session.asking import Wish
+from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources
 
 log = logging.getLogger(__name__)
@@ -94,9 +95,12 @@ def _meet(
     wanted = [need for need in replay(found, settings, user).needs if need.kind == wish.kind]
     if wanted:
         word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
-        work = partial(
-            complete, found, wanted, settings, resources.backends(asked.collection), user
-        )
+        backends = resources.backends(asked.collection)
+
+        def work(job: Job[Pool]) -> Pool:
+            chat = backends.chat and Stoppable(backends.chat, job.stop)
+            return complete(found, wanted, settings, replace(backends, chat=chat), user)
+
         try:
             with _waiting(place, word):
                 found = asking.wait(wish, work)
