@@ -234,7 +234,7 @@ def test_a_stream_that_says_stop_and_goes_on_sending_nothing_is_finished(serve: 
     released = threading.Event()
 
     def chattering(handler: Handler, _: dict[str, Any]) -> None:
-        handler.begin()
+        handler.start()
         handler.piece("Owls.")
         while not released.wait(0.2):
             handler.piece(" ", finish="stop")
