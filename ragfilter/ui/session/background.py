@@ -90,8 +90,8 @@ def start(work: Callable[[Job[V]], V]) -> Job[V]:
 
 
 class Shared:
-    """Jobs that runs share by key. At most `most` of them work at once. A job is stopped once no run
-    waits for it: Streamlit ends the runs of a session that is gone, and those that a later one
+    """Jobs that runs share by key. At most `most` of them work at once. A job is stopped once no
+    run waits for it: Streamlit ends the runs of a session that is gone, and those that a later one
     supersedes."""
 
     def __init__(self, most: int) -> None:
