@@ -184,7 +184,7 @@ class Judgement:
 
     `error` is in words and empty on success; then `verdicts` holds the readable decisions and
     `remarks` what was read but not obeyed; they name only what was asked about. `unreadable` are
-    chunks that got an action which is none. `left_out` were not asked about: the prompt was full;
+    chunks that are mentioned without a clear decision. `left_out` were not asked about: the prompt was full;
     of `shortened` not all the text was sent. `prompt_version` is the variant's name@version,
     `prompt_key` a hash of the whole prompt: over any other the judgement does not hold. Both are
     empty if no prompt was made. `cached`: no call was made now; tokens and milliseconds are
