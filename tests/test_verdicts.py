@@ -214,7 +214,8 @@ def test_ids_that_are_numbers_are_told_from_what_counts_them(text: str) -> None:
         ("| 0 | KEEP |\n| 1 | DISCARD |\n| 2 | DISCARD |", "2"),
         ("0,KEEP\n1,KEEP\n2,DISCARD", "2"),
         (
-            '[{"id": 0, "action": "KEEP"}, {"id": 1, "action": "KEEP"}, {"id": 2, "action": "KEEP"}]',
+            '[{"id": 0, "action": "KEEP"}, {"id": 1, "action": "KEEP"}, '
+            '{"id": 2, "action": "DISCARD"}]',
             "2",
         ),
         ('{"2": "KEEP", "0": "KEEP", "1": "DISCARD"}', "2"),
@@ -305,6 +306,8 @@ def test_an_explanation_does_not_take_back_a_decision() -> None:
     [
         "Hm.\na -> DISCARD\nc -> KEEP\n</think>\n\na -> KEEP\nb -> DISCARD",
         "c -> KEEP</reasoning>a -> KEEP\nb -> DISCARD",
+        "c -> KEEP\n</thought_process>\na -> KEEP\nb -> DISCARD",
+        "c -> KEEP\n...done thinking.\n\na -> KEEP\nb -> DISCARD",
         "<|channel|>analysis<|message|>c -> KEEP<|end|><|start|>assistant<|channel|>final "
         '<|constrain|>json<|message|>{"a": "KEEP", "b": "DISCARD"}<|return|>',
         "<think>c -> KEEP</think><answer>a -> KEEP\nb -> DISCARD</answer>",
