@@ -78,6 +78,16 @@ class RagfilterError(Exception):
         self.action = action
         super().__init__(f"{self.message} {self.remedy}".strip())
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled and copied by value: the classes need other arguments than `args`."""
+        return _restored, (type(self), *self.args), self.__dict__
+
+
+def _restored(kind: type[RagfilterError], *args: str) -> RagfilterError:
+    error = kind.__new__(kind)
+    super(RagfilterError, error).__init__(*args)
+    return error
+
 
 class InputError(RagfilterError):
     """A file, flag or value given from outside cannot be used."""

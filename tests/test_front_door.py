@@ -715,6 +715,20 @@ def test_no_key_is_in_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pickle.loads(written).judge is not None
 
 
+def errors(kind: type[rf.RagfilterError] = rf.RagfilterError) -> list[type[rf.RagfilterError]]:
+    return [kind, *(each for below in kind.__subclasses__() for each in errors(below))]
+
+
+@pytest.mark.parametrize("kind", errors())
+def test_every_error_can_be_copied(kind: type[rf.RagfilterError]) -> None:
+    more = {"ChatError": {"kind": "timeout", "retry_after": 7.0}, "RuleError": {"place": "a[1]"}}
+    error = kind("It broke.", remedy="Mend it.", **more.get(kind.__name__, {}))
+    for made in copies(error):
+        assert type(made) is kind
+        assert (str(made), made.args, vars(made)) == (str(error), error.args, vars(error))
+        assert getattr(made, "msg", "") == getattr(error, "msg", "")
+
+
 def test_results_can_be_copied() -> None:
     result = secretive()
     for made in copies(result):

@@ -86,6 +86,17 @@ THOUGHTS = [
     HARMONY + "<|channel|>final <|constrain|>json<|message|>{}<|return|>",
     "<|start|>assistant<|channel|>final<|message|>{}<|return|>",
     "analysisWe need fire.assistantfinal{}", HARMONY + "<|channel|>final{}",
+    # What prompts call a thought, and tags with spaces, without an end, escaped or in full width
+    *(f"Hm?\n{close}\n\n{{}}" for close in (
+        "</analysis>", "</thought_process>", "</thinking_process>", "</rationale>", "</cot>",
+        "</inner_monologue>", "</chain-of-thought>", "</scratch_pad>", "</reasoning_content>",
+        "</ think>", "< /think>", "< / THINK >", "</think", "</analysis\n>", "&lt;/think&gt;",
+        "<|think_end|>", "<|end_think|>", "<end_of_thought>", "<｜end▁of▁thinking｜>", "＜/think＞",
+        "...done thinking.", "…done thinking",
+    )),
+    "<analysis>Hm?</analysis>{}", "< think >Hm?</ think>{}", "<|think_start|>Hm?<|think_end|>{}",
+    "&lt;think&gt;Hm?&lt;/think&gt;{}", "<｜begin▁of▁thinking｜>Hm?<｜end▁of▁thinking｜>{}",
+    "Thinking...\nHm?\n...done thinking.\n\n{}",
 ]  # fmt: skip
 MENTIONS = [
     "It writes `<think>` and then `</think>` [1].", "Use ``</think>``.", 'It ends with "</think>".',
@@ -95,6 +106,10 @@ MENTIONS = [
     "```\n<think>\nHm?\n</think>\n```\nis its form.", "~~~xml\n</think>\n~~~",
     "‘[/THINK]’ and «[THINK]»",
     "I think [THINK tank] of <b>x</b> where x < y </b> [1].", "An analysis of <thinkers>.", "",
+    "My analysis and rationale: I am done thinking.", "So I am ...done thinking. Fire.",
+    "Done thinking.\nFire.", "If a < think and b > c, 1 < reason / 2 > x, or x &lt; think &amp; y.",
+    "</think-tank> </reasoning/x> <cotton> </cottage> <analysis_id>", "`</analysis>` “</ think>”",
+    "The thought process, an inner monologue, ends: < b / think > c.",
 ]  # fmt: skip
 
 
@@ -109,7 +124,8 @@ def test_a_thought_is_no_part_of_the_answer(text: str) -> None:
     ["<think>\nHm?", "<think>Hm </think", "[THINK]Hm", "◁think▷Hm",
      "<|channel|>analysis<|message|>Hm",
      "<|channel|>commentary to=functions.x<|message|>{}", "analysisWe need", "Hm?</think>", HARMONY,
-     "<think>I end with `</think>` then", "Hm?</think>\n<think>No", "<|channel>thought\nHm"],
+     "<think>I end with `</think>` then", "Hm?</think>\n<think>No", "<|channel>thought\nHm",
+     "<analysis>\nHm?", "< think >Hm", "&lt;think&gt;Hm", "<｜begin▁of▁thinking｜>Hm"],
 )  # fmt: skip
 def test_of_a_thought_alone_nothing_is_left(text: str) -> None:
     assert without_thought(text) == ""

@@ -209,6 +209,21 @@ def test_ids_that_are_numbers_are_told_from_what_counts_them(text: str) -> None:
         ("Chunk 2: KEEP\n#3: DISCARD\n| Chunk 7 | KEEP |", "732"),
         ("2 3 KEEP", "32"),
         ("7, 3 -> KEEP", "73"),
+        # Counted from 0, in another order, in part, and with an unknown action.
+        ("0 -> KEEP\n1 -> DISCARD\n2 -> DISCARD", "2"),
+        ("| 0 | KEEP |\n| 1 | DISCARD |\n| 2 | DISCARD |", "2"),
+        ("0,KEEP\n1,KEEP\n2,DISCARD", "2"),
+        (
+            '[{"id": 0, "action": "KEEP"}, {"id": 1, "action": "KEEP"}, '
+            '{"id": 2, "action": "DISCARD"}]',
+            "2",
+        ),
+        ('{"2": "KEEP", "0": "KEEP", "1": "DISCARD"}', "2"),
+        ("(0) KEEP\n(1) KEEP\n(2) DISCARD", "2"),
+        ("3 -> KEEP\n1 -> DISCARD\n2 -> DISCARD", "32"),
+        ("3: KEEP\n2: DISCARD\n1: DISCARD", "32"),
+        ("1 -> KEEP\n3 -> KEEP", "3"),
+        ("2 -> KEEP\n0 -> MAYBE\n1 -> KEEP", "2"),
     ],
 )
 def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed(
@@ -222,10 +237,22 @@ def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed(
     )
 
 
-def test_names_from_one_on_are_ids_if_all_of_them_are() -> None:
-    assert read("1: KEEP\n2: DISCARD\n3: KEEP", "3 1 2")[0] == {
-        "3": "KEEP", "1": "KEEP", "2": "DISCARD",
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "ids", "decisions"),
+    [
+        ("1: KEEP\n2: DISCARD\n3: KEEP", "3 1 2", {"1": "KEEP", "2": "DISCARD", "3": "KEEP"}),
+        ("0 -> KEEP\n1 -> DISCARD", "1 0", {"0": "KEEP", "1": "DISCARD"}),
+        # Some of the ids, in an order that is not asked for, might count the first chunks.
+        ("1 -> KEEP\n2 -> KEEP", "9 1 2", {}),
+        ("2 -> KEEP", "9 1 2", {"2": "KEEP"}),
+        ("a -> KEEP\n1 -> DISCARD", "a 1", {"a": "KEEP", "1": "DISCARD"}),
+        ("a -> KEEP\n1 -> DISCARD", "a b 1", {"a": "KEEP", "1": "DISCARD"}),
+    ],
+)
+def test_numbers_are_ids_if_they_cannot_count(
+    text: str, ids: str, decisions: dict[str, str]
+) -> None:
+    assert read(text, ids)[0] == decisions
 
 
 SIGNS = "-> => --> —> ~> → ⇒ ⟹ ➜ ➡️ : ： := = – — - -- ‐ − , ;"
@@ -252,9 +279,11 @@ def test_an_id_that_only_its_action_follows(line: str) -> None:
     ["b ... KEEP", "b is a KEEP", "b: I would KEEP it", "KEEP b", "KEEP: b", "b) KEEP", "b. KEEP",
      "b ✅ KEEP", "b ~ KEEP", "b / KEEP", "Action for b is KEEP", '<chunk id="b" action="KEEP"/>',
      "<td>b</td><td>KEEP</td>", "| b (Trolls) | KEEP |", "| KEEP | b |", "a KEEP, b KEEP",
-     "a -> KEEP, b -> KEEP", "id=b action=KEEP", "b -> EXPAND_2", "b,MAYBE\na,KEEP\nb,MAYBE"],
+     "a -> KEEP, b -> KEEP", "id=b action=KEEP", "b -> EXPAND_2", "b,MAYBE\na,KEEP\nb,MAYBE",
+     "Keep: b", "Keep b", "keep: a, b; discard: c", "b should be kept", "b ✓", "- [x] b", "b",
+     "B: yes", "Drop b", "bは保留", "保留b", '{"keep": ["a", "b"]}', "a -> keep, b -> keep"],
 )  # fmt: skip
-def test_no_line_with_an_action_is_passed_over_in_silence(line: str) -> None:
+def test_no_id_that_is_mentioned_is_passed_over_in_silence(line: str) -> None:
     decisions, unreadable, _ = read(f"{line}\nc -> DISCARD")
     assert decisions["c"] == "DISCARD"
     assert "b" not in decisions
@@ -263,7 +292,7 @@ def test_no_line_with_an_action_is_passed_over_in_silence(line: str) -> None:
 
 @pytest.mark.parametrize("text", ["b\nKEEP", "### b\nAction: KEEP", "- id: b\n  action: KEEP"])
 def test_an_action_for_no_id_is_reported(text: str) -> None:
-    assert read(f"{text}\n\nc -> DISCARD") == ({"c": "DISCARD"}, [], 1)
+    assert read(f"{text}\n\nc -> DISCARD") == ({"c": "DISCARD"}, ["b"], 1)
 
 
 def test_an_explanation_does_not_take_back_a_decision() -> None:
@@ -277,6 +306,8 @@ def test_an_explanation_does_not_take_back_a_decision() -> None:
     [
         "Hm.\na -> DISCARD\nc -> KEEP\n</think>\n\na -> KEEP\nb -> DISCARD",
         "c -> KEEP</reasoning>a -> KEEP\nb -> DISCARD",
+        "c -> KEEP\n</thought_process>\na -> KEEP\nb -> DISCARD",
+        "c -> KEEP\n...done thinking.\n\na -> KEEP\nb -> DISCARD",
         "<|channel|>analysis<|message|>c -> KEEP<|end|><|start|>assistant<|channel|>final "
         '<|constrain|>json<|message|>{"a": "KEEP", "b": "DISCARD"}<|return|>',
         "<think>c -> KEEP</think><answer>a -> KEEP\nb -> DISCARD</answer>",
@@ -285,6 +316,10 @@ def test_an_explanation_does_not_take_back_a_decision() -> None:
 )
 def test_a_thought_decides_nothing(text: str) -> None:
     assert read(text) == ({"a": "KEEP", "b": "DISCARD"}, [], 0)
+
+
+def test_a_thought_mentions_nothing() -> None:
+    assert read("<think>Keep b?</think>a -> KEEP") == ({"a": "KEEP"}, [], 0)
 
 
 def test_every_action() -> None:
@@ -301,7 +336,7 @@ def test_every_action() -> None:
     "action",
     ["EXPAND_7", "EXPAND_13", "EXPAND_1.5", "EXPAND", "EXPAND_", "DELETE", "KEEP_ALL", "KEEPER",
      "do not KEEP", "KEEP or DISCARD", "keep or discard", "KEEP/EXPAND_1", "keep, expand_1",
-     "KEEP, though DISCARD would do", "keep, dsp-api:GetAudiences -> keep", "", "yes"],
+     "KEEP, though DISCARD would do", "keep, sd-api:Other -> keep", "", "yes"],
 )  # fmt: skip
 def test_unknown_actions_are_reported_and_not_obeyed(action: str) -> None:
     verdicts, remarks, unreadable = parse(f"{IDS[0]} -> {action}", IDS)

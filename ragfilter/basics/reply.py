@@ -41,7 +41,12 @@ def bounded(deltas: Iterable[Delta], *, most_bytes: int = MOST_BYTES) -> Iterato
         yield Delta(whole(held))
 
 
-_WORD = r"(?:\w{1,20}[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
+_WORD = r"""(?:
+    (?:[\w▁-]{1,20}[:_▁-])?
+    (?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratch_?pad|monologue|contemplation)
+    | analysis | rationale | cot
+)(?:[_▁-](?:process|content|steps?|block|begin|start|end))?"""
+_LEFT, _RIGHT = r"(?:[<＜]|&lt;)[|｜]?", r"[|｜]?(?:[>＞]|&gt;)"
 _TURN = r"(?:<\|start\|>assistant)?"
 # Every span ends where another of its kind begins, so that reading takes linear time.
 _MARK = re.compile(
@@ -53,12 +58,15 @@ _MARK = re.compile(
     | (?<![\w\\])"(?:[^"\\\n]|\\.)*+"(?!\w) | “[^“”\n]*+” | «[^«»\n]*+»
     | (?<=['‘])[<\[◁]\S{{1,30}}(?=['’])
     | (?P<close>
-        </{_WORD}\s*> | <\|(?:/|end_(?:of_)?){_WORD}\|> | (?-i:\[/THINK\]) | ◁/think▷
+        {_LEFT}(?:[ \t]{{0,3}}/[ \t]{{0,3}}{_WORD} | end[_▁-](?:of[_▁-])?{_WORD}
+            | {_WORD}(?<=[_▁-]end))\s*+{_RIGHT}
+        | </{_WORD}(?=\s|\Z) | ^[ \t]*+(?:\.{{3}}|…)[ ]?done[ ]thinking\b[.]?[ \t]*$
+        | (?-i:\[/THINK\]) | ◁/think▷
         | {_TURN}<\|channel\|>\s*+final(?:[^<\n]{{0,40}}(?:<\|constrain\|>[\w\ ]*+)?<\|message\|>)?
         | <channel\|> | assistantfinal | (?-i:\[BEGIN\ FINAL\ RESPONSE\])
     )
     | (?P<open>
-        <{_WORD}(?:\s[^<>\n]{{0,80}})?> | <\|{_WORD}\|>
+        <{_WORD}\s[^<>\n]{{0,80}}> | {_LEFT}[ \t]{{0,3}}{_WORD}[ \t]{{0,3}}{_RIGHT}
         | (?-i:\[THINK\]) | ◁think▷ | {_TURN}<\|channel\|?>\s*+(?!final)\w+
         | \A(?-i:analysis(?=[A-Z]))
     )
@@ -71,7 +79,9 @@ _WRAP = re.compile(
     r"|(?:(?:</(?:answer|response|output)>|<\|\w+\|>|\[END FINAL RESPONSE\])\s*+){1,3}\Z",
     re.IGNORECASE,
 )
-MAY_BE_MARK = re.compile(r"[<◁]|\[/?(?:T|B)|^analysis|assistantfinal")
+MAY_BE_MARK = re.compile(
+    r"[<＜◁]|&lt;|\[/?(?:T|B)|^analysis|assistantfinal|^Thinking\.{3}|done thinking"
+)
 """Begins everything that marks a thought."""
 
 

@@ -5,8 +5,8 @@ Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The 
 - The last decision for an id counts, since models think before they conclude. A changed decision
   is reported. Ids that were not asked about and unknown actions are reported and never obeyed.
 - Nothing is guessed. A decision that could be meant for another chunk is reported and not obeyed:
-  that of a row whose id column is not clear, since a cell may count the rows, and those for 1, 2,
-  3 where not all of these are ids. So is a line that names an action but could not be read.
+  that of a row whose id column is not clear, since a cell may count the rows, and those for
+  numbers that may count the chunks. So is an id that the answer mentions without a decision.
 - A report names only ids that were asked about, and quotes nothing, since an answer may name
   anything.
 - A line that decides is not searched for JSON, since its explanation may quote some.
@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
@@ -86,7 +86,6 @@ _VERDICT = rf"""
 _FLAGS = re.VERBOSE | re.IGNORECASE
 _VERDICT_ALONE = re.compile(_VERDICT, _FLAGS)
 _ACTION_ALONE = re.compile(rf"{_ACTION}[^\w]*+", _FLAGS)
-_NAMES_ACTION = re.compile(r"\b(?:KEEP|DISCARD|EXPAND_?\d)\b")
 _ID_HEADS = ("id", "chunk id", "chunkid")
 _ACTION_HEADS = ("action", "decision", "verdict")
 _COUNTING_HEADS = ("", "no", "nr", "number", "row", "rank", "index", "position", "order")
@@ -94,7 +93,7 @@ _COUNTING_HEADS = ("", "no", "nr", "number", "row", "rank", "index", "position",
 
 class ParsedVerdicts(NamedTuple):
     """The decisions for the ids that were asked about, in that order; remarks on the rest; and the
-    ids whose only decision is not clear."""
+    ids that are mentioned without a clear decision."""
 
     verdicts: tuple[Verdict, ...]
     remarks: tuple[str, ...]
@@ -126,7 +125,8 @@ class _Asked:
         names = "|".join(r"\s+".join(map(re.escape, i.split())) for i in every) or "(?!)"
         opening = rf"{_OPENING}(?:{_PREFIX}{_OPENING})??"
         self._cell = re.compile(rf"{opening}(?P<id>{names}){_CLOSING}", _FLAGS)
-        self._mention = re.compile(rf"(?<!\w)(?:{names})(?!\w)", _FLAGS)
+        # Only of ASCII, since Chinese and Japanese put no space between an id and a word.
+        self._mention = re.compile(rf"(?<!(?a:\w))(?:{names})(?!(?a:\w))", _FLAGS)
         self._line = re.compile(
             rf"""
             [ \t]*+ {_BULLET}{{0,3}}? {opening} (?P<id>{names}|\d{{1,6}})
@@ -154,9 +154,23 @@ class _Asked:
             return None
         return _Said(match["id"], None if _is_ordinal(match) else _action(match))
 
-    def unclear(self, line: str) -> Iterator[_Said]:
-        """Every id in `line`, none of which is clearly decided about."""
-        return (_Said(found[0], None) for found in self._mention.finditer(line))
+    def mentioned(self, text: str) -> set[str]:
+        """Every id in `text`."""
+        return {self.id_of(found[0]) for found in self._mention.finditer(text)}
+
+    def counting(self, said: Iterable[_Said]) -> set[str]:
+        """The numbers in `said` that may count the chunks, from 0 or 1 on, rather than be ids."""
+        names = {one.name for one in said if one.action is not None and one.name}
+        numbers = {name for name in names if name.isdecimal()}
+        others = {i for i in map(self.id_of, names - numbers) if i}
+        if not numbers or numbers | others == self.ids:
+            return set()
+        counts = any(numbers == set(map(str, range(k, k + len(numbers)))) for k in (0, 1))
+        if numbers <= self.ids:
+            counts = counts and not others
+        else:
+            counts = counts or max(map(int, numbers)) <= len(self.ids)
+        return numbers if counts else set()
 
 
 _UNASKED = re.compile(
@@ -171,20 +185,16 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     """Read what `text` says about the ids in `asked`."""
     ids = _Asked(asked)
     said: dict[str, list[Verdict | None]] = {chunk_id: [] for chunk_id in asked}
-    decisions = _decisions(without_thought(text), ids)
-    numbers = dict.fromkeys(one.name for one in decisions if one.name.isdecimal() and one.action)
-    # As many names as chunks counted from 1: if one of them is no id, none need be.
-    counted = list(numbers) == [str(n + 1) for n in range(len(numbers))] != []
-    counted = counted and not all(map(ids.id_of, numbers))
-    unclear: set[str] = set()
+    text = without_thought(text)
+    decisions = _decisions(text, ids)
+    counting = ids.counting(decisions)
+    mentioned = ids.mentioned(text)
     unknown = 0
     for name, action in decisions:
         chunk_id = ids.id_of(name)
         if not chunk_id:
             unknown += bool(action)
-        elif action is None or (counted and name in numbers):
-            unclear.add(chunk_id)
-        else:
+        elif action is not None and name not in counting:
             said[chunk_id].append(_verdict(chunk_id, action))
     verdicts: list[Verdict] = []
     remarks: list[str] = []
@@ -199,7 +209,7 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
                 remarks.append(f"changed for {name}: {one.written}, then {next_.written}")
         if readable:
             verdicts.append(readable[-1])
-        elif given or chunk_id in unclear:
+        elif given or chunk_id in mentioned:
             unreadable.append(chunk_id)
             if not given:
                 remarks.append(f"no clear decision for {name}")
@@ -253,8 +263,6 @@ def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said,
                 continue
             elif _UNASKED.match(line):
                 yield _Said("", "KEEP"), False
-            if not (said and said.action) and _NAMES_ACTION.search(line):
-                yield from ((each, False) for each in asked.unclear(line))
         at, fresh = end + 1, True
     yield from ((said, False) for said in _of_table(table, asked))
 
@@ -262,7 +270,6 @@ def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said,
 class _Row(NamedTuple):
     """A line of a table: its cells, what stands between them, and those that are an action."""
 
-    line: str
     mark: str
     cells: list[str]
     actions: list[int]
@@ -288,7 +295,7 @@ def _row(line: str, asked: _Asked, mark_before: str) -> _Row | None:
         else:
             is_row = bool(actions) or mark == mark_before or line.lstrip().startswith("|")
         if len(cells) > 1 and (is_row or _is_head(cells)):
-            return _Row(line, mark, cells, actions)
+            return _Row(mark, cells, actions)
     return None
 
 
@@ -311,11 +318,8 @@ def _of_table(rows: Sequence[_Row], asked: _Asked) -> Iterator[_Said]:
         if at is not None and len(ids) == 1 and whole and ids[0] < len(row.cells):
             cell = row.cells[ids[0]]
             yield _Said(asked.id_in(cell) or cell, _action_in(row.cells[at]))
-            if not asked.id_in(cell):
-                yield from asked.unclear(cell)
-            continue
-        in_cells = [said for said in map(asked.in_line, row.cells) if said] if at is None else []
-        yield from in_cells or asked.unclear(row.line)
+        elif at is None:
+            yield from filter(None, map(asked.in_line, row.cells))
 
 
 def _action_at(row: _Row, called: Sequence[int]) -> int | None:

@@ -336,8 +336,11 @@ def _text(choice: Any) -> str:
 
 def _text_of(part: object) -> str:
     """The text of a part of a message; empty if it is a thought, or anything else."""
-    if isinstance(part, Mapping) and part.get("type") in ("text", "output_text"):
-        part = part.get("text")
+    if isinstance(part, Mapping):
+        says = (part.get("type") or "text") in ("text", "output_text") and not part.get("thought")
+        part = part.get("text") if says else None
+        # The form of the Assistants API, which some proxies pass on.
+        part = part.get("value") if isinstance(part, Mapping) else part
     return part if isinstance(part, str) else ""
 
 

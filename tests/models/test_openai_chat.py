@@ -460,6 +460,10 @@ SAYS = {"type": "text", "text": "Trolls"}
         [["Tro", "lls"]],
         [[{"type": "reference", "reference_ids": [1]}, SAYS], [], None],
         [[{"type": "text"}, {"type": "text", "text": None}, 7, None, SAYS]],
+        [[{"text": "Tro"}, {"type": None, "text": "lls"}]],
+        [[{"text": "Hm.", "thought": True}, {"text": "Trolls"}]],
+        [[{"type": "text", "text": {"value": "Trolls", "annotations": []}}]],
+        [[{"type": "text", "text": {}}, {"text": {"value": "Trolls"}}]],
     ],
 )
 def test_content_in_parts_is_read_without_thoughts(serve: Serve, contents: list[Any]) -> None:
