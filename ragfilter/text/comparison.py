@@ -89,7 +89,7 @@ _THAN = (
     r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|\w+ly))*"
     rf"\s+{_NO_AMOUNT}(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
     r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?"
-    r"(?P<right>(?!\d|one\b|\w+ed\b).+?)(?:\s+to\s+(?-i:[a-z]).*)?$"
+    r"(?P<right>(?!\d|one\b|\w+ed\b|the\s+(?:limit|budget|quote|estimate|average|sum|original)\b).+?)(?:\s+to\s+(?-i:[a-z]).*)?$"
 )
 _PHRASINGS = tuple(
     _regex(*row)
@@ -123,7 +123,7 @@ _PHRASINGS = tuple(
         ),
         # Is X better than Y? Does X have more Z than Y? Why X is better than Y.
         (
-            r"^(?!why\b.*\sthan\s+the\s+(?-i:[a-z]))",
+            r"^(?!(?:why|\w+\s+an?)\b.*\sthan\s+the\s+(?-i:[a-z]))",
             r"(?:(?:why|how\s+much)\s+)?(?:(?P<verb>do|does|did|can|could|will|would)|",
             r"is|are|was|were|has|have)\s+(?P<left>.+?)",
             _THAN,
@@ -172,7 +172,7 @@ _PHRASINGS = tuple(
 )
 # X or Y: which is better?
 _FIRST = _regex(
-    rf"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*[?:;,]\s+which(?:\s+one)?\s+\w+\s+{_MORE})",
+    rf"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—])\s+wh\w+(?:\s+one)?\s+\w+\s+{_MORE})",
     r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so\s+)?",
     rf"(?:which|what|who|how|is)\b(?=.*\b(?:{_MORE}|should|prefer|differ|differences?)\b)",
 )
@@ -198,17 +198,22 @@ _ASKING = _regex(
     r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
     r"would|will|if|i|it)(?!\S)",
 )
-_FIRST_OF = _regex(r"\s+first(?=\s+or\s|$)")
+_FIRST_OF = _regex(r"\s+first(?=,?\s+or\s|$)")
 _LAST_ARTICLE = _regex(r"^.*\b(?:an?|the)\s+")
 _OF_A = _regex(r"^.*\bof\s+an?\s+")
 # "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
-_VERB = _regex(r"\s+\w+(?:\s+(?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$")
+_VERB = _regex(
+    r"\s+(?:become|get|seem|make)\s.*|"
+    r"\s+\w+(?:\s+(?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
+)
 _PREDICATE = _regex(r"\s+(?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
-# "Security implications of OAuth", but not "Staff of Power".
-_ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]*\s+)+?(?:of\s+(?=[A-Z\d.$])|(?<=s\s)of\s+)")
+# "Security implications of OAuth", but not "Staff of Power", and of names in small letters only
+# without an article after it: "price of gold vs silver", "staff of power vs a wand".
+_ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]*\s+)+?of\s+(?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
 # What is done over a time, a place or a medium is not preferred to it.
 _OVER_NO_SIDE = _regex(
-    r"^(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|coffee|money|land|sea|water|heat|"
+    r"^(?:an?\s+)?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
+    r"heat|ages?|(?:river|bridge|ocean|border|road|wall|fence)s?|\d.*|"
     r"fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|bluetooth|ethernet|usb|vpn|"
     r"(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|minutes?|"
     r"(?:\w+\s+)?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
@@ -411,7 +416,7 @@ def _versus(sentence: str) -> list[str]:
         else:
             sides.append(part)
     if asked and not any(" of " in side for side in sides[1:]):
-        sides[0] = _ASPECT_OF.sub("", sides[0], count=1)
+        sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
     if asked and not asked["who"] and (asked["verb"] or not asked["how"]):
         sides[-1] = (_VERB if asked["verb"] else _PREDICATE).sub("", sides[-1])
     return sides
@@ -460,7 +465,9 @@ def _alike(left: str, right: str) -> bool:
     if not first or not second or _OVER_NO_SIDE.match(right):
         return False
     forms = {
-        "proper" if name[0].isupper() else next((e for e in ("ing", "s") if name.endswith(e)), "")
+        "proper"
+        if not name[:2].islower()
+        else next((e for e in ("ing", "s") if name.endswith(e)), "")
         for name in (first, second)
     }
     return len(forms) == 1 and max(len(first.split()), len(second.split())) < 4
@@ -498,7 +505,8 @@ def _entities(parts: Iterable[str]) -> list[str]:
     found = list(takewhile(bool, map(_entity, typed)))
     if len(set(map(str.casefold, found))) < len(found):
         # "Yahoo! vs Yahoo": the sign is part of a name where nothing else tells two apart.
-        found = [f"{name}!" if f"{name}!" in part else name for name, part in zip(found, typed)]
+        marked = zip(found, typed, strict=False)
+        found = [f"{name}!" if f"{name}!" in part else name for name, part in marked]
     return found
 
 
