@@ -84,12 +84,14 @@ _WITH = _regex(r"\s+with\s+")
 _JOINT = _regex(r"\b(?:or|and|to|with|against|over|than|from|vs|versus)\b|,")
 _BARE_OR = _regex(r"\sor\s")
 
-_NO_AMOUNT = r"(?!(?:higher|lower|greater|more|less|fewer)\s+than\s+the\s+(?-i:[a-z]))"
 _THAN = (
     r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|\w+ly))*"
-    rf"\s+{_NO_AMOUNT}(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
+    # "Higher than the estimate" is said of an amount.
+    r"\s+(?!(?:higher|lower|greater|more|less|fewer)\s+than\s+the\s+(?-i:[a-z]))"
+    rf"(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
     r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?"
-    r"(?P<right>(?!\d|one\b|\w+ed\b|the\s+(?:limit|budget|quote|estimate|average|sum|original)\b).+?)(?:\s+to\s+(?-i:[a-z]).*)?$"
+    r"(?P<right>(?!\d|one\b|\w+ed\b|the\s+(?:limit|budget|quote|estimate|average|sum)\b).+?)"
+    r"(?:\s+to\s+(?-i:[a-z]).*)?$"
 )
 _PHRASINGS = tuple(
     _regex(*row)
@@ -243,7 +245,8 @@ _TRIM = re.compile(
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
     r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+\s+ones?|its?|this|that|",
-    r"these|those|her|his|so|such|expected|planned|today|yesterday|more|less|better|worse|same|different|else|dead|alive|now|never|always|",
+    r"these|those|her|his|so|such|expected|planned|today|yesterday|more|less|better|worse|same|",
+    r"different|else|dead|alive|now|never|always|",
     r"whether|average|usual|normal|before|ever|vs|versus|vice\s+versa)$",
     r"|(?:last|next|previous|this)\s+(?:\w*day|night|week|month|quarter|season|year|time)s?$",
     r"|other\s+way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
@@ -389,11 +392,8 @@ def title_names(entity: str, title: str) -> bool:
 
 def title_is(entity: str, title: str) -> bool:
     """True if the title is `entity` and no more: "Light" for light, not "Continual Light"."""
-    return any(
-        _pattern(entity).fullmatch(form)
-        for each in _titles(title)
-        for form in (each, _TRIM.sub("", each))
-    )
+    forms = (form for each in _titles(title) for form in (each, _TRIM.sub("", each)))
+    return any(map(_pattern(entity).fullmatch, forms))
 
 
 def _versus(sentence: str) -> list[str]:
@@ -464,13 +464,12 @@ def _alike(left: str, right: str) -> bool:
     second = _without_aspect(_entity(right), [first])
     if not first or not second or _OVER_NO_SIDE.match(right):
         return False
-    forms = {
-        "proper"
-        if not name[:2].islower()
-        else next((e for e in ("ing", "s") if name.endswith(e)), "")
-        for name in (first, second)
-    }
-    return len(forms) == 1 and max(len(first.split()), len(second.split())) < 4
+    short = max(len(first.split()), len(second.split())) < 4
+    return short and _form(first) == _form(second)
+
+
+def _form(name: str) -> str:
+    return re.sub(r".*?(ing|s|)$", r"\1", name) if name[:2].islower() else "proper"
 
 
 def _proper(sentence: str) -> Sequence[str]:
