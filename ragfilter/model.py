@@ -158,10 +158,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One side of a comparison query, with the ids that its own retrieval found, best first."""
+    """One side of a comparison query, with the ids that its own retrieval found, best first.
+    Without one (`retrieved` is False), these are all that the query itself brought."""
 
     name: str
     ids: tuple[str, ...]
+    retrieved: bool = True
 
 
 @dataclass(frozen=True, slots=True)

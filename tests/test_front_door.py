@@ -621,6 +621,16 @@ def test_who_may_see_nothing_is_told_the_level_and_nothing_else() -> None:
     assert "Ask someone with clearance level 9." in result.message
 
 
+def test_each_side_is_searched_among_all_that_was_passed() -> None:
+    titles = [f"Garden {n}" for n in range(120)] + ["VS Code", "Vim"]
+    docs = [{"id": title, "title": title, "text": "About it."} for title in titles]
+    distances = [0.2 + n / 1000 for n in range(len(docs))]
+    found = rf.Filter("full")("VS Code vs Vim", docs, distances, metric="cosine")
+    step = next(trace for trace in found.traces if trace.layer == "entities")
+    pinned = {each.chunk_id for each in step.decisions if each.outcome == "pinned"}
+    assert pinned == {"VS Code", "Vim"}
+
+
 def test_what_fell_says_why() -> None:
     rule = '{"contain": "dragon"}'
     docs = [DOCS[0], {**DOCS[1], "query_must": rule}, *DOCS[2:]]

@@ -57,7 +57,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     pinned: dict[str, list[str]] = {}
     missing: list[str] = []
     for entity in inputs.pool.entities:
-        ids = entity.ids[: inputs.settings.entities.per_entity]
+        ids = entity.ids[: inputs.settings.entities.per_entity if entity.retrieved else None]
         best = _best(entity.name, [by_id[i] for i in ids if i in by_id], inputs.pool)
         if best is None:
             missing.append(entity.name)
@@ -84,9 +84,12 @@ def _best(name: str, hits: Sequence[Hit], pool: Pool) -> Hit | None:
     def alone(side: str, title: str) -> bool:
         return title_names(side, title) and not any(title_names(each, title) for each in longer)
 
+    def itself(side: str, title: str) -> bool:
+        return title_is(side, title) and not any(title_is(each, title) for each in longer)
+
     sides = readings(pool.query, name)
     tests: list[tuple[Callable[[str, str], bool], str, str]] = [
-        (test, side, "title") for side in sides for test in (title_is, alone, title_names)
+        (test, side, "title") for side in sides for test in (itself, alone, title_names)
     ]
     tests += [(names, side, "text") for side in sides]
     tests += [(title_is, side, "title") for side in beginnings(name)]

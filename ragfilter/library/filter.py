@@ -136,7 +136,7 @@ class Filter:
             collection="",
             space=space,
             hits=hits,
-            entities=tuple(Entity(name, ids) for name in detect(query)),
+            entities=tuple(Entity(name, ids, retrieved=False) for name in detect(query)),
             complete=True,
             warnings=warnings,
         )

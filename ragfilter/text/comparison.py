@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from ragfilter.text.normalise import normalise
 
@@ -46,6 +47,10 @@ _CHOOSE = (
     r"adopt|play|read|wear|eat|drink|order|study|install|deploy|recommend|suggest|favou?r|rent|hire|"
     r"switch|move|have|invest|visit|watch|write|drive|start|work|build|sell|keep|walk|wait)"
 )
+_PREFER = (
+    r"(?:choos(?:e|ing)|pick(?:ing)?|prefer(?:ring)?|select(?:ing)?|favou?r(?:ing)?|recommend|"
+    r"us(?:e|ing)|buy(?:ing)?|learn(?:ing)?|adopt(?:ing)?)"
+)
 _I = r"(?:i|we|you|one|they|people|someone)"
 _WHO = rf"(?:{_I}|\w+s|an?\s+\w+)"
 
@@ -60,19 +65,19 @@ _PAUSE = re.compile(r"[,:]\s+|\s+[-–—]+\s+|—")
 _VERSUS = _regex(
     r"(?<=[^\s,:])",
     *(rf"(?<!\w\s{word})" for word in ("and", "or", "than", "to", "with", "of", "over", "between")),
-    r"(?P<vs>\s+(?:vs|versus|v/s)|,\s+(?-i:vs|versus))(?:\.\s*|\s+)",
+    r"(?P<vs>\s+(?:vs|versus|v/s|v(?=\.\s))|,\s+(?-i:vs|versus))(?:\.\s*|\s+)",
     r"|(?<!\S)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bbe\s)",
     r"(?:as\s+)?compared\s+(?:to|with|against)\s+",
 )
 _ASKED = _regex(
-    r"^(?:(?:how(?:\s+\w+)?|when|where|why|which|what)\s+)?",
+    r"^(?:(?P<how>how(?:\s+\w+)?|when|where|(?:\w+\s+)?(?:which|what)(?:\s+\w+)?)\s+|why\s+)?",
     r"(?:(?P<verb>do|does|did|can|could|will|would|should|must)|is|are|was|were)(?:\s+|$)",
     rf"(?P<who>(?:{_I}\s+(?:(?:rather|ever)\s+)?\w+|{_WHO}\s+{_CHOOSE})(?:\s+|$)"
     r"(?:(?:with|for|to|in|on|of|about|use)\s+)*)?",
 )
 _COMPARE = _regex(r"\b(?:compare|comparing|comparison\s+(?:of|between))\b")
 _OR = _regex(r"(?:,\s*|\s+|^)or\s+|,\s+")
-_AND = _regex(r"(?:,\s*|\s+|^)and\s+|,\s+")
+_AND = _regex(r"(?:,\s*|\s+|^)(?:and|or)\s+|,\s+")
 _ANY = _regex(r"(?:,\s*|\s+|^)(?:and|against)\s+|,\s+")
 _TO = _regex(r"\s+(?:to|against)\s+")
 _WITH = _regex(r"\s+with\s+")
@@ -81,18 +86,26 @@ _BARE_OR = _regex(r"\sor\s")
 
 _THAN = (
     r"(?:\s+(?:much|far|any|a\s+lot|so|considered|an?|even|still|ever|\w+ly))*"
-    rf"\s+(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
-    r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?(?P<right>(?!\d|one\b|\w+ed\b).+)"
+    # "Higher than the estimate" is said of an amount.
+    r"\s+(?!(?:higher|lower|greater|more|less|fewer)\s+than\s+the\s+(?-i:[a-z]))"
+    rf"(?:{_MORE}(?:\s+\S+){{0,6}}?|\w+er)\s+than\s+"
+    r"(?P<that>(?:that|those)\s+(?:of|in|at|for)\s+)?"
+    r"(?P<right>(?!\d|one\b|\w+ed\b|the\s+(?:limit|budget|quote|estimate|average|sum)\b).+?)"
+    r"(?:\s+to\s+(?-i:[a-z]).*)?$"
 )
 _PHRASINGS = tuple(
     _regex(*row)
     for row in (
         # How does X differ from Y? How do X and Y differ? What sets X apart from Y?
         (
-            r"^how\s+(?:do|does|did|would|will|can|is|are)\s+(?P<left>.+?)\s+",
+            r"^(?:how|in\s+(?:what|which)\s+\w+)\s+",
+            r"(?:do|does|did|would|will|can|is|are)\s+(?P<left>.+?)\s+",
             r"(?:compare|differ|different)\s+(?:to|with|against|from|than)\s+(?P<right>.+)",
         ),
-        (r"^how\s+(?:do|does|did|are)\s+(?P<sides>.+?\s(?:and|or)\s.+?)\s+(?:differ|compare)\b",),
+        (
+            r"^(?:how|in\s+(?:what|which)\s+\w+)\s+(?:do|does|did|are)\s+",
+            r"(?P<sides>.+?\s(?:and|or)\s.+?)\s+(?:differ|compare)\b",
+        ),
         (
             r"^what\s+(?:distinguishes|separates|differentiates|sets|makes)\s+(?P<left>.+?)\s+",
             r"(?:(?:apart|different)\s+)?from\s+(?P<right>.+)",
@@ -112,26 +125,31 @@ _PHRASINGS = tuple(
         ),
         # Is X better than Y? Does X have more Z than Y? Why X is better than Y.
         (
-            r"^(?:(?:why|how\s+much)\s+)?(?:(?P<verb>do|does|did|can|could|will|would)|",
+            r"^(?!(?:why|\w+\s+an?)\b.*\sthan\s+the\s+(?-i:[a-z]))",
+            r"(?:(?:why|how\s+much)\s+)?(?:(?P<verb>do|does|did|can|could|will|would)|",
             r"is|are|was|were|has|have)\s+(?P<left>.+?)",
             _THAN,
         ),
         (r"^why\s+(?P<left>.+?)\s+(?:is|are|was|were|has|have)", _THAN),
         (rf"^how\s+much\s+{_MORE}(?:\s+\w+)?\s+(?:is|are)\s+(?P<left>.+?)\s+than\s+(?P<right>.+)",),
-        # Advantages of X over Y; why use X instead of Y?
-        (
-            rf"\b{_QUALITY}\s+of\s+(?:using\s+|choosing\s+)?(?P<left>[^,:]+?)",
-            r"\s+over\s+(?P<right>.+)",
-        ),
+        # Why use X instead of Y? Why choose X over Y? Advantages of X over Y; what X has over Y.
         (
             rf"^(?:why|when|should|would|do|is)\b[^,:]{{0,40}}?\b{_CHOOSE}\s+(?P<left>[^,:]+?)\s+",
-            r"(?:over|instead\s+of|rather\s+than)\s+(?P<right>.+)",
+            r"(?:instead\s+of|rather\s+than)\s+(?P<right>.+)",
+        ),
+        (
+            rf"(?:\b{_QUALITY}\s+(?:(?:of|to|in)\s+(?:{_PREFER}\s+)?|(?:do|does)\s+)|",
+            rf"^what\s+(?:do|does)\s+|^(?:do|does)\s+(?=.*\s{_QUALITY}\s+over\s)|",
+            rf"^(?:why|when|should|would|do|is)\b[^,:]{{0,40}}?\b{_PREFER}\s+)(?P<left>[^,:]+?)",
+            rf"(?:\s+(?:have|has|offer|offers)(?:\s+(?:\w+\s+)?{_QUALITY})?)?",
+            r"\s+(?P<over>over)\s+(?P<right>.+)",
         ),
         # Should I use X or Y? Do you prefer X or Y? Is it better to use X or Y?
         (
             rf"^(?:[^,:]{{0,30}}?\s)??(?:(?:should|shall|would|could)\s+{_WHO}\s+(?:rather\s+)?",
             rf"{_CHOOSE}|(?:do|does)\s+{_WHO}\s+(?:prefer|recommend|suggest|like)|",
-            rf"(?:better|best|whether|when|decide)\s+to\s+{_CHOOSE})\s+(?:(?:with|for|to|in|on)\s+)?",
+            rf"(?:better|best|whether|when|decide|is\s+it\s+(?:(?:more|less)\s+\w+|{_MORE}))\s+to\s+",
+            rf"{_CHOOSE})\s+(?:(?:with|for|to|in|on)\s+)?",
             # Two clauses: "buy a house or rent", "take the bus or walk".
             rf"(?!an?\s.*\sor\s+{_CHOOSE}$|the\s.*\sor\s+\w+$)",
             rf"(?P<sides>.*\sor\s+(?!(?:to\s+)?{_CHOOSE}\s).+)",
@@ -156,7 +174,7 @@ _PHRASINGS = tuple(
 )
 # X or Y: which is better?
 _FIRST = _regex(
-    r"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer)",
+    rf"^(?=[^?:;.]*\sor\s|between\s|.*\bdiffer|.*(?:[?:;,]|\s[-–—])\s+wh\w+(?:\s+one)?\s+\w+\s+{_MORE})",
     r"(?P<sides>[^?:;.]+?\s(?:or|and)\s[^?:;,.]+?)\s*(?:[?:;,]|\s[-–—])\s*(?:so\s+)?",
     rf"(?:which|what|who|how|is)\b(?=.*\b(?:{_MORE}|should|prefer|differ|differences?)\b)",
 )
@@ -182,15 +200,34 @@ _ASKING = _regex(
     r"(?<!\S)(?:whom?|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|",
     r"would|will|if|i|it)(?!\S)",
 )
+_FIRST_OF = _regex(r"\s+first(?=,?\s+or\s|$)")
 _LAST_ARTICLE = _regex(r"^.*\b(?:an?|the)\s+")
 _OF_A = _regex(r"^.*\bof\s+an?\s+")
-_VERB = _regex(r"\s+\w+(?:\s+to\b.*)?$")
+# "Kramer come out", "hash index matter in practice"; "Go such a popular debate", "Go popular".
+_VERB = _regex(
+    r"\s+(?:become|get|seem|make)\s.*|"
+    r"\s+\w+(?:\s+(?:to|out|up|down|off|on|in|at|for|with|when|if)\b.*)?$"
+)
+_PREDICATE = _regex(r"\s+(?:(?:such|so|still|often|always|really|even|very|not|an?|the)\s.*|\w+)$")
+# "Security implications of OAuth", but not "Staff of Power", and of names in small letters only
+# without an article after it: "price of gold vs silver", "staff of power vs a wand".
+_ASPECT_OF = re.compile(r"^(?:[a-z][a-z-]*\s+)+?of\s+(?=[A-Z\d.$]|.*\n(?!an?\s|the\s))")
+# What is done over a time, a place or a medium is not preferred to it.
+_OVER_NO_SIDE = _regex(
+    r"^(?:an?\s+)?(?:the|this|that|there|here|time|night|lunch|dinner|breakfast|money|land|sea|water|"
+    r"heat|ages?|(?:river|bridge|ocean|border|road|wall|fence)s?|\d.*|"
+    r"fire|air|(?:e-?)?mail|phone|radio|text|internet|intranet|wi-?fi|bluetooth|ethernet|usb|vpn|"
+    r"(?:tcp|udp|ip|tls|ssl|ssh|https?)|\w+days?|weekends?|weeks?|months?|years?|hours?|minutes?|"
+    r"(?:\w+\s+)?(?:networks?|line|connections?|distances?|period|limit|budget))(?!\S)"
+)
 _TRAILING = _regex(
     r"\s+(?:",
     r"(?:in|on|at|for|as|with|without|under|during|against)\s+",
     r"(?:an?|the|his|her|its|their|my|your|our|ac|a\.c\.|armou?r|hp|terms|combat|battle|melee|",
     r"general|detail|respect|regards?|no|\d\S*)\b",
-    r"|(?:and\s+)?(?:who|which|what|when|where|why|how|if|while|because|since|regarding|concerning|",
+    rf"|to\s+(?:{_CHOOSE}|be|do|make|speak|understand|master|run|maintain|implement|own|raise|cook)\b",
+    r"|(?:before|after|until|unless|once)\s+(?:an?|the|my|i|we|you|they|s?he|it|\w+ing)\b"
+    r"|(?:and\s+)?(?:such|who|which|what|when|where|why|how|if|while|because|since|regarding|concerning|",
     r"assuming|given|based|according|using|than|please|is|are|was|were|would|will|does|do|did|can|",
     r"could|should|has|have|wins?|that)\b|(?:more|most|better|best)$",
     r").*$",
@@ -198,19 +235,23 @@ _TRAILING = _regex(
 # Aspects after the last side, and those that only a proper name leaves no doubt about ("speak with
 # dead", "marginal cost"). "Written in Scala" and "Ruby on Rails" belong together.
 _ASPECT = _regex(r"(?<!ed)(?<!ten)\s+(?P<word>for|in|as|at|on(?!\s+rails\b))\s+\S")
-_OF_PROPER = _regex(rf"(?:['’]s)?\s+(?P<word>with(?=\s+\S)|{_QUALITY}$)")
-_OF_QUALITY = _regex(rf"(?:['’]s)?\s+{_QUALITY}$")
+_QUALITIES = rf"(?:\w+\s+and\s+)*{_QUALITY}(?:\s+and\s+\w+)?$"
+_OF_PROPER = _regex(rf"(?:['’]s)?\s+(?P<word>with(?=\s+\S)|{_QUALITIES})")
+_OF_QUALITY = _regex(rf"(?:['’]s)?\s+{_QUALITIES}")
 _TRIM = re.compile(
-    r"""^(?:(?!\.\w)[\s.,;:?…"'“”‘’«»()\[\]{}_\-–—/\\|]|\*(?=\s))+"""
-    r"""|[\s.,;:!?…"'“”‘’«»()\[\]{}_\-–—/\\|]+$"""
+    r"""^(?:(?!\.\w|--?\w)[\s.,;:?…"'“”‘’«»()\[\]{}_\-–—/\\|]|\*(?=\s))+"""
+    r"""|(?:[\s.,;:!?…"'“”‘’«»()\[\]{}_–—/\\|]|(?<!\b[A-Za-z])-)+$"""
 )
 _SIGNS = re.compile(r"[-=<>&+*^~%#@$!]{1,3}")
 _NO_ENTITY = _regex(
     r"(?:true|false|yes|no|not|either|neither|both|others?|another|ones?|\S+\s+ones?|its?|this|that|",
-    r"these|those|they|them|s?he|her|him|his|me|my|you|your|we|us|i|so|such|nothing|something|",
-    r"anything|everything|more|less|better|worse|same|different|else|dead|alive|now|never|always|",
+    r"these|those|her|his|so|such|expected|planned|today|yesterday|more|less|better|worse|same|",
+    r"different|else|dead|alive|now|never|always|",
     r"whether|average|usual|normal|before|ever|vs|versus|vice\s+versa)$",
-    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|you|we|they|s?he|whether|so|each|",
+    r"|(?:last|next|previous|this)\s+(?:\w*day|night|week|month|quarter|season|year|time)s?$",
+    r"|other\s+way(?!\S)|(?:any|every|some|no)(?:\s?one|body|thing|where)(?!\S)",
+    r"|(?:and|or|than|with|to|by|for|in|at|not|neither|it|there|i|me|you|we|(?-i:us)|they|them|him|s?he|",
+    r"(?:my|your|him|her|our|them)sel(?:f|ves)|otherwise|whether|so|each|",
     r"every|favou?rably|(?-i:my|our|your|his|her|its|their)|whom?|which|what|how|why|when|where|is|",
     r"are|was|were|do|does|did|should|would|could|if)(?!\S)",
 )
@@ -282,7 +323,7 @@ def _sides(query: str) -> Mapping[str, str]:
     text = _EMPHASIS.sub(r"\2", _BRACKETS.sub(" ", query[:MAX_QUERY]))
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.split())
-        for read in (_versus, _compare, _listed, _phrased):
+        for read in (_versus, _compare, _listed, _phrased, _proper):
             typed = _completed(_entities(read(plain)))
             if len(typed) > 1:
                 return _named(typed)
@@ -351,7 +392,8 @@ def title_names(entity: str, title: str) -> bool:
 
 def title_is(entity: str, title: str) -> bool:
     """True if the title is `entity` and no more: "Light" for light, not "Continual Light"."""
-    return any(_pattern(entity).fullmatch(_TRIM.sub("", each)) for each in _titles(title))
+    forms = (form for each in _titles(title) for form in (each, _TRIM.sub("", each)))
+    return any(map(_pattern(entity).fullmatch, forms))
 
 
 def _versus(sentence: str) -> list[str]:
@@ -373,8 +415,10 @@ def _versus(sentence: str) -> list[str]:
             sides[-1] = f"{mark['vs'].strip(', ')} {part}"
         else:
             sides.append(part)
-    if asked and asked["verb"] and not asked["who"]:
-        sides[-1] = _VERB.sub("", sides[-1])
+    if asked and not any(" of " in side for side in sides[1:]):
+        sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
+    if asked and not asked["who"] and (asked["verb"] or not asked["how"]):
+        sides[-1] = (_VERB if asked["verb"] else _PREDICATE).sub("", sides[-1])
     return sides
 
 
@@ -406,12 +450,37 @@ def _phrased(sentence: str) -> list[str]:
             if part.get("that"):
                 left = re.split(r"\s(?:of|in|at|for)\s", left)[-1]
             sides = [left, *_AND.split(part["right"])]
+            if part.get("over") and not _alike(left, sides[1]):
+                continue
         if len(_entities(sides)) > 1:
             return sides
     return []
 
 
+def _alike(left: str, right: str) -> bool:
+    """True if both are short names of one form: proper names, plurals, gerunds or other words. Only
+    then "over" prefers one to the other, and is not a time, a place or a medium."""
+    first = _entity(left)
+    second = _without_aspect(_entity(right), [first])
+    if not first or not second or _OVER_NO_SIDE.match(right):
+        return False
+    short = max(len(first.split()), len(second.split())) < 4
+    return short and _form(first) == _form(second)
+
+
+def _form(name: str) -> str:
+    return re.sub(r".*?(ing|s|)$", r"\1", name) if name[:2].islower() else "proper"
+
+
+def _proper(sentence: str) -> Sequence[str]:
+    """The sides of a sentence that is only "X or Y", both proper names: "Ruby or Python?"."""
+    sides = alternatives(sentence)
+    return sides if all(word[0].isupper() for side in sides for word in side.split()) else ()
+
+
 def _split(sides: str) -> list[str]:
+    if len(_FIRST_OF.findall(sides)) == 1:
+        sides = _FIRST_OF.sub("", sides)
     return (_OR if _BARE_OR.search(sides) else _ANY).split(sides)
 
 
@@ -431,14 +500,12 @@ def _listed(sentence: str) -> list[str]:
 
 def _entities(parts: Iterable[str]) -> list[str]:
     """The names among `parts`, up to the first part that is none (a trailing clause)."""
-    found: list[str] = []
-    for part in parts:
-        if not _TRIM.sub("", part):
-            continue
-        entity = _entity(part)
-        if not entity:
-            break
-        found.append(entity)
+    typed = [part for part in parts if _TRIM.sub("", part)]
+    found = list(takewhile(bool, map(_entity, typed)))
+    if len(set(map(str.casefold, found))) < len(found):
+        # "Yahoo! vs Yahoo": the sign is part of a name where nothing else tells two apart.
+        marked = zip(found, typed, strict=False)
+        found = [f"{name}!" if f"{name}!" in part else name for name, part in marked]
     return found
 
 
@@ -461,8 +528,11 @@ def _titles(title: str) -> tuple[str, ...]:
     return (title, f"{tail} {head}") if comma else (title,)
 
 
-# A word with the signs that make it another name: C++, C#, A*, .NET, -1.
-_NAME = re.compile(r"(?P<before>(?<!\w)(?:\.(?=\w)|-(?=\d)))?(?P<word>\w+)(?P<after>[+#*]*)")
+# A word with the signs that make it another name: C++, C#, A*, A-, Yahoo!, .NET, $PATH, -O2, -1.
+_NAME = re.compile(
+    r"(?P<before>(?<!\w)(?:[.$@](?=\w)|(?<!\S)--?(?=\w)|-(?=\d)))?"
+    r"(?P<word>\w+)(?P<after>[+#*!]+|(?<=\b\w)-(?!\w))?"
+)
 
 
 @lru_cache(maxsize=256)
@@ -478,12 +548,14 @@ def _pattern(entity: str) -> re.Pattern[str]:
 
 
 def _word(found: re.Match[str]) -> str:
-    before, word, after = found["before"] or "", found["word"], found["after"]
+    before, word, after = found["before"] or "", found["word"], found["after"] or ""
     forms = "|".join(sorted(map(re.escape, {word} if after else _forms(word))))
-    start = r"(?<!\w)" if before else r"(?<!\w)(?<!(?<!\w)\.)"
+    start = r"(?<!\w)" if before else r"(?<!\w)(?<!(?<!\w)[.$@])"
     if word[0].isdigit() and not before:
         start += r"(?<!(?<!\w)-)"
     end = r"(?![+#*])" if after else r"(?!\w)(?!\+\+|[+#](?!\w))"
+    if len(word) == 1 and not after:
+        end += r"(?!-(?![\w-]))"
     return f"{start}{re.escape(before)}(?:{forms}){re.escape(after)}{end}"
 
 

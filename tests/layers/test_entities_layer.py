@@ -119,6 +119,14 @@ def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
                 "iPhone 15 Pro Max": "iPhone 15 Pro Max camera",
             },
         ),
+        ("$PATH vs PATH", ["$PATH", "PATH"], {"$PATH": "$PATH", "PATH": "PATH"}),
+        ("A+ vs A-", ["A", "A-", "A+"], {"A+": "A+", "A-": "A-"}),
+        ("Yahoo! vs Yahoo", ["Yahoo!", "Yahoo"], {"Yahoo!": "Yahoo!", "Yahoo": "Yahoo"}),
+        (
+            "What are the security implications of OAuth vs API keys?",
+            ["Security", "OAuth", "API keys"],
+            {"OAuth": "OAuth", "API keys": "API keys"},
+        ),
         ("VS Code vs Vim", ["Code review", "Vim", "VS Code"], {"VS Code": "VS Code", "Vim": "Vim"}),
     ],
 )
