@@ -19,7 +19,7 @@ from ragfilter.ingest.passages import Lines, passages
 from ragfilter.ingest.plain_text import text_records
 from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
-from ragfilter.ingest.yaml import parse_yaml
+from ragfilter.ingest.yaml import WORDS, parse_yaml
 
 with extra("ingest"):
     from markdown_it import MarkdownIt
@@ -122,7 +122,8 @@ def front_matter(text: str) -> tuple[int, str]:
     line = _TITLE.search(found["yaml"] or found["toml"])
     written = line[1].strip() if line else ""
     if title is not None and (not isinstance(title, str) or not title or _TAG.match(written)):
-        title = re.sub(r"^([\"'])(.*)\1$", r"\2", written)
+        is_null = WORDS.get(written, written) is None
+        title = "" if is_null else re.sub(r"^([\"'])(.*)\1$", r"\2", written)
     return found.end(), " ".join((title or "").split())
 
 

@@ -106,6 +106,8 @@ def test_titles_leave_out_what_a_site_generator_reads(tmp_path: Path) -> None:
         ("---\ntitle: # none\n---\n", "a"),
         ("---\ntitle: '' # none\n---\n", "a"),
         ("---\nlayout: x: y\ntitle:\n---\n", "a"),
+        ("---\nlayout: x: y\ntitle: NULL\n---\n", "a"),
+        ("---\nlayout: x: y\ntitle: True\n---\n", "True"),
         ("+++\ntitle = true\n+++\n", "true"),
         ("+++\ntitle = 1.10 # version\n+++\n", "1.10"),
         ("+++\ntitle = ''\n+++\n", "a"),
