@@ -28,6 +28,7 @@ ID = ("_id", "id", "query_id", "query-id")
 HIGHEST = 2**31 - 1
 """The highest label, which every database can hold."""
 _NTCIR = re.compile(r"^L(?=\d+$)")
+_REMARK = re.compile(r"\s+#")
 
 Tell = Callable[[str], object]
 Queries = Mapping[str, str]
@@ -110,9 +111,9 @@ def read_queries(path: Path) -> dict[str, str]:
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
     """Query id → chunk id → label; the header is optional. A repeated label counts once, and a line
-    that begins with # is skipped, both with a warning to `tell`. Raises InputError, also if a chunk
-    has two different labels for a query. If TREC's second column differs (a subtopic, for example),
-    the higher one counts."""
+    that begins with # is skipped, both with a warning to `tell`. A remark after the columns, which
+    begins with # too, is not read. Raises InputError, also if a chunk has two different labels for
+    a query. If TREC's second column differs (a subtopic, for example), the higher one counts."""
     labels: dict[str, dict[str, int]] = {}
     seconds: dict[tuple[str, str], str] = {}
     repeated: list[int] = []
@@ -121,7 +122,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
     is_first = True
     for number, line in _lines(path):
         where = f"{path}, line {number}"
-        if line.startswith("#"):
+        if line.lstrip().startswith("#"):
             comments.append(number)
             continue
         cells = _cells(line)
@@ -171,8 +172,17 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
 
 
 def _cells(line: str) -> list[str]:
-    """The columns of a line, separated by white space; if tabs alone separate them, ids may hold
-    spaces."""
+    """The columns of a line, without a remark after them. A # in front of the last column is part
+    of an id."""
+    cells = _columns(line)
+    if len(cells) in (3, 4) and _is_number(cells[-1]):
+        return cells
+    before = (_columns(line[: remark.start()]) for remark in _REMARK.finditer(line))
+    return next((columns for columns in before if len(columns) in (3, 4)), cells)
+
+
+def _columns(line: str) -> list[str]:
+    """What white space separates in a line; if tabs alone separate, ids may hold spaces."""
     spaced = line.split()
     tabbed = [cell.strip() for cell in line.split("\t")]
     # A last cell of two words says that both tabs and spaces separate, as does TREC's usual column.

@@ -21,6 +21,9 @@ MISSING = "Name a column that the file has, or index the file apart from the oth
 NEEDED = {"text", "id", "clearance", "department"}
 """The fields whose column no file may lack. Without the last two, what is secret elsewhere would be
 public."""
+NOTHING = {"page": {"NaN", "nan", "NA"}, "clearance": {"NaN", "nan"}, "department": {"NaN"}}
+"""What tables write for a value that is missing. A clearance that says NA hides its chunk, as does
+any other that cannot be read; a department may be called so."""
 SAMPLE = 50
 """Rows that tell how long a column's cells are."""
 LARGEST_CELL = 64 * 1024 * 1024
@@ -29,7 +32,8 @@ LARGEST_CELL = 64 * 1024 * 1024
 def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The records of a CSV file, separated as its header is.
 
-    An empty cell is a field that is not there. Raises InputError: file and line.
+    An empty cell is a field that is not there, and so is one of `NOTHING`. Raises InputError: file
+    and line.
     """
     names: list[str] = []
     numbered = False
@@ -43,7 +47,11 @@ def load_csv(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
             continue
         try:
             check_cells(cells, names, place)
-            raw = {k: v for k, v in zip(names, cells, strict=False) if k and v.strip()}
+            raw = {
+                k: v
+                for k, v in zip(names, cells, strict=False)
+                if k and v.strip() not in {"", *NOTHING.get(k, ())}
+            }
             if numbered:
                 raw["id"] = f"{source}#{number}"
             record = to_record(raw, place=place, source=source)

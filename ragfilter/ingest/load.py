@@ -108,7 +108,7 @@ def _load(
         if loader is None:
             raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)
         if loader is load_openapi:
-            yield from load_openapi(path, source=path.name, progress=progress)
+            yield from load_openapi(path, source=path.name, reading=reading, progress=progress)
         else:
             yield from _usable(loader, path, path.name, reading)
     else:
@@ -142,11 +142,12 @@ def _folder(
     """The records of the files in `folder`, which the reader knows as `source`."""
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
-    maybe = {name: files[name] for name, loader in loaders.items() if loader is load_openapi}
-    others = [name for name, loader in loaders.items() if loader is None]
-    if len(others) == len(files):
+    if not any(loaders.values()):
         raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
-    descriptions, unclear = load_together(maybe, reading, progress)
+    descriptions, known = load_together(files, reading, progress)
+    left = {name: loader for name, loader in loaders.items() if name not in known}
+    others = [name for name, loader in left.items() if loader is None]
+    unclear = [name for name, loader in left.items() if loader is load_openapi]
     if reading.skip is None:
         others += unclear
     else:
@@ -155,7 +156,7 @@ def _folder(
     if others:
         log.warning("%s: %s", source, passed_over(others))
     for name, loader in loaders.items():
-        if loader is not None and name not in maybe:
+        if loader is not None and loader is not load_openapi:
             yield from _usable(loader, files[name], name, reading)
     yield from descriptions
 

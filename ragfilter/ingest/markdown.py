@@ -19,7 +19,7 @@ from ragfilter.ingest.passages import Lines, passages
 from ragfilter.ingest.plain_text import text_records
 from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
-from ragfilter.ingest.yaml import parse_yaml
+from ragfilter.ingest.yaml import WORDS, parse_yaml
 
 with extra("ingest"):
     from markdown_it import MarkdownIt
@@ -31,9 +31,14 @@ _FRONT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 # What a line of front matter looks like: a key, the end or rest of a value, or a comment.
-_KEY = re.compile(r"^[\w\"'$@][\w .$@/\"'-]*:(?:[ \t]|$)", re.MULTILINE)
+_KEY = re.compile(r"^([\"']?)([\w$@][\w .$@/-]*)\1:(?:[ \t]|$)", re.MULTILINE)
 _REST = re.compile(r"\s|#|-(?:\s|$)|[\]}]|$")
-_TITLE = re.compile(r"^title:[ \t]*(.*?)(?:[ \t]#.*)?$", re.MULTILINE | re.IGNORECASE)
+# A sentence with a colon is YAML too, but its key has spaces.
+_WORD = re.compile(r"[\w.-]+")
+_TITLE = re.compile(
+    r"^[\"']?title[\"']?[ \t]*[:=][ \t]*(.*?)(?:(?<=[ \t])#.*)?$", re.MULTILINE | re.IGNORECASE
+)
+_TAG = re.compile(r"!(?!!str\s)")
 ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.][^{}]*\}\s*$")
 """What site generators put behind a heading: ``{ #install }``, ``{: .note }``."""
 BETWEEN = " > "
@@ -88,7 +93,9 @@ def front_matter(text: str) -> tuple[int, str]:
     """How many characters of front matter a file begins with, and the title in it, empty if none.
 
     It is a YAML mapping between lines of three hyphens, or TOML between lines of three plus signs.
-    What is neither is text. Site generators also take YAML with values that need quotes.
+    What is neither is text, as is a mapping without keys, or with spaces in them unless one is the
+    title. Site generators also take YAML with values that need quotes. A title that is no text
+    (`true`, a tag) counts as it is written.
     """
     found = _FRONT.match(text)
     if found is None:
@@ -105,12 +112,19 @@ def front_matter(text: str) -> tuple[int, str]:
         lines = [line for line in found["yaml"].split("\n") if not _KEY.match(line)]
         if not _KEY.search(found["yaml"]) or not all(map(_REST.match, lines)):
             return 0, ""
-        line = _TITLE.search(found["yaml"])
-        keys = {"title": re.sub(r"^([\"'])(.*)\1$", r"\2", line[1])} if line else {}
+        keys = {key[2]: ... for key in _KEY.finditer(found["yaml"])}
     if not isinstance(keys, dict):
         return 0, ""
-    title = next((value for key, value in keys.items() if key.lower() == "title"), "")
-    return found.end(), " ".join(title.split()) if isinstance(title, str) else ""
+    titles = [value for key, value in keys.items() if key.lower() == "title"]
+    if not keys or not (titles or all(map(_WORD.fullmatch, keys))):
+        return 0, ""
+    title = titles[0] if titles else None
+    line = _TITLE.search(found["yaml"] or found["toml"])
+    written = line[1].strip() if line else ""
+    if title is not None and (not isinstance(title, str) or not title or _TAG.match(written)):
+        is_null = WORDS.get(written, written) is None
+        title = "" if is_null else re.sub(r"^([\"'])(.*)\1$", r"\2", written)
+    return found.end(), " ".join((title or "").split())
 
 
 def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[MarkdownSection]:

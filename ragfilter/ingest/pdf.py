@@ -13,20 +13,22 @@ from ragfilter.ingest.passages import passages
 from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
 
+LITTLE, MUCH = 20, 100
+"""Characters besides white space. A page with fewer than `LITTLE` holds a number or a stamp; beside
+one with `MUCH`, it was probably scanned."""
 SCANNED = "If they were scanned, recognise their text first, for example with ocrmypdf"
 
 
 def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
     """The passages of a PDF file, page by page; a passage lies on one page. The last record
-    warns of pages without text. Raises InputError: broken, locked with a password, or without
-    text."""
+    warns of pages without text, or with next to none. Raises InputError: broken, locked with a
+    password, or without text."""
     record: Record | None = None
-    without: list[int] = []
+    sizes: dict[int, int] = {}
     try:
         for page, text in enumerate(_pages(path, source), start=1):
             found = passages(text, reading.size, reading.overlap)
-            if not found:
-                without.append(page)
+            sizes[page] = len("".join(text.split()))
             for number, passage in enumerate(found, start=1):
                 if record is not None:
                     yield record
@@ -44,18 +46,24 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
         raise
     if record is None:
         raise InputError(f"{source}: the pages of this PDF hold no text.", remedy=f"{SCANNED}.")
-    if without:
-        pages = "pages" if len(without) > 1 else "page"
-        told = f"{source}: no text on {pages} {_ranges(without)}. {SCANNED}."
-        record = record._replace(warnings=(*record.warnings, told))
+    without = [page for page, size in sizes.items() if not size]
+    little = [page for page, size in sizes.items() if 0 < size < LITTLE]
+    told = [f"no text on {_ranges(without)}"] if without else []
+    if little and max(sizes.values()) >= MUCH:
+        told.append(f"{'N' if told else 'n'}ext to no text on {_ranges(little)}")
+    if told:
+        warning = f"{source}: {'. '.join(told)}. {SCANNED}."
+        record = record._replace(warnings=(*record.warnings, warning))
     yield record
 
 
 def _ranges(numbers: list[int]) -> str:
-    """``2-3, 7``."""
+    """``pages 2-3, 7``."""
     grouped = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in run] for _, run in grouped]
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    pages = "pages" if len(numbers) > 1 else "page"
+    shown = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
+    return f"{pages} {', '.join(shown)}"
 
 
 def _pages(path: Path, source: str) -> Iterator[str]:

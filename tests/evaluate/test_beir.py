@@ -86,6 +86,14 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
         ("query-id\tcorpus-id\tscore\nq1\ta\t1\n", {"q1": {"a": 1}}),
         ("\ufeffquery_id iteration doc_id relevance\nq1 0 a 1\n", {"q1": {"a": 1}}),
         ("# qid\n\nquery id\tcorpus id\tscore\nq1\ta\t1\n", {"q1": {"a": 1}}),
+        # remarks after the columns, and ids with a #
+        ("2 0 e 1 # remark\n2 0 f 0 #\n2 0 g 1 #5 of 7\n2 h 1 # 2\n2 i 1 #2",
+         {"2": {"e": 1, "f": 0, "g": 1, "h": 1, "i": 1}}),
+        ("q1\tdoc a\t2\t# sure\nq1\tdoc b\t1 # so so\nq1\t0\tdoc c\t0\t#no\n",
+         {"q1": {"doc a": 2, "doc b": 1, "doc c": 0}}),
+        ("query-id corpus-id score # by hand\nq1 a L2 # by hand", {"q1": {"a": 2}}),
+        ("q1 #a 1\nq1 0 #b 2 # by hand\nq1\tdoc 1 #c\t1\nq1 0 d#1 1\nq1 #e 0 # no # yes",
+         {"q1": {"#a": 1, "#b": 2, "doc 1 #c": 1, "d#1": 1, "#e": 0}}),
         # Tabs alone: an id may hold spaces.
         ("q 1\t7 a\t1\nq1\tdoc a\t2\nq1\t0\tdoc b\t1",
          {"q 1": {"7 a": 1}, "q1": {"doc a": 2, "doc b": 1}}),
@@ -103,11 +111,11 @@ def test_public_forms_of_qrels(
 
 def test_comments_in_qrels_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "qrels.txt"
-    path.write_text("# judged by hand\nq1 0 a 1\n#q1 0 b 1\n", "utf-8")
+    path.write_text("  # judged by hand\nq1 0 a 1 # sure\n#q1 0 b 1\n\t#\n", "utf-8")
     told: list[str] = []
     assert beir.read_qrels(path, tell=told.append) == {"q1": {"a": 1}}
     assert len(told) == 1
-    assert "2 lines beginning with #, the first in line 1" in told[0]
+    assert "3 lines beginning with #, the first in line 1" in told[0]
 
 
 def test_labels_of_unknown_queries_are_left_out_with_a_warning(
@@ -143,6 +151,8 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
         (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
         (QUERIES, "q1 0 a 1 x\nq1 0 a 1 2\n", "qrels.tsv, line 2 has 5 columns."),
+        (QUERIES, "q1 a # 2 or 3\n", "qrels.tsv, line 1 has 6 columns."),
+        (QUERIES, "q1 a 1\nq1 a high # 1\n", "qrels.tsv, line 2: the score 'high'"),
         (QUERIES, "q1,a,1\n", "qrels.tsv, line 1 has 1 column."),
         (QUERIES, QRELS + "q1\tz\thigh\n", "qrels.tsv, line 5: the score 'high'"),
         (QUERIES, "q1\ta\t1.5\n", "qrels.tsv, line 1: the score '1.5' is not a whole number"),

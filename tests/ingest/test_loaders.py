@@ -59,7 +59,7 @@ def test_a_page_that_is_no_number_is_refused(tmp_path: Path, page: str) -> None:
         ('{"id": "b", "text": ["t"]}', r"the text must be a string, not a list"),
         ('{"id": "b", "text": {"t": 1}}', "the text must be a string, not an object"),
         ('{"id": "b", "text": true}', "the text must be a string, not true"),
-        ('{"id": "b", "text": null}', "the text is missing or empty"),
+        ('{"id": "b", "text": null}', "the text is missing"),
         ('{"id": ["b"], "text": "t"}', "the id must be a string, not a list"),
     ],
 )
@@ -99,6 +99,43 @@ def test_csv_with_quotes_line_breaks_and_empty_cells(tmp_path: Path, separator: 
               rule='{"contain":"x"}'),
         Chunk("b", "plain\u2028text, with; all", source="x.csv"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "cell", "expected"),
+    [
+        ("page", "NaN", None),
+        ("page", " nan ", None),
+        ("page", "NA", None),
+        ("page", "3.0", 3),
+        ("clearance", "NaN", 0),
+        ("clearance", "nan", 0),
+        ("clearance", "2.0", 2),
+        ("clearance", "NA", None),
+        ("clearance", "N/A", None),
+        ("clearance", "NAN", None),
+        ("clearance", "nan?", None),
+        ("clearance", "null", None),
+        ("department", "NaN", None),
+        ("department", "nan", "nan"),
+        ("department", "NA", "NA"),
+        ("title", "NaN", "NaN"),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_cells_for_what_a_table_has_no_value_for(
+    tmp_path: Path, field: str, cell: str, expected: object, named: bool
+) -> None:
+    path = written(tmp_path, "x.csv", f"id,text,{'own' if named else field}\na,t,{cell}\n")
+    columns = {"id": "id", "text": "text", field: "own"} if named else {}
+    (record,) = load(path, reading=ReadOptions(columns=columns))
+    assert getattr(record.chunk, field) == expected
+
+
+@pytest.mark.parametrize("cell", ["N/A", "none", "NAN", "iv", "null"])
+def test_a_cell_that_is_no_page_is_refused(tmp_path: Path, cell: str) -> None:
+    with pytest.raises(InputError, match="is not a whole number"):
+        read(written(tmp_path, "x.csv", f"id,text,page\na,t,{cell}\n"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -93,6 +94,56 @@ def test_a_path_item_by_reference_is_an_operation_of_its_own() -> None:
     found = described(tree)
     assert list(found) == ["t:get", "t:GET/b", "t:webhooks/done"]
     assert found["t:webhooks/done"].chunk.text == "Webhook: POST done (webhooks/done)."
+
+
+LIST = {"operationId": "list", "description": "All.", "parameters": [{"name": "n", "in": "query"}]}
+
+
+@pytest.mark.parametrize(
+    ("ref", "rest"),
+    [
+        ("#/x-ops/list", {"x-ops": {"list": LIST}}),
+        ("#/x-ops/through", {"x-ops": {"through": {"$ref": "#/x-ops/list"}, "list": LIST}}),
+        ("#/x-ops/0", {"x-ops": [LIST]}),
+        ("pets.yaml#/x-ops/a%20b~1c", {"x-ops": {"a b/c": LIST}}),
+        ("#/paths/~1e/get", {"paths": {"/e": {"get": LIST}}}),
+        ("#/paths/~1e~1%7Bid%7D/post/", {"paths": {"/e/{id}": {"post": LIST}}}),
+        ("#/webhooks/w/post", {"webhooks": {"w": {"post": LIST}}}),
+        ("#/components/pathItems/P/get", {"components": {"pathItems": {"P": {"get": LIST}}}}),
+    ],
+)
+def test_an_operation_by_reference_has_its_text(ref: str, rest: dict[str, Any]) -> None:
+    asking = {"parameters": [{"name": "id", "in": "path"}], "get": {"$ref": ref}}
+    tree = minimal(**rest)
+    tree["paths"] = {"/d": asking, **rest.get("paths", {})}
+    found = described(tree)
+    assert warnings(found) == []
+    text = "GET /d (list).\nAll.\nParameters:\n- id, path (any value)\n- n, query (any value)"
+    (operation,) = (r.chunk for r in found.values() if r.place == "pets.yaml, paths /d get")
+    assert operation.text == text
+
+
+@pytest.mark.parametrize("ref", ["#/x-ops/none", "#/paths/~1d/get", "gone.yml", "#list"])
+def test_an_operation_that_is_not_at_hand_is_told(ref: str) -> None:
+    found = described(minimal(paths={"/d": {"get": {"$ref": ref}}}))
+    assert list(found) == ["t:GET/d"]
+    assert warnings(found) == [f"pets.yaml, paths /d get: {ref} is not at hand; it is left out."]
+
+
+def test_parameters_of_a_path_stay_its_file_s(tmp_path: Path) -> None:
+    shared = {"parameters": {"P": {"name": "here", "in": "path"}}}
+    main = minimal(components=shared, paths={"/d": {
+        "parameters": [{"$ref": "#/components/parameters/P"}],
+        "get": {"$ref": "b.yaml#/paths/~1d/get"}}})  # fmt: skip
+    other = minimal(
+        info={"title": "B"},
+        components={"parameters": {"P": {"name": "there", "in": "query"}}},
+        paths={"/d": {"get": {"parameters": [{"$ref": "#/components/parameters/P"}]}}},
+    )
+    for name, tree in (("a.yaml", main), ("b.yaml", other)):
+        (tmp_path / name).write_text(yaml.safe_dump(tree))
+    texts = {r.chunk.id: r.chunk.text for r in load(tmp_path)}
+    assert "- here, path (any value)\n- there, query (any value)" in texts["t:GET/d"]
 
 
 def test_files_of_a_folder_refer_to_each_other(

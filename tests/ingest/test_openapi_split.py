@@ -190,6 +190,73 @@ def test_where_parts_stand(
     assert {i: record.chunk.refs for i, record in found.items()} == ids
 
 
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    "ref",
+    [
+        r"deep\s.yml", r".\deep\s.yml", r"deep\\s.yml", "deep%5Cs.yml", r"x\..\deep/s.yml#/",
+        "deep/s.yml#", "deep/s.yml#/", "deep/all.yml#/A", r".\deep\all.yml#/A/", "deep/bare",
+        "./deep/bare#/", "deep/bare.d/s", "deep/my%20bare", "deep/S.JSON",
+    ],
+)  # fmt: skip
+def test_ways_to_write_where_a_part_stands(tmp_path: Path, ref: str, alone: bool) -> None:
+    part = '{"properties": {"secret": {"$ref": "#"}}}'
+    files = {
+        "deep/s.yml": part, "deep/all.yml": f"A: {part}", "deep/bare": part,
+        "deep/bare.d/s": part, "deep/my bare": part, "deep/S.JSON": part,
+        "o.yaml": minimal(components={"schemas": {"A": {"properties": {"x": {"$ref": ref}}}}}),
+    }  # fmt: skip
+    found = loaded(tmp_path, files)
+    if alone:
+        found = {record.chunk.id: record for record in load(tmp_path / "o.yaml")}
+    assert warnings(found) == []
+    (part_id,) = found["t:A"].chunk.refs
+    assert "- secret" in found[part_id].chunk.text
+
+
+def test_a_text_in_a_file_takes_the_place_of_its_reference(tmp_path: Path) -> None:
+    tree = minimal(
+        info={"title": "T", "description": {"$ref": "d.md"}},
+        tags=[{"name": "Dogs", "description": {"$ref": r".\t\dogs.markdown#/"}}],
+        paths={"/a": {"get": {"description": {"$ref": "t/get.md"}, "responses": {
+            "200": {"description": {"$ref": "t/ok.md"}}}}}},
+        components={"schemas": {
+            "A": {"description": {"$ref": "t/a.md"}, "type": "object"},
+            "B": {"properties": {"x": {"type": "string", "description": {"$ref": "t/a.md"}}}},
+            "C": {"type": "string", "description": {"$ref": "t.yml#/c"}}}},
+    )  # fmt: skip
+    files = {
+        "api.yaml": tree, "d.md": "---\ntitle: D\n---\nBuys.\n\n# Limits\n\nTen.\n",
+        "t.yml": "c: Sees.",
+        "t/dogs.markdown": "All about dogs.", "t/get.md": "Gets it.", "t/ok.md": "Fine.",
+        "t/a.md": "Any\npet.",
+    }  # fmt: skip
+    loaded(tmp_path, files)
+    found = {record.chunk.id: record for record in load(tmp_path / "api.yaml")}
+    assert warnings(found) == []
+    assert {i: record.chunk.text for i, record in found.items()} == {
+        "t:guide/overview": "Buys.", "t:guide/limits": "Ten.", "t:tags/dogs": "All about dogs.",
+        "t:GET/a": "GET /a.\nGets it.\nResponses:\n- 200: Fine.", "t:A": "A: object.\nAny\npet.",
+        "t:B": "B: object.\nProperties:\n- x (string): Any pet.", "t:C": "C: string.\nSees.",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "ref", ["../s.yml", "up/s.yml", ".s.yml", ".env", ".git/s.yml", "x" * 300, "a%00b", "s.txt",
+            "folder", "file:///etc/hostname", "/etc/hostname", "%ED%A0%80", "https://a.example/s.yml"]
+)  # fmt: skip
+def test_a_file_alone_reads_nothing_outside_its_folder(tmp_path: Path, ref: str) -> None:
+    part = "{properties: {secret: {}}}"
+    for name in ("s.yml", "api/.s.yml", "api/.env", "api/.git/s.yml", "api/s.txt", "api/folder/x"):
+        written(tmp_path, name, part)
+    (tmp_path / "api" / "up").symlink_to(tmp_path)
+    tree = minimal(components={"schemas": {"A": {"properties": {"x": {"$ref": ref}}}}})
+    (record,) = load(written(tmp_path, "api/o.yaml", json.dumps(tree)))
+    assert "secret" not in record.chunk.text
+    (warning,) = record.warnings
+    assert "leads to nothing that was loaded" in warning
+
+
 @pytest.mark.parametrize(
     "ref",
     [
@@ -225,11 +292,39 @@ def test_files_that_nothing_refers_to_are_skipped_and_named(
     assert "1 file of another kind is skipped: b.yml" in caplog.text
 
 
-def test_a_broken_part_is_told_with_its_line(tmp_path: Path) -> None:
-    files = {"a.yml": "type: object\nx: [1\nb: 2", "o.yaml": minimal(
-        components={"schemas": {"A": {"$ref": "a.yml"}}})}  # fmt: skip
-    with pytest.raises(InputError, match=r"^a\.yml, line 3: this is not YAML"):
-        loaded(tmp_path, files)
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("type: object\n---\ntype: string\n", "a.yml, line 2: a second document begins"),
+        ("---\n{}\n---\n{}\n---\n{}\n", "a.yml, line 3: a second document begins"),
+        ("type: object\nx: [1\nb: 2", "a.yml, line 3: this is not YAML"),
+        ("a: &x 1\nb: *y", "a.yml, line 2: the alias *y has no anchor"),
+        ("? [a, b]\n: 1", "a.yml, line 1: a key is not text"),
+        ("a: {<<: 5}", "a.yml, line 1: << names something"),
+        ("x: " + "[" * 600, "a.yml, line 1: nested deeper"),
+        ("a: \x01", "a.yml: this is not YAML"),
+    ],
+)
+def test_a_part_that_cannot_be_read_costs_no_more_than_itself(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, part: str, said: str
+) -> None:
+    properties = {"x": {"$ref": "a.yml"}, "y": {"$ref": "a.yml#/b"}, "z": {"$ref": "b.yml"}}
+    tree = minimal(components={"schemas": {"A": {"properties": properties}}})
+    files = {"a.yml": part, "b.yml": "{}", "c.txt": "Hush.", "o.yaml": tree}
+    with caplog.at_level(logging.WARNING):
+        found = loaded(tmp_path, files)
+    assert list(found) == ["c.txt#1", "t:A", "t:b"]
+    assert [r.message.startswith(said) for r in caplog.records] == [True]
+    assert ["a.yml" in warning for warning in warnings(found)] == [True, True]
+    told: list[InputError] = []
+    for source in (tmp_path, tmp_path / "o.yaml"):
+        assert "t:A" in [r.chunk.id for r in load(source, reading=ReadOptions(skip=told.append))]
+    assert [error.message.startswith(said) for error in told] == [True, True]
+
+
+def test_a_description_that_cannot_be_read_is_no_part(tmp_path: Path) -> None:
+    files = {"o.yaml": minimal(components={"schemas": {"A": {"$ref": "a.yml"}}})}
+    loaded(tmp_path, files)
     written(tmp_path, "a.yml", "swagger: 2.0")
     told: list[InputError] = []
     (record,) = load(tmp_path, reading=ReadOptions(skip=told.append))

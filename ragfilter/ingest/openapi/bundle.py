@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, Literal
-from urllib.parse import unquote
 
 from ragfilter.ingest.openapi.refs import (
     DATA,
@@ -22,6 +21,7 @@ from ragfilter.ingest.openapi.refs import (
     NAME_MAPS,
     ResolvedRef,
     Spot,
+    file_of,
     find,
     ref_of,
 )
@@ -44,7 +44,7 @@ def gather(trees: dict[str, Any], read: Callable[[str], Any]) -> dict[str, Any]:
     while waiting:
         source, tree = waiting.popleft()
         for ref in _refs_in(tree):
-            file = _target(ref, source)
+            file = file_of(ref, source)
             if file not in trees and file not in parts and file not in missing:
                 part = read(file)
                 if part is None:
@@ -70,14 +70,6 @@ def _refs_in(tree: Any) -> Iterator[str]:
             waiting.extend(node.values() if isinstance(node, dict) else node)
             mapping = as_dict(as_dict(as_dict(node).get("discriminator")).get("mapping"))
             yield from (ref for ref in (ref_of(node), *mapping.values()) if isinstance(ref, str))
-
-
-def _target(ref: str, source: str) -> str:
-    """The file that a reference in `source` leads to."""
-    file = ref.partition("#")[0]
-    if not file or "://" in file:
-        return source
-    return posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(file)))
 
 
 class _Bundle:
@@ -130,8 +122,8 @@ class _Bundle:
         )
 
     def _copy(self, node: Any, source: str, place: Place) -> Any:
-        if place != "schema":
-            end = self._end(ResolvedRef(source, (), node))
+        end = self._end(ResolvedRef(source, (), node))
+        if place != "schema" or isinstance(end.node, str):
             node, source = end.node, end.source
         if not isinstance(node, dict | list):
             return node
@@ -192,7 +184,7 @@ class _Bundle:
             return self._schema(self._end(there))
         if source == self.source or "://" in ref:
             return ref
-        file = there.source if there else _target(ref, source)
+        file = there.source if there else file_of(ref, source)
         fragment = ref.partition("#")[2]
         if file == self.source:
             return f"#{fragment}"

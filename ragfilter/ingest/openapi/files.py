@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
+from ragfilter.ingest.markdown import front_matter
 from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.protocols import Progress
 from ragfilter.text.characters import loads
 
 SUFFIXES = (".json", ".yaml", ".yml")
+TEXTS = (".md", ".markdown")
 # A file that says it is a description, but cannot be parsed, is an error and not another file.
 _SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
@@ -40,8 +42,26 @@ def read_tree_if_any(
 
 
 def read_part(path: Path, *, source: str, progress: Progress | None = None) -> object:
-    """What a file holds that is referred to. Raises InputError naming `source`."""
-    return parse(read_text(path, source), path.suffix, source, progress)
+    """What a file holds that is referred to: a text if it is Markdown, and None if it is of a kind
+    that holds no part. Raises InputError naming `source`."""
+    suffix = path.suffix.lower()
+    if suffix in TEXTS:
+        text = read_text(path, source)
+        return text[front_matter(text)[0] :]
+    if suffix and suffix not in SUFFIXES:
+        return None
+    return parse(read_text(path, source), suffix, source, progress)
+
+
+def beside(folder: Path, name: str) -> Path | None:
+    """The file `name` in `folder` or below it, unless it is hidden or a link leads out."""
+    path = folder / name
+    try:
+        is_inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # Too long for a name, or no text.
+        return None
+    is_hidden = any(part.startswith(".") for part in PurePosixPath(name).parts)
+    return path if is_inside and not is_hidden else None
 
 
 def parse(text: str, suffix: str, source: str, progress: Progress | None = None) -> object:

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from ragfilter.ingest.markdown import sections
 from ragfilter.ingest.openapi.refs import Pointer, Spot, Trees, follow
-from ragfilter.ingest.openapi.types import as_dict
+from ragfilter.ingest.openapi.types import as_dict, as_list
 from ragfilter.ingest.passages import passages
 from ragfilter.text.characters import whole
 
@@ -42,7 +42,8 @@ LONGEST_PREFIX = 24
 @dataclass(frozen=True, slots=True)
 class Item:
     """One part. `names` are its candidates for an id, best first; references in `node` are relative
-    to the file `base`. `shared` are the parameters of the path, `title` and `prose` a guide's."""
+    to the file `base`. `shared` are the parameters of the path, each with the file that it stands
+    in, `title` and `prose` a guide's."""
 
     kind: Kind
     source: str
@@ -52,7 +53,7 @@ class Item:
     base: str
     path: str = ""
     method: str = ""
-    shared: Any = None
+    shared: Sequence[tuple[Any, str]] = ()
     title: str = ""
     prose: str = ""
 
@@ -166,10 +167,14 @@ def _operations(trees: Trees, source: str, key: str, problems: list[str]) -> Ite
         for method in METHODS:
             if method not in path_item:
                 continue
-            operation = path_item[method]
+            operation, there = follow(trees, path_item[method], base)
             if not isinstance(operation, dict):
                 problems.append(f"{source}, {key} {path} {method}: this is no operation")
                 continue
+            if "$ref" in operation:
+                missing = f"{operation['$ref']} is not at hand"
+                problems.append(f"{source}, {key} {path} {method}: {missing}")
+                operation = {name: value for name, value in operation.items() if name != "$ref"}
             own_name = operation.get("operationId")
             spelled = f"{method.upper()}{path}" if key == "paths" else f"webhooks/{path}"
             own = (own_name,) if isinstance(own_name, str) and own_name.strip() else ()
@@ -179,10 +184,10 @@ def _operations(trees: Trees, source: str, key: str, problems: list[str]) -> Ite
                 (key, path, method),
                 (*own, spelled),
                 operation,
-                base,
+                there,
                 path=path,
                 method=method.upper(),
-                shared=path_item.get("parameters"),
+                shared=[(node, base) for node in as_list(path_item.get("parameters"))],
             )
 
 

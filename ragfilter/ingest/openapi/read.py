@@ -1,12 +1,13 @@
 """OpenAPI 3: one chunk per operation and per schema, with references between them.
 
 Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files that
-are loaded together are resolved. Others are left out and reported. So is everything with the wrong
-type. Nothing else fails.
+are loaded together, or lie in the folder of one loaded alone, are resolved. Others are left out and
+reported. So are parts that cannot be read, and everything with the wrong type. Nothing else fails.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,11 @@ from ragfilter.ingest.openapi.refs import (
 )
 from ragfilter.ingest.openapi.text import parameters_of, security_of, title_and_text
 from ragfilter.ingest.openapi.types import as_dict, as_list
-from ragfilter.ingest.reading import ReadOptions, nothing_in
+from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.protocols import Progress
+
+log = logging.getLogger(__name__)
 
 MOST_TOLD = 10
 
@@ -46,37 +49,62 @@ class ApiPart:
     wrong: tuple[str, ...] = ()
 
 
-def load_openapi(path: Path, *, source: str, progress: Progress | None = None) -> Iterator[Record]:
-    """The records of one OpenAPI 3 file (.json, .yaml, .yml).
+def load_openapi(
+    path: Path, *, source: str, reading: ReadOptions = PLAIN, progress: Progress | None = None
+) -> Iterator[Record]:
+    """The records of one OpenAPI 3 file (.json, .yaml, .yml) and the parts of it in its folder.
 
     `progress` counts the characters read. Raises InputError naming file and, where it is broken,
     line: not OpenAPI, OpenAPI 2, not JSON or YAML.
     """
-    yield from records({source: files.read_tree(path, source=source, progress=progress)})
+    trees = {source: files.read_tree(path, source=source, progress=progress)}
+    parts_of = gather(trees, lambda s: _part(files.beside(path.parent, s), s, reading, progress))
+    yield from records(_bundled(trees, parts_of))
 
 
 def load_together(
     paths: Mapping[str, Path], reading: ReadOptions, progress: Progress | None
-) -> tuple[Iterator[Record], tuple[str, ...]]:
-    """The records of several files (source to path) that may refer to each other, and the sources
-    that are neither API descriptions nor parts of one. Raises InputError like `load_openapi`."""
+) -> tuple[Iterator[Record], set[str]]:
+    """The records of the API descriptions among several files (source to path), which may refer to
+    each other and to the rest, and the sources that were read for them, also those refused. Raises
+    InputError like `load_openapi`."""
+    trees: dict[str, Any] = {}
     broken: set[str] = set()
-
-    def read(source: str, reader: Callable[..., Any]) -> Any:
+    asked: set[str] = set()
+    for source, path in paths.items():
+        if path.suffix.lower() not in files.SUFFIXES:
+            continue
         try:
-            return reader(paths[source], source=source, progress=progress)
+            tree = files.read_tree_if_any(path, source=source, progress=progress)
         except InputError as error:
             reading.refuse(error)
             broken.add(source)
+        else:
+            trees |= {source: tree} if tree is not None else {}
 
-    found = {source: read(source, files.read_tree_if_any) for source in paths}
-    trees = {source: tree for source, tree in found.items() if tree is not None}
-    usable = paths.keys() - broken
-    parts_of = gather(trees, lambda s: read(s, files.read_part) if s in usable else None)
-    if parts_of:
-        trees = {source: bundled(source, trees, parts_of) for source in trees}
-    known = {*trees, *parts_of, *broken}
-    return records(trees, reading.skip), tuple(s for s in paths if s not in known)
+    def read(source: str) -> object:
+        asked.add(source)
+        return _part(None if source in broken else paths.get(source), source, reading, progress)
+
+    trees = _bundled(trees, gather(trees, read))
+    return records(trees, reading.skip), {*trees, *broken, *asked}
+
+
+def _bundled(trees: dict[str, Any], parts_of: dict[str, Any]) -> dict[str, Any]:
+    return {s: bundled(s, trees, parts_of) for s in trees} if parts_of else trees
+
+
+def _part(
+    path: Path | None, source: str, reading: ReadOptions, progress: Progress | None
+) -> object:
+    """What a part holds; None if there is none. One that cannot be read is told and left out."""
+    if path is None:
+        return None
+    try:
+        return files.read_part(path, source=source, progress=progress)
+    except InputError as error:
+        (reading.skip or log.warning)(error)
+        return None
 
 
 def records(trees: Trees, skip: Callable[[InputError], None] | None = None) -> Iterator[Record]:

@@ -53,17 +53,24 @@ class Leads:
     wrong: tuple[str, ...]
 
 
+def file_of(ref: str, source: str) -> str:
+    """The file that `ref`, written in `source`, leads to, also with Windows' separators; empty for
+    a URL."""
+    file = ref.partition("#")[0]
+    if not file or "://" in file:
+        return "" if file else source
+    relative = unquote(file).replace("\\", "/")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), relative))
+
+
 def find(trees: Trees, ref: str, source: str) -> ResolvedRef | None:
     """What `ref`, written in `source`, points to; None if that is not in `trees`."""
-    file, _, fragment = ref.partition("#")
-    if file:
-        if "://" in file:
-            return None
-        source = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(file)))
+    source, fragment = file_of(ref, source), ref.partition("#")[2]
     if source not in trees or (fragment and not fragment.startswith("/")):
         return None
     pointer = tuple(
-        token.replace("~1", "/").replace("~0", "~") for token in unquote(fragment).split("/")[1:]
+        token.replace("~1", "/").replace("~0", "~")
+        for token in unquote(fragment.rstrip("/")).split("/")[1:]
     )
     node: Any = trees[source]
     for token in pointer:

@@ -104,12 +104,12 @@ def parameters_of(item: Item, trees: Trees) -> list[tuple[dict[str, Any], str]]:
     """The operation's parameters and those of its path that it does not replace; each with the
     file that it stands in."""
     found: dict[tuple[str, str], tuple[dict[str, Any], str]] = {}
-    for listed in (item.shared, item.node.get("parameters")):
-        for node in as_list(listed):
-            parameter, base = follow(trees, node, item.base)
-            if isinstance(parameter, dict):
-                key = (str(parameter.get("in")), str(parameter.get("name", ref_of(parameter))))
-                found[key] = parameter, base
+    own = [(node, item.base) for node in as_list(item.node.get("parameters"))]
+    for node, source in (*item.shared, *own):
+        parameter, base = follow(trees, node, source)
+        if isinstance(parameter, dict):
+            key = (str(parameter.get("in")), str(parameter.get("name", ref_of(parameter))))
+            found[key] = parameter, base
     return list(found.values())
 
 
