@@ -326,6 +326,10 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         (tuple(1 / (60 + place) for place in (1, 2, 3)), "similarity", "fusion (RRF)"),
         ((1 / 61 + 1 / 67, 1 / 62 + 1 / 63, 1 / 62), "similarity", "fusion (RRF)"),
         (tuple(1 / (60 + place) for place in (1, 2, 3)), "rank", ""),
+        (tuple(0.7 / (60 + place) for place in (1, 2, 3)), "similarity", "fusion (RRF)"),
+        # pgvector's <#>
+        ((-0.9, -0.8, -0.3), "ip", "negative inner products of unit vectors"),
+        ((-0.9, -0.1, 0.2), "ip", "negative inner products of unit vectors"),
         ((0.04, 0.03, 0.02), "similarity", ""),
         ((0.5, 0.25, 0.2), "similarity", ""),
         ((0.03, 0.01, -0.02), "similarity", ""),
@@ -352,6 +356,19 @@ def test_fused_ranks_are_no_similarities(k: int, profile: str) -> None:
     assert (ranked.warnings, ranked.pool.space) == ((), "rank")
     assert [hit.id for hit in ranked] == [hit.id for hit in flt(QUERY, docs)]
     assert len(ranked) == (15 if profile == "full" else 3)
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.5, 0.7, 1, 2])
+@pytest.mark.parametrize("k", [1, 2, 60])
+@pytest.mark.parametrize("n", [8, 20, 60])
+def test_weighted_ranks_are_no_similarities(weight: float, k: int, n: int) -> None:
+    """Of one search, in both precisions, and of two that share nothing."""
+    one = [weight / (k + i) for i in range(1, n + 1)]
+    single = [float(np.float32(score)) for score in one]
+    two = sorted(one + [1.1 / (k + i) for i in range(1, n + 1)], reverse=True)
+    for scores in (one, single, two):
+        if max(scores) <= 1:
+            assert "metric='rank'" in " ".join(examine(scores, "similarity"))
 
 
 HONEST = st.sampled_from(
@@ -412,6 +429,13 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
             rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
     with pytest.raises(rf.RagfilterError, match=r"score_threshold = 0\.5 means nothing here"):
         rf.Filter("adaptive-retrieval")(QUERY, ["a", "b"], (10.0, 20.0), metric="ip")
+    for scores in ((-0.9, -0.8, -0.3), (-0.6, 0.1, 0.2)):
+        with pytest.raises(rf.RagfilterError) as error:
+            rf.Filter("full")(QUERY, ["a", "b", "c"], scores, metric="ip")
+        assert "similarity" in error.value.remedy
+        assert "Normalise" not in error.value.remedy
+        similar = [-score for score in scores]
+        assert rf.Filter("full")(QUERY, ["a", "b", "c"], similar, metric="similarity")
     # Best + 0.4 is 0.52, and nothing is beyond it.
     assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
 

@@ -87,7 +87,9 @@ def headline(result: PoolResult) -> str:
     context = result.trace("context")
     over = context.n_in - context.n_out
     budget = numbers.tokens(result.settings.context.max_context_tokens)
-    return f"{why}; the context budget of {budget} leaves out {numbers.count(over)}" if over else why
+    return (
+        f"{why}; the context budget of {budget} leaves out {numbers.count(over)}" if over else why
+    )
 
 
 def max_security_level(result: PoolResult) -> int | None:
