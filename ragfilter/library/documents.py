@@ -229,7 +229,7 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Given:
     if isinstance(doc, str):
         return _Given(doc, Chunk("", whole(doc)))
     entity = None if isinstance(doc, Mapping) else getattr(doc, "entity", None)
-    if hasattr(entity, "fields"):
+    if entity is not None and hasattr(entity, "fields"):
         # A hit of pymilvus before 2.5, which raises an error of its own for other attributes. Its
         # fields are a mapping, or the names of values.
         names = entity.fields

@@ -146,9 +146,9 @@ def _fused(scores: Sequence[float]) -> bool:
     if n >= MANY and max(distinct) <= 2 / RRF_K + TINY:
         return True
     low = max(distinct) <= 3 / RRF_K + TINY
-    if low and 1 / (RRF_K + n) - TINY <= min(distinct):
-        if any(each > RRF_K - 1 and _is_whole(each) for each in inverse):
-            return True
+    usual = low and 1 / (RRF_K + n) - TINY <= min(distinct)
+    if usual and any(each > RRF_K - 1 and _is_whole(each) for each in inverse):
+        return True
     units = (1.0, *_steps(inverse))
     alone = sum(any(_is_whole(each / unit) for unit in units) for each in inverse)
     return alone >= max(SOME, len(distinct) / 2) or (low and alone == len(distinct))
