@@ -221,8 +221,46 @@ def test_pairs_and_scored_documents_bring_their_scores() -> None:
 
 def test_a_result_says_once_how_many_are_kept() -> None:
     on = {"quality.enabled": True, "quality.reranker": "none", "cutoff.enabled": False}
-    result = rf.Filter(rf.Settings().with_values(on))(QUERY, DOCS, GAP, metric="cosine")
+    flt = rf.Filter(rf.Settings().with_values(on))
+    result = flt(QUERY, DOCS, (*GAP[:3], 0.6, 0.7), metric="cosine")
     assert repr(result) == "<Result: 3 of 5 kept, similarity ≥ 0.500>"
+
+
+@pytest.mark.parametrize(
+    ("values", "kept", "said"),
+    [
+        ({}, 3, "min_top_k = 3 leaves out 497 as good"),
+        ({"quality.max_top_k": 500}, 3, "min_top_k = 3 leaves out 497 as good"),
+        # 0.90 to 0.80 are 200 hits.
+        ({"quality.score_threshold": 0.8}, 3, "min_top_k = 3 leaves out 197 as good"),
+        ({"quality.min_top_k": 10, "quality.score_threshold": 0.895}, 10, "similarity ≥ 0.895>"),
+        ({"quality.mode": "always", "quality.reranker": "none"}, 3, "min_top_k = 3 leaves out 497"),
+        (
+            {"quality.min_top_k": 500, "quality.max_top_k": 500}, 137,
+            "the context budget of 4,000 tokens leaves out 363",
+        ),
+        (
+            {"quality.enabled": False, "retrieval.k": 450}, 137,
+            "first 450; the context budget of 4,000 tokens leaves out 313",
+        ),
+        ({"quality.enabled": False, "retrieval.k": 100}, 100, "first 100>"),
+        (
+            {"cutoff.enabled": True, "cutoff.strategy": "fixed", "cutoff.max_results": 500,
+             "quality.enabled": False},
+            137, "first 500; the context budget of 4,000 tokens leaves out 363",
+        ),
+    ],
+)  # fmt: skip
+def test_the_cap_that_decides_is_in_the_headline(
+    values: dict[str, Any], kept: int, said: str
+) -> None:
+    similarities = [0.9 - 0.25 * i / 499 for i in range(500)]
+    base = {"cutoff.enabled": False, "quality.enabled": True, "quality.score_threshold": 0.5}
+    flt = rf.Filter(rf.Settings().with_values(base | values))
+    result = flt(QUERY, ["t" * 20] * 500, similarities, metric="similarity")
+    assert len(result) == kept
+    assert said in repr(result)
+    assert ("leaves out" in repr(result)) is ("leaves out" in said)
 
 
 def test_hits_without_scores_are_ranks() -> None:
@@ -288,6 +326,10 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         (tuple(1 / (60 + place) for place in (1, 2, 3)), "similarity", "fusion (RRF)"),
         ((1 / 61 + 1 / 67, 1 / 62 + 1 / 63, 1 / 62), "similarity", "fusion (RRF)"),
         (tuple(1 / (60 + place) for place in (1, 2, 3)), "rank", ""),
+        (tuple(0.7 / (60 + place) for place in (1, 2, 3)), "similarity", "fusion (RRF)"),
+        # pgvector's <#>
+        ((-0.9, -0.8, -0.3), "ip", "negative inner products of unit vectors"),
+        ((-0.9, -0.1, 0.2), "ip", "negative inner products of unit vectors"),
         ((0.04, 0.03, 0.02), "similarity", ""),
         ((0.5, 0.25, 0.2), "similarity", ""),
         ((0.03, 0.01, -0.02), "similarity", ""),
@@ -314,6 +356,19 @@ def test_fused_ranks_are_no_similarities(k: int, profile: str) -> None:
     assert (ranked.warnings, ranked.pool.space) == ((), "rank")
     assert [hit.id for hit in ranked] == [hit.id for hit in flt(QUERY, docs)]
     assert len(ranked) == (15 if profile == "full" else 3)
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.5, 0.7, 1, 2])
+@pytest.mark.parametrize("k", [1, 2, 60])
+@pytest.mark.parametrize("n", [8, 20, 60])
+def test_weighted_ranks_are_no_similarities(weight: float, k: int, n: int) -> None:
+    """Of one search, in both precisions, and of two that share nothing."""
+    one = [weight / (k + i) for i in range(1, n + 1)]
+    single = [float(np.float32(score)) for score in one]
+    two = sorted(one + [1.1 / (k + i) for i in range(1, n + 1)], reverse=True)
+    for scores in (one, single, two):
+        if max(scores) <= 1:
+            assert "metric='rank'" in " ".join(examine(scores, "similarity"))
 
 
 HONEST = st.sampled_from(
@@ -374,6 +429,13 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
             rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
     with pytest.raises(rf.RagfilterError, match=r"score_threshold = 0\.5 means nothing here"):
         rf.Filter("adaptive-retrieval")(QUERY, ["a", "b"], (10.0, 20.0), metric="ip")
+    for scores in ((-0.9, -0.8, -0.3), (-0.6, 0.1, 0.2)):
+        with pytest.raises(rf.RagfilterError) as error:
+            rf.Filter("full")(QUERY, ["a", "b", "c"], scores, metric="ip")
+        assert "similarity" in error.value.remedy
+        assert "Normalise" not in error.value.remedy
+        similar = [-score for score in scores]
+        assert rf.Filter("full")(QUERY, ["a", "b", "c"], similar, metric="similarity")
     # Best + 0.4 is 0.52, and nothing is beyond it.
     assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
 

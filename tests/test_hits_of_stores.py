@@ -60,6 +60,45 @@ class MilvusHit(UserDict[str, Any]):
         return self["pk"]
 
 
+class MilvusError(Exception):
+    """As MilvusException, which is no AttributeError."""
+
+
+class MilvusEntity:
+    """As pymilvus.client.abstract.Entity of 2.2, whose fields are names."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._row_data = values
+
+    def __getattr__(self, item: str) -> Any:
+        return self.get(item)
+
+    @property
+    def fields(self) -> list[str]:
+        return list(self._row_data)
+
+    def get(self, name: str) -> Any:
+        if name not in self._row_data:
+            raise MilvusError(name)
+        return self._row_data[name]
+
+
+class MilvusHit23:
+    """As pymilvus.client.abstract.Hit of 2.3 and 2.4, which is its own entity."""
+
+    def __init__(self, pk: Any, distance: float, fields: dict[str, Any]) -> None:
+        self.id, self.distance, self.fields = pk, distance, fields
+
+    def __getattr__(self, item: str) -> Any:
+        if item not in self.fields:
+            raise MilvusError(item)
+        return self.fields[item]
+
+    @property
+    def entity(self) -> MilvusHit23:
+        return self
+
+
 class Base(DeclarativeBase):
     pass
 
@@ -113,6 +152,15 @@ CASES: dict[str, tuple[Any, Metric, str, float]] = {
     "milvus, RRF": ({"id": 5, "distance": 0.03, "entity": {"text": "t"}}, "rank", "5", 1),
     "milvus, primary key": (
         MilvusHit({"pk": "x", "distance": 0.25, "entity": {"text": "t"}}), "l2", "x", 0.25,
+    ),
+    "milvus, 2.2": (
+        SimpleNamespace(id=5, distance=0.25, entity=MilvusEntity({"text": "t", "v": VECTOR})),
+        "l2", "5", 0.25,
+    ),
+    "milvus, 2.3": (MilvusHit23(5, 0.75, {"text": "t"}), "similarity", "5", 0.25),
+    "milvus, fields of an entity": (
+        SimpleNamespace(id=5, distance=0.25, entity=SimpleNamespace(fields={"text": "t"})),
+        "l2", "5", 0.25,
     ),
     "lance": ({"id": "a", "text": "t", "vector": VECTOR, "_distance": 0.25}, "l2", "a", 0.25),
     "lance, full text": ({"id": "a", "text": "t", "_score": 7.5}, "rank", "a", 1),
@@ -205,6 +253,16 @@ def test_what_hides_a_chunk_counts_wherever_a_hit_has_it(form: str) -> None:
         ("qdrant, REST", "similarity", ""),
         ("milvus", "euclidean", "l2"),
         ("milvus", "l2", ""),
+        ("milvus", "cosine", "similarity"),
+        ("milvus", "ip", "similarity"),
+        ("milvus, primary key", "cosine", "similarity"),
+        ("milvus, 2.2", "ip", "similarity"),
+        ("milvus, 2.3", "euclidean", "l2"),
+        ("milvus, COSINE", "similarity", ""),
+        ("milvus, RRF", "rank", ""),
+        ("qdrant, REST", "cosine", "similarity"),
+        ("qdrant", "ip", "similarity"),
+        ("elasticsearch", "cosine", ""),
         ("lance", "euclidean", "l2"),
         ("lance", "cosine", ""),
         ("sqlite3", "l2", ""),
@@ -214,7 +272,7 @@ def test_a_store_that_measures_otherwise_is_told(form: str, metric: str, right: 
     doc, *_ = CASES[form]
     flt = rf.Filter("adaptive-gap")
     warnings = " ".join(flt(QUERY, [doc], metric=metric).warnings)
-    assert (f"squared: pass metric='{right}'." in warnings) is bool(right)
+    assert (f": pass metric='{right}'." in warnings) is bool(right)
     # The caller may have squared them.
     assert flt(QUERY, [doc], [0.5], metric=metric).warnings == ()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +20,12 @@ from ragfilter.text.normalise import normalise
 SEED = 0
 EPSILON = 1e-12
 FOLDS = 5
-FEWEST, LEAST = 8, 6
-"""An interval takes so many queries, and so many of them with a value other than 0. With fewer, it
-would cover less than 95% of skewed figures (tests/evaluate/test_coverage.py), and no two-sided
-permutation test of five that differ can reach 0.05: 2 / 2⁵ = 0.0625."""
+FEWEST, LEAST = 8, 2
+"""An interval takes so many queries, and so many of them with another value than the most frequent
+one. With fewer, it would cover less than 95% (tests/evaluate/test_coverage.py)."""
+TELLING = 6
+"""Values other than 0 from which on an interval may exclude 0: no two-sided permutation test of
+five can reach 0.05, because 2 / 2⁵ = 0.0625."""
 
 Table = NDArray[np.float64]
 """Scores: one row per query, one column per candidate. Picked scores have one value per query."""
@@ -34,8 +37,8 @@ Choice = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over queries with the ends of its 95% interval; None if there are too few queries for
-    one."""
+    """A mean over queries with the ends of its 95% interval; None if too few queries differ
+    for one."""
 
     mean: float
     ends: tuple[float, float] | None
@@ -103,12 +106,13 @@ def intervals(
     table: Table, least: ArrayLike = -np.inf, most: ArrayLike = np.inf
 ) -> tuple[Interval, ...]:
     """The interval of every column: Student's t, extended to Hall's where skewness asks for more.
-    No end is below `least` or above `most`, of all columns or of each.
+    The degrees of freedom are the values that differ from the most frequent one, which are n − 1
+    without ties. No end is below `least` or above `most`, of all columns or of each.
 
     Source: Hall, "On the Removal of Skewness by Transformation", 1992.
     """
     n, mean = len(table), table.mean(axis=0)
-    differing = np.count_nonzero(np.abs(table) > EPSILON, axis=0)
+    differing = n - _most_equal(table)
     low = high = mean
     if n >= FEWEST:
         with extra("eval"):
@@ -118,10 +122,13 @@ def intervals(
         spread = table.std(axis=0, ddof=1)
         # Equal values have no skewness.
         third = (apart**3).mean(axis=0) / np.maximum(table.std(axis=0), EPSILON) ** 3
-        reach = stdtrit(n - 1, 0.975) / np.sqrt(n)
+        reach = stdtrit(np.maximum(differing, 1), 0.975) / np.sqrt(n)
         ends = np.stack([_skewed(y, third, n) for y in (-reach, reach)])
-        low = np.clip(mean - spread * np.maximum(reach, ends[1]), least, most)
-        high = np.clip(mean - spread * np.minimum(-reach, ends[0]), least, most)
+        low = mean - spread * np.maximum(reach, ends[1])
+        high = mean - spread * np.minimum(-reach, ends[0])
+        open_to_0 = np.count_nonzero(np.abs(table) > EPSILON, axis=0) < TELLING
+        low = np.clip(np.where(open_to_0, np.minimum(low, 0.0), low), least, most)
+        high = np.clip(np.where(open_to_0, np.maximum(high, 0.0), high), least, most)
     columns = zip(mean.tolist(), low.tolist(), high.tolist(), differing.tolist(), strict=True)
     return tuple(
         Interval(at, (first, last) if n >= FEWEST and differ >= LEAST else None)
@@ -129,7 +136,17 @@ def intervals(
     )
 
 
-def _skewed(t: float, skewness: Table, n: int) -> Table:
+def _most_equal(table: Table) -> NDArray[np.intp]:
+    """How often the most frequent value of every column is there."""
+    ordered = np.sort(table, axis=0)
+    runs, longest = np.ones(table.shape[1:], np.intp), np.ones(table.shape[1:], np.intp)
+    for before, after in pairwise(ordered):
+        runs = np.where(after - before <= EPSILON, runs + 1, 1)
+        longest = np.maximum(longest, runs)
+    return longest
+
+
+def _skewed(t: Table, skewness: Table, n: int) -> Table:
     """The standardised distance of the mean at which Hall's transformation reaches `t`."""
     # Without skewness, the formula's limit is `t`; so small a one is as good.
     bend = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness) / 3

@@ -34,7 +34,7 @@ ONE = (
     "Only one question is measured: nothing can be held out, so there is no best fixed k. Label a "
     "second question."
 )
-TOO_FEW = "too few questions for an interval"
+TOO_FEW = "too few questions that differ"
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
 

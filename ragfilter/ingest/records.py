@@ -40,10 +40,14 @@ FIELDS = frozenset(
 
 MANY = 32
 """Numbers from which on a list of them is a vector, whatever its name."""
-_VECTOR = re.compile(r"vec(tor)?s?(_|$)|embeddings?(_|$)|^emb(_|$)", re.IGNORECASE)
+_VECTOR = re.compile(
+    r"vec(tor)?s?(_|$)|embeddings?(_|$)|(^|_)embs?(_|$)|^(dense|sparse)(_|$)", re.IGNORECASE
+)
 """Names of vectors."""
-_NUMBERS = re.compile(r"[\[{]\s*-?\d[\d.eE+:-]*\s*[,\]}]")
-"""How pgvector writes a vector as text."""
+_NUMBERS = re.compile(r"[\[{(\s]*[-+.]?\d[-+\s\d.,:eE]*([\]})][\]})\s,\[/\d]*)?")
+"""How databases and NumPy write a vector as text, or its beginning."""
+_PACKED = re.compile(r"[01]{8,}|\\x[\da-f]+|[A-Za-z\d+/=]{64}", re.IGNORECASE)
+"""The beginning of bits, of bytes in hexadecimal digits, or of Base64."""
 
 
 class Record(NamedTuple):
@@ -205,32 +209,34 @@ def _without_vectors(own: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _is_vector(key: object, value: Any) -> bool:
-    """Whether a field is a vector, or several: an array, bytes, many numbers with a fraction, or
-    numbers under the name of a vector. Only the beginning is looked at, since copying them takes
-    longer than all the rest."""
-    if isinstance(value, str):
-        head = value[:64].lstrip()
-        if not _NUMBERS.match(head):
-            return False
-        many = "." in head and value.count(",", 0, 64 * MANY) >= MANY
-        return many or _VECTOR.search(str(key)) is not None
+    """Whether a field is a vector, or several: an array, bytes, many numbers, or numbers under the
+    name of a vector. Only the beginning is looked at, since copying them takes longer than all the
+    rest."""
     if getattr(value, "ndim", 0) or hasattr(value, "to_list"):
         return True
     if isinstance(value, bytes | bytearray | array):
         return True
     named = _VECTOR.search(str(key)) is not None
+    if isinstance(value, str):
+        head = value[:64].strip()
+        if named and _PACKED.fullmatch(head):
+            return True
+        if not _NUMBERS.fullmatch(head):
+            return False
+        many = len(value[: 64 * MANY].replace(",", " ").split()) >= MANY
+        # NumPy leaves out the middle of long arrays.
+        return many or " ... " in head or (named and head[0] in "[{(")
     if isinstance(value, Mapping):
-        return named and all(_is_vector(key, each) for each in value.values())
+        return named and all(_is_number(v) or _is_vector(key, v) for v in value.values())
     if not isinstance(value, Sequence) or not value:
         return False
-    first = value[0]
-    if isinstance(first, list | tuple):
-        return _is_vector(key, first)
-    if isinstance(first, bool) or not isinstance(first, int | float | np.number):
-        return False
-    # JSON writes 0.0 as 0.
-    fraction = any(isinstance(each, float | np.floating) for each in value[:8])
-    return named or (len(value) >= MANY and fraction)
+    if isinstance(value[0], list | tuple):
+        return _is_vector(key, value[0])
+    return (named or len(value) >= MANY) and all(map(_is_number, value[:8]))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number | Decimal) and not isinstance(value, bool)
 
 
 def is_missing(value: object) -> bool:

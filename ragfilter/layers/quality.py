@@ -311,6 +311,9 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
         reason = f"{in_order(place, hit)}beyond the {quality.max_top_k} that are reranked"
         decisions.append(Decision(hit.id, "quality", "dropped", reason, setting=MOST))
     note = f"reranked {len(candidates)} chunks"
+    cut = sum(d.setting == KEPT for d in decisions)
+    if cut:
+        note += f"; reranker_top_k = {quality.reranker_top_k} leaves out {cut} as good"
     if not kept and hits:
         return LayerOutput(
             (), tuple(decisions), status="low_quality_results", message=MESSAGE,
@@ -332,7 +335,26 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
     by = "distance ≤" if keeps and keeps[0].setting == SHARE else "similarity ≥"
     limit = f" with {by} {keeps[0].limit:.3f}" if keeps else ""
-    return f"keeps {trace.n_out}{limit}{path}"
+    return f"keeps {trace.n_out}{limit}{path}{_capped(trace, keeps, result)}"
+
+
+def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) -> str:
+    """``; min_top_k = 3 leaves out 497 as good``: the setting that drops good candidates."""
+    beyond = {d.chunk_id: d.setting for d in trace.decisions if d.setting in (FIRST, MOST)}
+    if not (keeps and beyond):
+        return ""
+    bar = keeps[0].limit or 0.0
+    by_share, space = keeps[0].setting == SHARE, result.pool.space
+    good = sum(
+        hit.distance <= bar + EPSILON
+        if by_share
+        else similarity(hit.distance, space) >= bar - EPSILON
+        for hit in result.hits
+        if hit.id in beyond
+    )
+    path = next(iter(beyond.values()))
+    name = path.removeprefix("quality.")
+    return f"; {name} = {result.settings.get(path)} leaves out {good:,} as good" if good else ""
 
 
 def _path(detail: Widening) -> str:

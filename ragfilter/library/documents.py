@@ -56,6 +56,8 @@ DISTANCES = ("distance", "_distance", "vector_distance", "score")
 SCORES = frozenset((*OF_METRIC["rank"], *DISTANCES))
 SQUARED = {"payload": ("Qdrant", False), "entity": ("Milvus", True), "_distance": ("LanceDB", True)}
 """Stores by a field that their hits have, and whether their Euclidean distances are squared."""
+SIMILAR = ("payload", "entity")
+"""Those that call similarities of COSINE and IP a score or distance."""
 OUTER = (FIELDS | {*CONTENTS}) - {"metadata", "type"}
 """What counts beside nested fields, and before them. Dumps of LangChain have a `type` there."""
 ATTRIBUTES = OUTER | SCORES | {*NESTED, "type", "uuid"}
@@ -121,7 +123,7 @@ def to_hits(
     hits, space, warnings = _to_hits(unranked, [numbers[i] for i in places], metric)
     if scores is None:
         own = [given[i] for i in seen]
-        nodes = any(hasattr(each.doc, "node") for each in own)
+        nodes = any(not each.store and hasattr(each.doc, "node") for each in own)
         exponential = nodes and metric == "similarity" and space != "rank"
         warnings += (EXPONENTIAL,) if exponential else ()
         warnings += _of_store(frozenset(each.store for each in own), metric)
@@ -132,7 +134,10 @@ def to_hits(
 
 def _of_store(stores: frozenset[str], metric: Metric | None) -> tuple[str, ...]:
     """A warning if the store whose hits these are is known to measure otherwise."""
-    for name, squared in (SQUARED[store] for store in stores & SQUARED.keys()):
+    for store in stores & SQUARED.keys():
+        name, squared = SQUARED[store]
+        if metric in ("cosine", "ip") and store in SIMILAR:
+            return (f"{name} reports similarities for COSINE and IP: pass metric='similarity'.",)
         right = "l2" if squared else "euclidean"
         if metric in ("l2", "euclidean") and metric != right:
             are = "are" if squared else "are not"
@@ -223,6 +228,14 @@ def _read(doc: Any, place: int, metric: Metric | None) -> _Given:
         return _Given(doc, *_plain(doc, place))
     if isinstance(doc, str):
         return _Given(doc, Chunk("", whole(doc)))
+    entity = None if isinstance(doc, Mapping) else getattr(doc, "entity", None)
+    if entity is not None and hasattr(entity, "fields"):
+        # A hit of pymilvus before 2.5, which raises an error of its own for other attributes. Its
+        # fields are a mapping, or the names of values.
+        names = entity.fields
+        held = names if isinstance(names, Mapping) else {each: entity.get(each) for each in names}
+        raw = {"id": doc.id, "distance": doc.distance, "entity": held}
+        return _read(raw, place, metric)._replace(doc=doc)
     node = getattr(doc, "node", None)
     if node is not None and hasattr(doc, "score"):
         return _read(node, place, None)._replace(doc=doc, score=doc.score)

@@ -65,7 +65,7 @@ class FilterCompressor(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         """The documents that stay, best first. `user` is who asks now, by default the compressor's.
         Raises InputError, SettingsError."""
-        asker = user or _configured().get("user") or self.user
+        asker = _configured().get("user", self.user) if user is None else user
         scores = [doc.metadata.get(self.score_key) for doc in documents]
         if documents and all(score is None for score in scores):
             log.warning(UNSCORED, self.score_key)

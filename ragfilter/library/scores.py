@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, log
+from statistics import median
 from typing import Literal, cast, get_args, overload
 
 from ragfilter.errors import InputError, SettingsError
@@ -37,6 +38,8 @@ INSTEAD: dict[Metric, str] = {
     "euclidean": " If they are squared, pass metric='l2'.",
     "similarity": " If they are other scores, such as BM25, pass metric='rank'.",
 }
+NEGATED = "to get ip distances, add 1 to each, or pass metric='similarity' with the values negated."
+"""pgvector's `<#>` gives them."""
 SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
 """How far apart two distances of unit vectors can be."""
 EDGE = 1e-3
@@ -46,6 +49,10 @@ FEW = 3
 RRF_K = 60
 SOME, MANY = 8, 20
 TINY = 1e-5
+ALIKE = 1e-3
+"""By how much, in relation, two steps may differ."""
+MOST_PLACE = 1000
+"""Above this, numbers that are whole by chance are many."""
 
 
 @overload
@@ -107,7 +114,9 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
         return tuple(found)
     low, high = RANGE[metric]
     outside = [score for score in scores if not low - EDGE <= score <= high + EDGE]
-    if outside:
+    if metric == "ip" and _is_negated(scores):
+        found.append(f"The scores look like negative inner products of unit vectors: {NEGATED}")
+    elif outside:
         found.append(
             f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
             f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
@@ -122,25 +131,46 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
 
 
 def _fused(scores: Sequence[float]) -> bool:
-    """Whether the scores of all hits are what RRF gives: 1 / (k + place), added up over searches.
+    """Whether the scores of all hits are what RRF gives: w / (k + place), added up over searches,
+    with a weight w of each, usually 1.
 
-    With the usual k of 60, n hits of two or three searches have scores from 1 / (60 + n) to 2 / 60
-    or 3 / 60. Similarities are hardly ever all so low, but those of few hits may be by chance, so
-    one must be that of a hit which one search found. With another k (Qdrant's is 2), most different
-    scores must be.
+    With the usual k of 60, two searches give at most 2 / 60 and three give 3 / 60. Similarities
+    are hardly ever all so low, but those of few hits may be by chance, so one must be that of a hit
+    which one search found. With another k (Qdrant's is 2) or weight, most different scores must be:
+    1 / score is then a whole number of steps, of 1 / w each.
     """
     n, distinct = len(scores), set(scores)
     if n < FEW or len(distinct) == 1 or min(distinct) <= 0:
         return False
-    places = [1 / score for score in distinct if _is_whole(1 / score)]
-    if 1 / (RRF_K + n) - TINY <= min(distinct) and max(distinct) <= 3 / RRF_K + TINY:
-        many = n >= MANY and max(distinct) <= 2 / RRF_K + TINY
-        return many or max(places, default=0.0) > RRF_K - 1
-    return len(places) >= max(SOME, len(distinct) / 2)
+    inverse = sorted(1 / score for score in distinct)
+    if n >= MANY and max(distinct) <= 2 / RRF_K + TINY:
+        return True
+    low = max(distinct) <= 3 / RRF_K + TINY
+    usual = low and 1 / (RRF_K + n) - TINY <= min(distinct)
+    if usual and any(each > RRF_K - 1 and _is_whole(each) for each in inverse):
+        return True
+    units = (1.0, *_steps(inverse))
+    alone = sum(any(_is_whole(each / unit) for unit in units) for each in inverse)
+    return alone >= max(SOME, len(distinct) / 2) or (low and alone == len(distinct))
+
+
+def _steps(inverse: Sequence[float]) -> tuple[float, ...]:
+    """The two most frequent steps between neighbours, if they occur more than once."""
+    steps = [right - left for left, right in pairwise(inverse)]
+    alike: dict[int, list[float]] = {}
+    for step in (step for step in steps if step > TINY):
+        alike.setdefault(round(log(step) / ALIKE), []).append(step)
+    frequent = sorted(alike.values(), key=len, reverse=True)[:2]
+    return tuple(median(each) for each in frequent if len(each) > 1)
 
 
 def _is_whole(number: float) -> bool:
-    return abs(number - round(number)) <= TINY * number
+    return number < MOST_PLACE and abs(number - round(number)) <= TINY * number
+
+
+def _is_negated(scores: Sequence[float]) -> bool:
+    """Whether inner-product distances are those of unit vectors with the sign turned only."""
+    return min(scores) < -EDGE and all(-1 - EDGE <= score <= 1 + EDGE for score in scores)
 
 
 def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:
@@ -174,5 +204,7 @@ def check_similarities(settings: Settings, space: Space, distances: Sequence[flo
         raise SettingsError(
             f"quality.score_threshold = {quality.score_threshold:g} means nothing here: an ip "
             f"distance of {outside[0]:g} is not one of unit vectors, so it has no similarity.",
-            remedy="Normalise the vectors, or set quality.enabled to false.",
+            remedy=f"If these are negative inner products: {NEGATED}"
+            if _is_negated(distances)
+            else "Normalise the vectors, or set quality.enabled to false.",
         )

@@ -17,6 +17,7 @@ from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult
 from ragfilter.report.rows import seen
 from ragfilter.settings.schema import Settings
+from ragfilter.text import numbers
 
 NO_BUDGET = 10**9
 
@@ -82,7 +83,13 @@ def headline(result: PoolResult) -> str:
     if not limiting:
         return f"all {len(result.kept)} that passed"
     changed = [t for t in limiting if t.n_in != t.n_out]
-    return layer_line((changed or limiting)[-1], result)
+    why = layer_line((changed or limiting)[-1], result)
+    context = result.trace("context")
+    over = context.n_in - context.n_out
+    budget = numbers.tokens(result.settings.context.max_context_tokens)
+    return (
+        f"{why}; the context budget of {budget} leaves out {numbers.count(over)}" if over else why
+    )
 
 
 def max_security_level(result: PoolResult) -> int | None:

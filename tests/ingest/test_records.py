@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import uuid
 from array import array
@@ -237,6 +239,32 @@ class Vector:
         ("vector", {"dense": [0.5, 1.5], "sparse": {"indices": [1, 9], "values": [0.5, 1.5]}}),
         ("content_vector", [0.5, 0.25]),
         ("embeddings", [[0.5], [0.25]]),
+        ("v", [i % 7 - 3 for i in range(384)]),
+        ("features", list(range(32))),
+        ("values", [Decimal("0.5")] * 32),
+        ("ada", np.arange(32).tolist()),
+        ("v", "[" + ",".join(["1e-05"] * 384) + "]"),
+        ("v", "[" + ",".join(["1"] * 384) + "]"),
+        ("v", "[" + ", ".join(["-1"] * 384) + "]"),
+        ("v", str(np.full(384, 0.1))),
+        ("v", str(np.full(1536, 0.5))),
+        ("v", str(np.arange(384).astype(np.float32))),
+        ("v", "{" + ",".join(["0.5"] * 384) + "}"),
+        ("v", json.dumps([VECTOR, VECTOR])),
+        ("v", " ".join(map(str, VECTOR))),
+        ("chunk_emb", [0.5] * 8),
+        ("emb", "[1,2,3]"),
+        ("embs", [[0.5, 1.5]]),
+        ("dense", [0.5] * 8),
+        ("sparse_values", {"indices": [1, 9], "values": [0.5, 1.5]}),
+        ("embedding", [Decimal("0.5"), Decimal("0.25")]),
+        ("embedding", {12: 0.3}),
+        ("embedding", {"1": 0.2, "7": Decimal("0.5")}),
+        ("embedding", {"7": np.float32(0.5)}),
+        ("embedding", "01" * 192),
+        ("embedding", "01101001"),
+        ("embedding", "\\x3f800000"),
+        ("embedding", base64.b64encode(np.array(VECTOR)).decode()),
     ],
 )
 def test_a_vector_is_no_metadata(name: str, value: object) -> None:
@@ -249,14 +277,26 @@ def test_a_vector_is_no_metadata(name: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("pages", list(range(100))),
+        ("pages", list(range(31))),
+        ("values", [1, 2]),
+        ("embedding", "3"),
+        ("embedding", {"model": "MiniLM", "dim": 384}),
+        ("embedding", "MiniLM"),
+        ("memb", [1, 2]),
+        ("note", "[1] " + "Smith, 2.5, and others. " * 40),
+        ("note", "2019, 2020, 2021"),
+        ("years", ["2019"] * 40),
+        ("phone", "0101010101"),
+        ("hash", "0" * 64),
+        ("points", [[0.5, 1.5]] * 40),
+        ("mixed", [1, "a"] * 20),
         ("box", [0.5, 0.25, 0.125, 0.75]),
         ("tags", ["a", "b"]),
         ("flags", [True] * 40),
         ("vector", "the carrier of a disease"),
         ("embedding_model", "MiniLM"),
         ("note", "[1] Smith, 2.5, and others"),
-        ("rows", "[" + ",".join(map(str, range(50))) + "]"),
+        ("rows", "[" + ",".join(map(str, range(30))) + "]"),
         ("nested", {"values": [1.5, 2.5], "n": 3}),
         ("vectorised", True),
         ("embedding", 3),

@@ -280,6 +280,24 @@ def test_a_k_or_user_that_is_none_is_refused(
         made.invoke(QUERY, config={"configurable": given})
 
 
+@pytest.mark.parametrize("user", [0, {}, "", [], False, "bob", (), 0.0])
+def test_a_user_who_is_none_is_refused_whatever_its_truth(user: Any) -> None:
+    flt = rf.Filter("unfiltered")
+    compress = flt.as_langchain(metric="cosine", user=CHIEF)
+    nodes_of = flt.as_llamaindex(metric="similarity", exponential=False, user=CHIEF)
+    component = flt.as_haystack(metric="cosine", user=CHIEF)
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: compress.compress_documents(documents(), QUERY, user=user),
+        lambda: asyncio.run(compress.acompress_documents(documents(), QUERY, user=user)),
+        lambda: nodes_of.postprocess_nodes(nodes(), query_str=QUERY, user=user),
+        lambda: component.run(QUERY, haystack_documents(), user),
+        lambda: library(flt, user),
+    )
+    for call in calls:
+        with pytest.raises(rf.RagfilterError, match="The user is"):
+            call()
+
+
 def test_what_nobody_reads_is_refused(ten: InMemoryVectorStore) -> None:
     made = rf.Filter("unfiltered").as_langchain_retriever(ten, metric="similarity")
     with pytest.raises(TypeError, match="users"):
