@@ -194,6 +194,12 @@ class Workbench:
         except CollectionMissing:
             names = [info.name for info in self.collections()]
             known = f"There are: {', '.join(names)}. " if names else ""
+            if name in self.workspace.copied():
+                raise CollectionMissing(
+                    f"There is no collection {name!r}, but there is a copy of it.",
+                    remedy=f"{known}Rebuild it from the copy.",
+                    action="rebuild",
+                ) from None
             raise CollectionMissing(
                 f"There is no collection {name!r}.",
                 remedy=f"{known}Index one first.",

@@ -7,9 +7,11 @@ import logging
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -582,6 +584,34 @@ def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> Non
         "For the demo: `ragfilter index demo --collection demo`."
     )
     assert failing("query", "  ", "-c", "small", *where) == "The query is empty. Pass a question."
+
+
+EMPTIED = "DELETE FROM embeddings; DELETE FROM embedding_metadata; DELETE FROM embeddings_queue"
+
+
+@pytest.mark.model
+def test_a_collection_that_lost_its_chunks_is_rebuilt_from_its_copy(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], failing: Failing
+) -> None:
+    folder = shutil.copytree(workspace, tmp_path / "ws")
+    where = ["-c", "small", "--data-dir", str(folder)]
+    with closing(sqlite3.connect(folder / "chroma" / "chroma.sqlite3")) as database:
+        database.executescript(EMPTIED)
+    said = failing("query", "x", *where)
+    assert said.startswith("Collection 'small' is damaged: its chunks are lost. Rebuild the")
+    assert "`ragfilter index --rebuild --collection NAME`. If it fails too, follow" in said
+    capsys.readouterr()
+    assert main(["collections", "--json", *where[2:]]) == 0
+    assert [each["complete"] for each in printed(capsys)] == [False, False]
+    (folder / "chroma").rename(tmp_path / "away")
+    assert failing("query", "x", *where).startswith(
+        "There is no collection 'small', but there is a copy of it. Rebuild it from the copy. "
+        "Run `ragfilter index --rebuild"
+    )
+    assert main(["collections", *where[2:]]) == 0
+    assert "copies of small. Run `ragfilter index --rebuild" in capsys.readouterr().err
+    assert main(["index", "--rebuild", *where]) == 0
+    assert main(["query", "Who crosses a river?", *where, "--json"]) == 0
 
 
 @pytest.mark.model

@@ -296,10 +296,24 @@ def test_an_interrupted_embedding_leaves_the_old_collection_and_goes_on_from_the
     assert not (workspace.copies_dir / "demo.parts").exists()
 
 
-@pytest.mark.parametrize("reset", [False, True])
+def test_an_interrupted_reset_goes_on_from_there_if_it_is_repeated(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "EMBED_PART", 3)
+    index(some(5, "old"), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    reset = {"name": "demo", "workspace": workspace, "reset": True}
+    with pytest.raises(ModelError, match="power"):
+        index(some(12), embedder=FakeEmbedder(budget=7), **reset)
+    assert stored(workspace) == expected(some(5, "old"))
+    # Two parts of three were kept.
+    assert index(some(12), embedder=FakeEmbedder(), **reset).embedded == 6
+    assert stored(workspace) == expected(some(12))
+
+
+@pytest.mark.parametrize(("reset", "again"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("writes", [0, 1, 2])
 def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, writes: int, reset: bool
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, writes: int, reset: bool, again: bool
 ) -> None:
     index(some(6, "old"), name="demo", workspace=workspace, embedder=FakeEmbedder())
     monkeypatch.setattr(indexing, "WRITE_PART", 2)
@@ -317,8 +331,10 @@ def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
             index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=reset)
     assert not workspace.store().collections()[0].complete
 
-    report = index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=0))
-    assert (report.embedded, report.written, report.unchanged) == (0, 6, 6)
+    report = index(
+        some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=0), reset=again
+    )
+    assert (report.embedded, report.written, report.unchanged) == (0, 6, 0 if again else 6)
     assert stored(workspace) == expected(some(6))
     assert workspace.store().collections()[0].complete
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from ragfilter.basics.extras import extra
@@ -18,6 +19,7 @@ from ragfilter.text.urls import shown
 
 with extra("chroma"):
     import sqlalchemy as sa
+    from sqlalchemy.engine.interfaces import ReflectedIndex
     from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
     from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -38,6 +40,8 @@ OTHER_SCHEMA = (
     "It is not damaged, and nothing was changed. Export its labels and rules with the version of "
     "ragfilter that made it. Then index into another workspace or database, and import them there."
 )
+
+OTHER_OWNER = "Nothing was changed. Name another database in RAGFILTER_DATABASE_URL."
 
 TEXT, WHOLE = sa.Text(), sa.Integer()
 TIME = sa.DateTime(timezone=True)
@@ -76,7 +80,7 @@ class Book:
 
     def _prepare(self) -> None:
         """Make the tables and indexes that are not there. Raises StoreError, before anything is
-        changed, if a table is there with other columns."""
+        changed, if a table is there with other columns, or their name is taken."""
         with self._guard():
             with self._engine.connect() as connection:
                 self._check(sa.inspect(connection))
@@ -92,14 +96,32 @@ class Book:
                     connection.execute(CreateIndex(index, if_not_exists=True))
 
     def _check(self, there: sa.Inspector) -> None:
-        for table in filter(lambda table: there.has_table(table.name), self.tables):
+        views = there.get_view_names()
+        for table in self.tables:
+            if not there.has_table(table.name):
+                # A name is taken once, whether by a table or an index.
+                if any(table.name == each["name"] for each in _indexes(there)):
+                    raise self._foreign("index", table.name)
+                continue
+            if table.name in views:
+                raise self._foreign("view", table.name)
             columns = {column["name"] for column in there.get_columns(table.name)}
-            if other := sorted(columns ^ set(table.columns.keys())):
+            own = set(table.columns.keys())
+            # All tables have an `id`. A table of ours keeps most of its other columns.
+            if 2 * len((own & columns) - {"id"}) < len(own - {"id"}):
+                raise self._foreign("table", table.name)
+            if other := sorted(columns ^ own):
                 raise StoreError(
                     f"{self.called} failed (the table {table.name} in {self._where} has another "
                     f"schema, in {', '.join(other)}).",
                     remedy=OTHER_SCHEMA,
                 )
+
+    def _foreign(self, kind: str, name: str) -> StoreError:
+        return StoreError(
+            f"{self.called} failed (the {kind} {name} in {self._where} belongs to something else).",
+            remedy=OTHER_OWNER,
+        )
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
         with self._guard(), self._engine.connect() as connection:
@@ -154,6 +176,10 @@ class Book:
             if _DAMAGED.search(found):
                 remedy = f"Restore {where} from a backup, or move it away: {LOST}"
             raise StoreError(f"{self.called} failed ({found}).", remedy=remedy) from error
+
+
+def _indexes(there: sa.Inspector) -> Iterator[ReflectedIndex]:
+    return chain.from_iterable(there.get_multi_indexes().values())
 
 
 def in_utc(at: datetime) -> datetime:

@@ -39,12 +39,16 @@ def collections(
     with parts.open_for(data_dir, "collections") as bench:
         infos = bench.collections()
         facts = _facts(bench) if not as_json else []
+        copied = ", ".join(bench.workspace.copied())
     if as_json:
         names = ("name", "count", "space", "embedder", "complete", "incomplete")
         parts.emit([{name: getattr(info, name) for name in names} for info in infos])
     elif infos:
         heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
         parts.emit(table(heads, facts))
+    elif copied:
+        said = f"No collection is left, but copies of {copied}. {remedies.COMMANDS['rebuild']}"
+        typer.echo(said, err=True)
     else:
         typer.echo(f"No collection yet. {remedies.COMMANDS['index']}", err=True)
 

@@ -43,15 +43,22 @@ def serve(
         parts.tell("the demo collection is indexed first, which takes a minute")
         index("demo", data_dir=data_dir)
     os.environ["RAGFILTER_DATA_DIR"] = str(workspace)
-    parts.emit(f"workspace: {workspace}\nragfilter: http://127.0.0.1:{port}  (Ctrl+C stops it)\n")
+    # Imported by name, because the command line must not depend on Streamlit. Opened now and not at
+    # the first visit, so that a second process is refused from the start.
+    import_module("ragfilter.ui.session.resources").open_resources()
+    # Streamlit prints the address once it is served there.
+    parts.emit(f"workspace: {workspace}  (Ctrl+C stops the app)\n")
     script = files("ragfilter") / "served" / "app.py"
-    # By its name, since of the rest of the command line nothing knows Streamlit.
-    streamlit = import_module("streamlit.web.cli")
     try:
-        streamlit.main(
+        import_module("streamlit.web.cli").main(
             ["run", str(script), "--server.port", str(port)],
             prog_name="streamlit",
             standalone_mode=False,
         )
     except click.Abort:
         raise KeyboardInterrupt from None
+    except OSError as error:
+        raise InputError(
+            f"The app cannot be served: {error.strerror}.",
+            remedy="Check --port and STREAMLIT_SERVER_ADDRESS.",
+        ) from None

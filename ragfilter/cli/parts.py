@@ -21,7 +21,7 @@ from ragfilter.answer.context import Context
 from ragfilter.answer.stream import Answer, AnswerStream
 from ragfilter.engine import retrieve as gather
 from ragfilter.engine.backends import Backends
-from ragfilter.errors import CollectionMissing, InputError, SettingsError
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import PoolResult, User
@@ -139,12 +139,9 @@ def open_for(data_dir: Path | None, kind: str) -> Workbench:
 
 
 def backends(bench: Workbench, name: str) -> Backends:
-    """The backends of a collection that has chunks. Raises CollectionMissing."""
+    """The backends of a collection that has chunks. Raises StoreError."""
     backends = bench.backends(name)
-    if not backends.collection.count():
-        raise CollectionMissing(
-            f"The collection {name!r} is empty.", remedy="Index chunks into it.", action="index"
-        )
+    bench.collection(name).check_not_empty()
     return backends
 
 

@@ -9,7 +9,8 @@ from ragfilter.errors import Action, RagfilterError
 COMMANDS: Mapping[Action, str] = {
     "index": "For the demo: `ragfilter index demo --collection demo`.",
     "finish": "Run the same `ragfilter index` command again.",
-    "rebuild": "Run `ragfilter index --rebuild --collection NAME`.",
+    "rebuild": "Run `ragfilter index --rebuild --collection NAME`. If it fails too, follow its "
+    "message.",
     "replace": "Use `ragfilter index --reset` to replace it.",
     "writable": "Use `ragfilter collections open --writable` to allow them.",
     "open": "Use `ragfilter collections open NAME --model MODEL`.",

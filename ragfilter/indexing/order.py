@@ -77,7 +77,7 @@ QUIET = Watch()
 
 
 def _counted(records: Iterable[Record], progress: Progress | None) -> Iterator[Record]:
-    """The records, of which nobody knows before how many there are."""
+    """The records, counted as they are read: their number is not known in advance."""
     for number, record in enumerate(records, start=1):
         if progress is not None and number % EVERY == 0:
             progress(number, 0)

@@ -28,7 +28,7 @@ Failure = Literal[
     "unreadable",
 ]  # fmt: skip
 
-_URL = "Check that the base URL is that of an OpenAI-compatible API; most end in /v1."
+_URL = "Check that the base URL belongs to an OpenAI-compatible API; most end in /v1."
 _FAILURES: Mapping[Failure, tuple[ChatErrorKind, str, str]] = {
     "late": ("timeout", "The endpoint did not finish its answer within {} s.",
              "Raise the timeout, or choose a faster model."),
@@ -154,8 +154,7 @@ def _detail(error: openai.APIError, at: Endpoint) -> str:
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
-    """Seconds of the Retry-After header, None if it is not to be believed; its date form is left
-    aside."""
+    """Seconds of the Retry-After header. None if it is missing, implausible or a date."""
     try:
         seconds = float(error.response.headers.get("retry-after", ""))
     except ValueError:

@@ -111,9 +111,15 @@ class Stores:
         """Remove a foreign collection from the list; the collection itself is not changed. Raises
         InputError if it was not opened."""
         if name not in (opened := foreign.openings(self._workspace.path)):
+            is_own = name in {info.name for info in self._workspace.store().collections()}
+            listed = ", ".join(sorted(opened))
             raise InputError(
-                f"{name!r} is no collection that was opened from elsewhere, and stays as it is.",
-                remedy=f"To be closed are: {', '.join(sorted(opened)) or 'none'}.",
+                f"Collection {name!r} was not opened from elsewhere."
+                if is_own
+                else f"There is no collection {name!r}.",
+                remedy=f"Open from elsewhere: {listed}."
+                if listed
+                else "No collection is open from elsewhere.",
             )
         foreign.keep(self._workspace.path, name, None)
 
@@ -129,12 +135,11 @@ class Stores:
         # Imported here, since hardly anyone loses a collection.
         from ragfilter.stores import copies
 
-        # Looked for among the copies, because a name from a link may be any path.
-        there = {path.stem: path for path in self._workspace.copies_dir.glob("*.parquet")}
         copy = None
-        if name in there:
+        # Looked for among the copies, because a name from a link may be any path.
+        if name in self._workspace.copied():
             with suppress(StoreError):
-                copy = copies.read_summary(there[name])
+                copy = copies.read_summary(self._workspace.copy_path(name))
         return copy.embedder if copy else ""
 
     def _in(self, folder: str) -> ChromaStore:

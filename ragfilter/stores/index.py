@@ -148,11 +148,10 @@ def _beyond_repair(workspace: Workspace) -> Iterator[None]:
         if error.action != "rebuild":
             raise
         where = "the data of the Chroma server" if workspace.server else workspace.chroma_dir
-        names = sorted(path.stem for path in workspace.copies_dir.glob("*.parquet"))
         raise StoreError(
             error.message,
             remedy=f"Move {where} away, which deletes nothing. Then rebuild every collection that "
-            f"has a copy: {', '.join(names)}.",
+            f"has a copy: {', '.join(workspace.copied())}.",
             action="rebuild",
         ) from error
 

@@ -107,6 +107,10 @@ class Workspace:
         """The path of our own copy of a collection."""
         return self.copies_dir / f"{collection}.parquet"
 
+    def copied(self) -> list[str]:
+        """The names of the collections of which there is a copy, sorted."""
+        return sorted(path.stem for path in self.copies_dir.glob("*.parquet"))
+
     def store(self) -> ChromaStore:
         """The vector store, opened on first use. Raises StoreError."""
         # Imported here: chromadb takes a second, and not every command needs it.

@@ -37,7 +37,14 @@ def installed(wheel: Path, bare_environ: dict[str, str], tmp_path: Path) -> Iter
             assert server.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
-        assert f"workspace: {empty / 'workspace'}\nragfilter: {url} " in log.read_text()
+        assert f"workspace: {empty / 'workspace'}  (" in log.read_text()
+        assert log.read_text().count("://") == log.read_text().count(url) == 1
+        # Nobody has visited it yet, and the folder is held.
+        second = subprocess.run([scripts / "ragfilter", "app", "--port", str(free_port())],
+                                cwd=empty, env=bare_environ, capture_output=True, text=True,
+                                timeout=PROCESS_S)  # fmt: skip
+        assert (second.returncode, second.stdout) == (2, "")
+        assert f"in use by app (process {server.pid}," in second.stderr
         yield url
     finally:
         server.send_signal(signal.SIGINT)

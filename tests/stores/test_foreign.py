@@ -269,15 +269,21 @@ def test_the_command_line_opens_and_closes_it(
     assert "needs more: no chunk has a rule" in out
     assert main(["query", "trolls", "-c", "notes", "-p", "adaptive-gap", *where]) == 0
     assert "Trolls" in capsys.readouterr().out
-    for other in ("demo", "note"):
-        capsys.readouterr()
-        assert main(["collections", "close", other, *where]) == 2
-        assert capsys.readouterr() == (
-            "",
-            f"ragfilter: {other!r} is no collection that was opened from elsewhere, and stays as "
-            "it is. To be closed are: notes.\n",
-        )
-    assert main(["collections", "close", "notes", *where]) == 0
-    assert main(["collections", "close", "notes", *where]) == 2
+    # One of the workspace's own, and one that is not there.
+    with open_workspace(tmp_path / "ws") as ws:
+        ws.workspace.store().create("mine", embedder="m")
+    said = {
+        "mine": "Collection 'mine' was not opened from elsewhere.",
+        "note": "There is no collection 'note'.",
+    }
+    for left in ("Open from elsewhere: notes.", "No collection is open from elsewhere."):
+        for other, what in said.items():
+            capsys.readouterr()
+            assert main(["collections", "close", other, *where]) == 2
+            assert capsys.readouterr() == ("", f"ragfilter: {what} {left}\n")
+        if "notes" in left:
+            assert main(["collections", "close", "notes", *where]) == 0
+    with open_workspace(tmp_path / "ws") as ws:
+        ws.workspace.store().delete("mine")
     assert main(["collections", *where]) == 0
     assert "No collection yet" in capsys.readouterr().err

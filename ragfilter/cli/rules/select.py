@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ragfilter.errors import CollectionMissing, InputError
+from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint_values import usual_words
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
@@ -95,15 +95,12 @@ def select(
     """The chunks of `collection` that match, in stored order, at most `limit`.
 
     For each field named in `where`, one of its conditions must hold. Only chunks that `user` may
-    see. Raises InputError, StoreError, and CollectionMissing if the collection is empty.
+    see. Raises InputError, and StoreError if the collection is empty.
     """
     conditions = [condition(text) for text in where]
     store = bench.collection(collection)
+    store.check_not_empty()
     known = store.entries()
-    if not known:
-        raise CollectionMissing(
-            f"The collection {collection!r} is empty.", remedy="Index chunks into it first."
-        )
     by_field = [[c for c in conditions if c.field == name] for name in PLAIN]
     seen = [
         chunk.id

@@ -15,7 +15,7 @@ import numpy as np
 from chromadb.api.models.Collection import Collection as RawCollection
 from chromadb.errors import InternalError
 
-from ragfilter.errors import StoreError
+from ragfilter.errors import CollectionMissing, StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.chroma import insides
@@ -103,6 +103,19 @@ class ChromaCollection:
     def incomplete(self) -> str:
         """Why a query may miss chunks, and what to do about it; empty if none are missing."""
         return self._incomplete(self.raw())
+
+    def check_not_empty(self) -> None:
+        """Raise CollectionMissing if it has no chunks, and StoreError if it has lost them."""
+        raw = self.raw()
+        if self._count(raw):
+            return
+        if mark(raw, CONTENT):
+            raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
+        raise CollectionMissing(
+            f"The collection {self._name!r} is empty.",
+            remedy="Index chunks into it.",
+            action="index",
+        )
 
     def info(self) -> CollectionInfo:
         raw = self.raw()
@@ -295,6 +308,9 @@ class ChromaCollection:
             "finished."
         )
 
+    def _emptied(self) -> str:
+        return f"Collection {self._name!r} is damaged: its chunks are lost."
+
     def _incomplete(self, raw: RawCollection) -> str:
         if mark(raw, WITHHELD):
             return f"{self._withheld()} {INDEX_AGAIN}"
@@ -303,6 +319,9 @@ class ChromaCollection:
                 f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
                 f"was interrupted. {INDEX_AGAIN}"
             )
+        # No empty source is ever indexed.
+        if is_ours(raw) and not self._count_of_version(raw):
+            return f"{self._emptied()} {FOUND_AGAIN}"
         lost = self._lost(raw)
         if not lost:
             return ""
@@ -340,10 +359,14 @@ class ChromaCollection:
         because Chroma cannot check conditions on arbitrary metadata."""
         if not is_ours(raw):
             return False
+        return self._count_of_version(raw) > self._store.catalogue_limit
+
+    def _count_of_version(self, raw: RawCollection) -> int:
+        """How many chunks this version of a collection of ours has; counted once."""
         version, kept = self.version, self._store.counts.get(self._name)
         if kept is None or kept[0] != version:
             kept = self._store.counts[self._name] = (version, self._count(raw))
-        return kept[1] > self._store.catalogue_limit
+        return kept[1]
 
     def _count(self, raw: RawCollection) -> int:
         with guard(self._store.where):

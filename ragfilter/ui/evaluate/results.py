@@ -20,7 +20,7 @@ from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import guard
+from ragfilter.ui.evaluate import baseline
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.runs import opening, plots
 from ragfilter.ui.kit.runs.measured import MeasuredRun
@@ -83,7 +83,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             "question.",
         ):
             opening.compare(measured.run)
-        guard.draw(measured, resources)
+        baseline.draw(measured, resources)
         reports.button(
             lambda: of_run(
                 measured.run, measured.records, resources.prices, since=_since(measured, resources)

@@ -159,7 +159,7 @@ def pieces(stream: Iterator[str], tick_s: float) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Stoppable:
-    """`inner`, but no longer read once `stop` is set, which closes the connection."""
+    """`inner`, until `stop` is set: then it stops reading and closes the connection."""
 
     inner: ChatModel
     stop: threading.Event
