@@ -6,12 +6,12 @@ Source: docs/design.md#formats.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Set
 from itertools import count, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ragfilter.basics import toml_files
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
@@ -102,13 +102,13 @@ def front_matter(text: str) -> tuple[int, str]:
         return 0, ""
     try:
         keys: Any = (
-            tomllib.loads(found["toml"])
+            toml_files.parse(found["toml"], "")
             if found["yaml"] is None
             else parse_yaml(found["yaml"], place="")
         )
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return 0, ""
-    except InputError:
+    except (InputError, RecursionError):
+        if found["yaml"] is None:
+            return 0, ""
         lines = [line for line in found["yaml"].split("\n") if not _KEY.match(line)]
         if not _KEY.search(found["yaml"]) or not all(map(_REST.match, lines)):
             return 0, ""
