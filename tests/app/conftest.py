@@ -28,7 +28,7 @@ from waiting import PATIENT_S, PROCESS_S
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import PoolResult
+from ragfilter.model import PUBLIC, PoolResult
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
@@ -271,7 +271,8 @@ def open_page(
 
 @pytest.fixture
 def library(open_page: OpenPage) -> Callable[..., PoolResult]:
-    """The library's result for a question on the open workspace, for comparison."""
+    """The library's result for a guest's question on the open workspace, for comparison. Where
+    `flags` switch clearance off, nobody is named who asks."""
 
     def ask(
         question: str, profile: str = "full", flags: dict[str, Any] | None = None
@@ -279,7 +280,8 @@ def library(open_page: OpenPage) -> Callable[..., PoolResult]:
         given = [config.Given("--set", flags or {})]
         settings = config.load(profile=profile, environ={}, flags=given).settings
         backends = resources.open_resources().bench.backends("demo")
-        return run(question, settings, backends, wide=True)
+        user = None if (flags or {}).get("clearance.enabled") is False else PUBLIC
+        return run(question, settings, backends, user, wide=True)
 
     return ask
 

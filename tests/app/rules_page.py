@@ -33,7 +33,7 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
     with a field that a test fills. Returns a function that types into a page and pauses."""
 
     def draw(name: str, html: str | None = None, **given: Any) -> None:
-        if name == "rules/while_typing.js":
+        if name == "kit/rule_editor/while_typing.js":
             field(**given)
 
     def field(*, key: str, data: str, on_typed_change: Callable[[], None]) -> None:

@@ -55,7 +55,7 @@ def test_the_headline_names_the_cliff_and_the_layers_that_acted(
     page = open_page({"profile": "adaptive-gap"}).ask(OWLBEARS)
     assert "4 kept of 200 retrieved Cliff after 4 hits gap 0.217 ≥ 0.100" in page.strip
     assert re.search(r"Context; plain search [\d,]+ \(first 5\) [\d,]+ tokens", page.strip)
-    assert page.funnel == ["retrieved", "cutoff", "context"]
+    assert page.funnel == ["retrieved", "clearance", "cutoff", "context"]
 
 
 def test_an_example_puts_its_question(open_page: Callable[..., Any]) -> None:
@@ -132,6 +132,7 @@ def test_the_downloads_hold_the_shown_rows_and_the_settings(
     page.run()
     assert page.ids == ["monster-owlbear", "monster-owlbear-lair"]
     assert page.titles == ["Owlbear", "Owlbear Lair"]
+    # With clearance on, so that whoever uses the file sees no more than this page showed.
     assert page.downloads["ragfilter.toml"]() == (
-        'profile = "adaptive-gap"\n\n[cutoff]\nmax_results = 3\n'
+        'profile = "adaptive-gap"\n\n[clearance]\nenabled = true\n\n[cutoff]\nmax_results = 3\n'
     )

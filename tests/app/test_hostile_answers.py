@@ -75,7 +75,7 @@ def test_half_an_emoji_in_a_reply_of_the_judge_is_shown(open_with: Callable[...,
     page = open_with(behave, "judging halves", JUDGED)
     page.press("need-judge")
     assert page.kept == ["monster-owlbear", "monster-owl"]
-    page.choose("panel-box", "Judge")
+    page.choose("panel-box", "Judge").choose("view-as", "Operator")
     assert any("KEEP 🦉" in code.value and "\ufffd" in code.value for code in page.at.code)
 
 

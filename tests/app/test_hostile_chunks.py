@@ -45,7 +45,6 @@ def test_text_from_a_collection_or_a_link_does_nothing(
     nasty = {"profile": HOSTILE[0], "collection": HOSTILE[1], HOSTILE[2]: "1"}
     assert active(open_page({"q": HOSTILE[0]} | nasty, workspace=workspace)) == []
     assert active(open_page(workspace=workspace)) == []
-    # Some of their clearances cannot be read.
     page = open_page(LINK, workspace=workspace).switch("clearance", False)
     assert f"of {len(CHUNKS)} retrieved" in page.strip
     assert sum(CANARY in button.label for button in page.at.button) > 5

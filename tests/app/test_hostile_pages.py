@@ -33,8 +33,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], workspace: Path) -> Any:
-    """A session on a collection whose labels, query sets, rules and editors are hostile too."""
-    page = open_page({"profile": "query-must"}, workspace=workspace)
+    """A session on a collection whose labels, query sets, rules and editors are hostile too, and
+    that shows every chunk."""
+    page = open_page({"profile": "query-must"}, workspace=workspace).switch("clearance", False)
     bench = resources.open_resources().bench
     if SET not in bench.labels.sets(NAME):
         bench.labels.put_set(NAME, SET, QUESTIONS)

@@ -117,7 +117,7 @@ def test_a_verdict_outlives_the_app(
     page, server = judged_by(capable)
     kept = page.press("need-judge").kept
     stop_the_app(opened)
-    again = open_page(LINK, workspace=adsapi_page_workspace)
+    again = open_page(LINK | {"view": "operator"}, workspace=adsapi_page_workspace)
     assert again.kept == kept
     assert len(server.asked) == 1
     again.choose("panel-box", "Judge")
@@ -190,6 +190,9 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
         "● KEEP", "● EXPAND_3", "✚ brought", "◇ DISCARD",
     }  # fmt: skip
     assert any("Prompt and reply" in e.label for e in page.at.expander)
+    # A reply may name chunks that only other users may see.
+    assert '"decisions"' not in "".join(code.value for code in page.at.code)
+    page.choose("view-as", "Operator")
     assert '"decisions"' in "".join(code.value for code in page.at.code)
 
     # A slider that asks about fewer chunks makes it a new question; moved back, the answer is
@@ -274,6 +277,8 @@ def test_an_answer_without_a_decision_shows_the_reply(judged_by: Callable[..., A
     page, _ = judged_by(says("They are all very nice."))
     page.press("need-judge")
     assert any("No decision could be read" in text for text in page.html)
+    assert "They are all very nice." not in page.sent
+    page.choose("view-as", "Operator")
     assert "They are all very nice." in [code.value for code in page.at.code]
 
 

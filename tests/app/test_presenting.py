@@ -147,9 +147,11 @@ def test_the_stage_of_an_empty_collection_can_be_left(
 
 def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     secret = "secret-treasure-maps"
-    asked = {"profile": "adaptive-gap", "q": "Which treasure maps are false?", "present": "true"}
-    assert "Which Treasure Maps Are False" in open_page(asked).sent
-    page = open_page(asked)
+    asked = {"profile": "adaptive-gap", "q": "Which treasure maps are false?"}
+    page = open_page(asked).switch("clearance", False)
+    page.at.session_state["present"] = True
+    assert "Which Treasure Maps Are False" in page.run().sent
+    page = open_page(asked | {"present": "true"})
     page.at.session_state["operator"] = True
     page.press("scene-flip")
     assert secret not in page.sent
