@@ -8,6 +8,14 @@ from typing import Any
 
 import pytest
 
+from ragfilter.ingest.records import Record
+from ragfilter.model import Chunk
+from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.stores.index import index
+from ragfilter.stores.workspace import Workspace
+
+pytestmark = pytest.mark.model
+
 
 @pytest.mark.parametrize(
     ("variable", "url"),
@@ -29,6 +37,10 @@ def test_no_secret_of_a_url_is_on_the_page(
     variable: str,
     url: str,
 ) -> None:
+    # Without a collection, the page asks no database.
+    with Workspace.open(tmp_path) as workspace:
+        records = [Record(Chunk("c1", text="The vault is empty."), "one line")]
+        index(records, name="vault", workspace=workspace, embedder=BundledEmbedder())
     monkeypatch.setenv(variable, url)
     page = open_page({"q": "anything?"}, workspace=tmp_path)
     assert len(page.errors) == 1
