@@ -49,7 +49,7 @@ def find(tab: Any, text: str) -> None:
     """Find the chunks with this text and open the first of them."""
     tab.keyed("rules-text", "input").fill(text)
     tab.keyed("rules-text", "input").press("Enter")
-    expect(tab.page.get_by_text(re.compile("of 587 chunks"))).not_to_contain_text("587 of 587")
+    expect(tab.page.get_by_text(re.compile("of 572 chunks"))).not_to_contain_text("572 of 572")
     tab.rest().click("rules-next")
     expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
 
@@ -114,11 +114,11 @@ def rules_are_found_by_their_state(tab: Any) -> None:
     open_rules(tab)
     for row, (state, number) in enumerate(found):
         tab.pick("rules-states", state).page.keyboard.press("Escape")
-        expect(tab.page.get_by_text(f"{row + 1} of 587 chunks")).to_be_visible()
+        expect(tab.page.get_by_text(f"{row + 1} of 572 chunks")).to_be_visible()
         expect(tab.cell(row, "title")).to_have_text(re.compile(rf"Class {number}$"))
         expect(tab.cell(row, "state")).to_contain_text(state)
     tab.keyed("rules-states").get_by_role("button", name="Clear all").click()
-    expect(tab.page.get_by_text("587 of 587 chunks")).to_be_visible()
+    expect(tab.page.get_by_text("572 of 572 chunks")).to_be_visible()
 
 
 def keys_leave_what_was_typed_with_its_own_chunk(tab: Any) -> None:
