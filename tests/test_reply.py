@@ -136,6 +136,17 @@ def test_a_mark_that_is_only_mentioned_stays(text: str) -> None:
     assert without_thought(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('He means 6 " wide?</think>It is 6 " wide [1].', 'It is 6 " wide [1].'),
+        ('<think>The width is 6 " wide</think>The board is 6 " wide.', 'The board is 6 " wide.'),
+    ],
+)
+def test_two_inches_are_no_quotes(text: str, answer: str) -> None:
+    assert without_thought(text) == answer
+
+
 def test_what_stands_around_a_thought_stays() -> None:
     assert (
         without_thought("Fire.\n<think>Hm <think>well</think> so</think>\nAcid.")
