@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,9 @@ class Workbench:
     def backends(self, name: str) -> Backends:
         assert name == "small"
         return Backends(self.line, self.line, None, self.chat, Judgements())
+
+    def collection(self, _: str) -> Any:
+        return SimpleNamespace(check_not_empty=lambda: None)
 
 
 @pytest.fixture

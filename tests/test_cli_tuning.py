@@ -86,7 +86,8 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     assert set(made["best_fixed_k"]) >= {"k", "f1", "ci"}
     assert set(made["gain_over_fixed_k"]) >= {"f1", "ci"}
     for one in (made["before"], made["after"], made["oracle"], *made["strategies"]):
-        assert one["ci"][0] <= one["f1"] <= one["ci"][1]
+        # None where too few questions differ.
+        assert one["ci"] is None or one["ci"][0] <= one["f1"] <= one["ci"][1]
         assert (one["f1_most"] > one["f1"]) == (one["unlabelled"] > 0)
     assert made["oracle"]["f1"] >= made["best_fixed_k"]["f1"]
     assert {"name", "f1", "ci", "mean_kept"} <= set(made["strategies"][0])

@@ -255,6 +255,7 @@ BEYOND_THE_CORE = [
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
     "ragfilter.rules.steps",
+    "ragfilter.served",
     "ragfilter.settings.deployment",
     "ragfilter.stores",
     "ragfilter.ui",

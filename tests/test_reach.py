@@ -138,9 +138,8 @@ def test_a_narrow_pool_holds_what_is_used(
     """k 5 with nothing filtered; k 15 three times if rules or clearance drop some; the pool's size
     if a layer reads the background."""
     settings = load(profile=profile, environ={}).settings
-    pool = gather(
-        QUERY, settings, Backends(collection, OneVector()), User(2, ("ops", "hr")), wide=False
-    )
+    user = User(2, ("ops", "hr")) if settings.clearance.enabled else None
+    pool = gather(QUERY, settings, Backends(collection, OneVector()), user, wide=False)
     seen = [hit for hit in pool.hits if User(2, ("ops", "hr")).sees(hit.chunk)]
     assert len(seen if profile == "full" else pool.hits) == hits
     assert len(gather(QUERY, settings, Backends(collection, OneVector())).hits) >= 200
@@ -163,7 +162,8 @@ def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -
     clean chunks it uses, how many the page wants, and how many hits it gathers at first."""
     settings = load(profile=profile, environ={}).settings
     watched = Watched(collection)
-    gather("cleric", settings, Backends(watched, OneVector()), User(9), wide=False)
+    user = User(9) if settings.clearance.enabled else None
+    gather("cleric", settings, Backends(watched, OneVector()), user, wide=False)
     assert (used(settings), target(settings), watched.searches[0]) == REACHES[profile]
 
 

@@ -156,6 +156,7 @@ RANGES: dict[str, Sequence[float]] = {
     "cutoff.b_extra": range(21),
     "cutoff.gap_threshold": [n / 1000 for n in range(501)],
     "cutoff.distance_offset": [n / 1000 for n in range(1501)],
+    "cutoff.tail": [n / 1000 for n in range(901)],
 }
 """Every value that is looked at, but for `relative`, which gap stands in for here."""
 

@@ -113,6 +113,7 @@ class _Asked:
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = frozenset(ids)
+        self._order = tuple(ids)
         self._loose: dict[str, str] = {}
         for chunk_id in self.ids:
             # Ids that differ only in case or spaces must be written exactly.
@@ -165,11 +166,15 @@ class _Asked:
         others = {i for i in map(self.id_of, names - numbers) if i}
         if not numbers or numbers | others == self.ids:
             return set()
-        counts = any(numbers == set(map(str, range(k, k + len(numbers)))) for k in (0, 1))
-        if numbers <= self.ids:
-            counts = counts and not others
+        first = next(
+            (k for k in (0, 1) if numbers == set(map(str, range(k, k + len(numbers))))), -1
+        )
+        if not numbers <= self.ids:
+            counts = first >= 0 or max(map(int, numbers)) <= len(self.ids)
         else:
-            counts = counts or max(map(int, numbers)) <= len(self.ids)
+            # Unless the first chunks have these very numbers as their ids.
+            own = self._order[: len(numbers)] == tuple(sorted(numbers, key=int))
+            counts = first >= 0 and not others and not own
         return numbers if counts else set()
 
 
