@@ -15,7 +15,7 @@ from ragfilter.evaluate import query_files
 from ragfilter.evaluate.measuring import gather_for
 from ragfilter.evaluate.records import record
 from ragfilter.evaluate.table import layer_gains, table
-from ragfilter.evaluate.told import between_ends
+from ragfilter.evaluate.caveats import between_ends
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import load

@@ -24,7 +24,7 @@ from ragfilter.engine.retrieve import gather
 from ragfilter.evaluate import labels, query_files
 from ragfilter.evaluate.crossval import assign_folds, pick
 from ragfilter.evaluate.prefixes import prefixes_of_pools, without_nothing
-from ragfilter.evaluate.run import gather_all
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.target import Target
 from ragfilter.layers.strategies.base import far_end

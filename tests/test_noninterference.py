@@ -43,8 +43,10 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.effect import make_labelled
-from ragfilter.evaluate.measuring import measurable, measure
-from ragfilter.evaluate.run import evaluate, gather_all
+from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.evaluation import evaluate
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import tune
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of

@@ -18,8 +18,10 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.matching import duel
 from ragfilter.evaluate.plotted import LabelPoint
-from ragfilter.evaluate.records import Curve, KeptCounts, QueryRecord
-from ragfilter.evaluate.told import TOO_FEW
+from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.records import KeptCounts
+from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import IN_FORCE, profiles_version, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User

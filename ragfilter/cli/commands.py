@@ -8,10 +8,8 @@ FILES = {
     "app": ("page",),
     "cache": ("cache",),
     "collections": ("collections",),
-    "compare": ("compare",),
     "cut": ("cut",),
     "eval": ("eval",),
-    "experiment": ("experiment",),
     "gate": ("gate",),
     "index": ("index",),
     "labels": ("labels", "marks", "votes"),
@@ -22,7 +20,6 @@ FILES = {
     "rules": ("rules",),
     "runs": ("runs",),
     "settings": ("settings",),
-    "sweep": ("sweep",),
     "tune": ("tune",),
 }
 """The files of each command. A command registers itself when its file is imported."""

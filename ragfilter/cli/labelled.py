@@ -22,9 +22,7 @@ from ragfilter.cli.options import (
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import find_chunks
 from ragfilter.errors import InputError
-from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import labels_version, measurable
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 
@@ -162,7 +160,7 @@ def visible_labels(
 
     Raises InputError if there are labels but no relevant one is left.
     """
-    from ragfilter.evaluate.labels import missing
+    from ragfilter.evaluate.labels import measurable, missing
 
     where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
@@ -203,8 +201,10 @@ def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
 def warn_of(labels: Labels) -> None:
     """Warn if there are too few labelled queries for reliable figures, or some without anything
     relevant."""
-    for said in told.about_labels(labels):
-        log.warning("%s", said)
+    from ragfilter.evaluate import caveats
+
+    for caveat in caveats.about_labels(labels):
+        log.warning("%s", caveat)
 
 
 def warn_in_sample(
@@ -212,8 +212,11 @@ def warn_in_sample(
 ) -> list[str]:
     """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
     warning, if any, as notes of a document."""
-    said = told.in_sample(settings, labels_version(labels), collection)
-    notes = [f"{side}: {said}" if side else said] if said else []
+    from ragfilter.evaluate import caveats
+    from ragfilter.evaluate.labels import labels_version
+
+    caveat = caveats.in_sample(settings, labels_version(labels), collection)
+    notes = [f"{side}: {caveat}" if side else caveat] if caveat else []
     for note in notes:
         log.warning("%s", note)
     return notes

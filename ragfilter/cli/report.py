@@ -20,7 +20,6 @@ from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of
 from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.model import PoolResult
 from ragfilter.publish import question
 from ragfilter.publish.html import ReportOrigin
@@ -87,7 +86,7 @@ def query(
                 embedder=backends.embedder,
             )
         else:
-            other = _other(against, bench)
+            other = compared_settings(against, bench)
             first = seen(parts.ask(text, other.settings, backends, user))
             names = (
                 replace(other, settings=first.settings),
@@ -103,46 +102,43 @@ def query(
 @command(report, "run")
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
-    from ragfilter.evaluate.runs import changed_since, records_of
+    from ragfilter.evaluate.runs import changed_since, load
     from ragfilter.publish import measured
 
     with parts.open_for(data_dir, "report") as bench:
-        found = bench.runs.get(number)
-        records = records_of(found, bench.runs)
-        since = changed_since(found.plan, bench.collection, bench.labels)
-    if not records:
+        run = load(bench.runs.get(number), bench.runs)
+        since = changed_since(run.run.plan, bench)
+    if not run.records:
         raise InputError(
             f"Run {number} has no measured query yet.",
-            remedy="Continue it with the same `ragfilter runs new` command.",
+            remedy="Continue it with the same `ragfilter eval --save` command.",
         )
-    _write(measured.of_run(found, records, bench.prices, since=since), out)
+    _write(measured.of_run(run, bench.prices, since=since), out)
 
 
 @command(report)
 def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
-    from ragfilter.evaluate.matching import duel
-    from ragfilter.evaluate.runs import changed_since, records_of, settings_of
+    from ragfilter.evaluate import runs
     from ragfilter.publish import measured
 
     with parts.open_for(data_dir, "report") as bench:
-        runs = [bench.runs.get(number) for number in (run, other)]
-        records = [records_of(each, bench.runs) for each in runs]
-        since = [changed_since(each.plan, bench.collection, bench.labels) for each in runs]
-    made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
-    if not made.paired.queries:
+        a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
+        compared = runs.compare(a, b, bench)
+    if compared.sides.empty:
         raise InputError(
             f"Runs {run} and {other} have no queries in common.",
             remedy="Compare runs over the same query set.",
         )
-    first, second = (
-        Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
+    names = (
+        Called(f"run {a.run.id}", a.run.plan.profile, a.settings),
+        Called(f"run {b.run.id}", b.run.plan.profile, b.settings),
     )
-    _write(measured.of_duel(made, (first, second), runs, bench.prices, since=since), out)
+    _write(measured.of_runs(compared, names, bench.prices), out)
 
 
-def _other(against: str, bench: Workbench) -> Called:
-    """What `--against` names. Raises InputError, SettingsError."""
+def compared_settings(against: str, bench: Workbench) -> Called:
+    """The settings that `--against` names. Raises InputError, SettingsError."""
     if against.isdecimal() and len(against) < 10:
         from ragfilter.evaluate.runs import settings_of
 

@@ -45,8 +45,6 @@ from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
-FEW = 20
-"""With fewer labelled queries, the figures say little."""
 RECORD = "cutoff.tuned_on"
 """Where settings carry what they were tuned on."""
 BEFORE = "before"

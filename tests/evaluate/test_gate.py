@@ -8,7 +8,7 @@ from test_run import CLIFF, FLAT, K4, QRELS
 from ragfilter.errors import InputError
 from ragfilter.evaluate.limits import Check, Limit, check, of_records, of_rows, read_limit
 from ragfilter.evaluate.records import record
-from ragfilter.evaluate.run import score
+from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 

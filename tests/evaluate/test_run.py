@@ -10,7 +10,7 @@ from line import Line
 from ragfilter.cli.eval import document, evaluation_text
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels, run
+from ragfilter.evaluate import labels, evaluation
 from ragfilter.evaluate.beir import Labels
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
@@ -34,7 +34,7 @@ QRELS = {"cliff": {"a": 2, "b": 1, "c": 1, "x": 0}, "flat": {"d": 1, "e": 1}}
 
 
 def test_figures_of_two_queries() -> None:
-    made = run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
+    made = evaluation.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
     cliff, flat = made.rows
     assert (cliff.relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (
         {"a", "b", "c"}, ("a", "b", "x", "y"), ("a", "b"),
@@ -65,19 +65,19 @@ def test_figures_of_two_queries() -> None:
 
 def test_the_best_fixed_k_is_the_best_mean_and_not_the_best_of_each() -> None:
     # F1 at k 1..6: cliff .50 .80 .67 .57 .75 .67; flat 0 .50 .40 .33 .57 .57; best mean at 5, .66.
-    made = run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).best_fixed_k
+    made = evaluation.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).best_fixed_k
     assert made is not None
     assert made.k == 5
     # Each is measured with what is best on the other: cliff with 5, flat with 2.
     assert made.means.f1 == pytest.approx((6 / 8 + 1 / 2) / 2)
     assert made.means.mean_kept == 3.5
     # With one query nothing can be held out.
-    assert run.score({"cliff": CLIFF}, QRELS, K4).best_fixed_k is None
+    assert evaluation.score({"cliff": CLIFF}, QRELS, K4).best_fixed_k is None
 
 
 def best_k(same: Pool, relevant: dict[str, int]) -> int:
     """The best k of two queries with the same hits and labels."""
-    made = run.score({"q": same, "r": same}, {"q": relevant, "r": relevant}, K4).best_fixed_k
+    made = evaluation.score({"q": same, "r": same}, {"q": relevant, "r": relevant}, K4).best_fixed_k
     assert made is not None
     return made.k
 
@@ -98,7 +98,7 @@ def test_the_sweep_looks_deeper_than_k() -> None:
 
 def test_lost_are_the_relevant_chunks_of_the_pool_that_are_dropped() -> None:
     strict = K4.with_values({"cutoff.strategy": "fixed", "cutoff.max_results": 1})
-    row = run.score({"cliff": CLIFF}, QRELS, strict).rows[0]
+    row = evaluation.score({"cliff": CLIFF}, QRELS, strict).rows[0]
     # The third is beyond the unfiltered four.
     assert row.lost == ("b", "c")
 
@@ -106,7 +106,7 @@ def test_lost_are_the_relevant_chunks_of_the_pool_that_are_dropped() -> None:
 def test_nothing_kept_counts_as_zero() -> None:
     barred = pool("cliff", ("a", 0.1), ("x", 0.2), clearance=None)
     hidden = K4.with_values({"clearance.enabled": True})
-    row = run.score({"cliff": barred}, QRELS, hidden).rows[0]
+    row = evaluation.score({"cliff": barred}, QRELS, hidden).rows[0]
     assert (row.filtered.kept, row.filtered.scores.precision) == (0, 0)
     assert row.status == "insufficient_clearance"
     # The unfiltered side obeys clearance too, so there is no noise to reduce.
@@ -115,19 +115,19 @@ def test_nothing_kept_counts_as_zero() -> None:
 
 def test_noise_reduction_is_negative_where_the_filter_adds_noise() -> None:
     wide = K4.with_values({"retrieval.k": 1})
-    made = run.score({"flat": FLAT}, QRELS, wide)
+    made = evaluation.score({"flat": FLAT}, QRELS, wide)
     assert made.noise_reduction == 1 - 3 / 1
 
 
 def test_queries_without_labels_are_left_out() -> None:
-    made = run.score({"cliff": CLIFF, "new": FLAT}, QRELS, K4)
+    made = evaluation.score({"cliff": CLIFF, "new": FLAT}, QRELS, K4)
     assert [row.id for row in made.rows] == ["cliff"]
     with pytest.raises(ValueError, match="no query has a label"):
-        run.score({"new": FLAT}, QRELS, K4)
+        evaluation.score({"new": FLAT}, QRELS, K4)
 
 
 def test_document_is_plain_and_has_the_promised_keys() -> None:
-    made = document(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
+    made = document(evaluation.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     means = {"precision", "recall", "f1", "f1_most", "mean_kept", "unlabelled"}
     for side in ("unfiltered", "filtered"):
@@ -141,15 +141,15 @@ def test_document_is_plain_and_has_the_promised_keys() -> None:
 
 
 def test_people_are_told_that_the_best_k_is_held_out() -> None:
-    told = evaluation_text(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
+    told = evaluation_text(evaluation.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
     assert "best fixed k: each query with the k that is best on the others\n" in told
-    assert "best fixed k" not in evaluation_text(run.score({"cliff": CLIFF}, QRELS, K4))
+    assert "best fixed k" not in evaluation_text(evaluation.score({"cliff": CLIFF}, QRELS, K4))
 
 
 def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None:
     line = Line()
     told: list[tuple[int, int]] = []
-    made = run.evaluate(
+    made = evaluation.evaluate(
         {"first": "0", "unlabelled": "9", "second": "29"},
         {"first": {"0": 1, "1": 1}, "second": {"29": 1}},
         K4,

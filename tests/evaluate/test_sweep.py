@@ -14,7 +14,7 @@ from ragfilter.evaluate import table
 from ragfilter.evaluate.maps import axes, make
 from ragfilter.evaluate.prefixes import DEEPEST, _deep, prefixes_of_pools
 from ragfilter.evaluate.records import record
-from ragfilter.evaluate.run import score
+from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import UNFILTERED, variants
 from ragfilter.layers.calibration import Calibration

@@ -22,11 +22,13 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import beir, query_files
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import labels_version, measurable, measure, visible
+from ragfilter.evaluate.labels import labels_version, measurable, visible
+from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, within
-from ragfilter.evaluate.records import QueryRecord, read, record
+from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.records import read, record
 from ragfilter.evaluate.table import figures_of, layer_gains, prefixes_of, table
-from ragfilter.evaluate.told import left_out
+from ragfilter.evaluate.caveats import left_out
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, unmeasured, variants
 from ragfilter.ingest.load import load as read_file
 from ragfilter.layers.calibration import Calibration

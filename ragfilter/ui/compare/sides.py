@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError, SettingsError
-from ragfilter.evaluate.runs import settings_of
+from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.told import shown
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.question import Called
@@ -22,7 +22,6 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.session import link, state
 
 IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"

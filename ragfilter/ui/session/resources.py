@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ragfilter.rules.lint import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.runs.measured import MeasuredRun
+    from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.ui.kit.sidebar.examples import Example
     from ragfilter.ui.session.background import Job
 

@@ -9,8 +9,8 @@ import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.maps import gathering_for
-from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.run import gather_all
+from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool

@@ -10,8 +10,8 @@ import streamlit as st
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
-from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.told import about_labels, in_sample, unlabelled
+from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.caveats import about_labels, in_sample, unlabelled
 from ragfilter.evaluate.tune import RECORD, recorded
 from ragfilter.layers.origin import read_tuned
 from ragfilter.settings.schema import Settings, field

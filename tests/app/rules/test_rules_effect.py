@@ -20,7 +20,7 @@ from rules_page import (
 )
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels, run
+from ragfilter.evaluate import labels
 from ragfilter.ui.kit.rule_editor import effect, labelled
 from ragfilter.ui.session import background, resources
 

@@ -12,10 +12,10 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import run
+from ragfilter.evaluate import measure
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
-from ragfilter.evaluate.measuring import measurable
+from ragfilter.evaluate.labels import measurable
 from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -179,7 +179,7 @@ def _job(
 
         def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
             left = {i: text for i, text in wanted.items() if i not in pools}
-            new = run.gather_all(left, settings, backends, work.user, progress=job.step)
+            new = measure.gather_all(left, settings, backends, work.user, progress=job.step)
             return make_labelled(pools | new, found.qrels, settings, work.user)
 
         job = work.resources.labelled.put(key, background.start(gather))
