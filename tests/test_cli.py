@@ -21,7 +21,8 @@ from faults import Behave, Handler, Serve, cut_off, events, half_a_json, says, s
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter import workbench as bench
-from ragfilter.cli import app, commands, main, parts
+from ragfilter.cli import app, main, output
+from ragfilter.cli.app import MODULES, load_commands
 from ragfilter.cli.index import text as index_text
 from ragfilter.engine import retrieve as gather
 from ragfilter.indexing.order import Done
@@ -172,10 +173,10 @@ def test_cut_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_command_is_found_by_its_name() -> None:
-    commands.load()
+    load_commands()
     grown = typer.main.get_command(app)
     assert isinstance(grown, typer.core.TyperGroup)
-    assert set(grown.commands) == set(commands.FILES)
+    assert set(grown.commands) == set(MODULES)
 
 
 @pytest.mark.parametrize(
@@ -541,7 +542,7 @@ def test_progress_is_for_terminals_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    show = parts.progress("texts")
+    show = output.progress("texts")
     show(1, 2)
     show(2, 2)
     assert capsys.readouterr() == ("", shown)
@@ -1107,7 +1108,7 @@ def test_a_terminal_is_shown_what_it_would_obey_and_a_file_gets_every_character(
     import pty
 
     text = "\x1b[31mred\x1b]0;title\x07 \u202eback\n\tnext"
-    code = f"from ragfilter.cli.parts import emit; emit({text!r})"
+    code = f"from ragfilter.cli.output import emit; emit({text!r})"
     ours, theirs = pty.openpty()
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=theirs, check=True)
     shown = os.read(ours, 10_000).decode()
