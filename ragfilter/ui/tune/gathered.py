@@ -15,8 +15,9 @@ from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
 from ragfilter.settings.schema import fields
-from ragfilter.ui.session import background, state, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.kit import progress
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
 
 Axes = tuple[str, str]
@@ -40,8 +41,8 @@ class Gathered:
 def begin(visit: Visit, given: Labels, axes: Axes) -> None:
     """Start gathering for a map over these axes, unless it is done or running. If a reranker
     failed, it is asked again."""
-    key, jobs = _key(visit, given, axes), visit.resources.tuning
-    known: Job[Gathered] | None = jobs.get(key)
+    key, jobs = _key(visit, given, axes), visit.resources.jobs
+    known: Job[Gathered] | None = jobs.find(key)
     if known is not None and not (known.done and (known.failure or known.value().failed)):
         return
     backends = visit.resources.backends(st.session_state.collection)
@@ -51,13 +52,13 @@ def begin(visit: Visit, given: Labels, axes: Axes) -> None:
         pools = gather_all(given.labelled, settings, backends, user, progress=job.step)
         return Gathered(key, given, pools)
 
-    jobs.put(key, background.start(work))
+    jobs.start(user, key, work, again=True)
 
 
 def of(visit: Visit, given: Labels, axes: Axes) -> Gathered | None:
     """Wait for the pools. None if gathering has not been started, was stopped or failed."""
-    job = visit.resources.tuning.get(_key(visit, given, axes))
-    return waiting.result(job, "gathering", "Gathering", stop=STOP)
+    job = visit.resources.jobs.find(_key(visit, given, axes))
+    return progress.result(job, "gathering", "Gathering", stop=STOP)
 
 
 def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
