@@ -15,8 +15,9 @@ from ragfilter.evaluate.maps import make as make_map
 from ragfilter.evaluate.tune import tune as evaluate_tune
 from ragfilter.ingest import demo
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session import resources, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.kit import progress
+from ragfilter.ui.session import resources
+from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.tune import suggestion, tuning_map
 
 pytestmark = pytest.mark.model
@@ -135,7 +136,7 @@ def test_gathering_and_mapping_are_waited_for_in_one_run(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a slow machine each takes longer than the page waits silently.
-    monkeypatch.setattr(waiting, "TURN_S", 0.0)
+    monkeypatch.setattr(progress, "TURN_S", 0.0)
     page.press("map")
     assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert not page.at.exception
@@ -149,7 +150,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
             progress(1, 2)
             sleep(0.01)
 
-    until_done = waiting.until_done
+    until_done = progress.until_done
 
     def stop(job: Job[Any], key: str, what: str, **more: Any) -> None:
         if key == "mapping":
@@ -157,8 +158,10 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
         until_done(job, key, what, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tuning_map, "make", endless)
-        patch.setattr(waiting, "until_done", stop)
+from ragfilter.ui.kit import progress
+from ragfilter.ui.session import resources
+from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.tune import suggestion, tuning_map
         page.at.selectbox(key="map-y").set_value("")
         page.run().press("map")
         assert any("The map was stopped" in text for text in page.html)

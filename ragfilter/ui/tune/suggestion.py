@@ -27,11 +27,12 @@ from ragfilter.evaluate.told import (
 )
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune
 from ragfilter.text import numbers
+from ragfilter.ui.kit import progress
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import background, state, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune.tuning_map import STOP
 
@@ -79,10 +80,7 @@ def _begin(visit: Visit, given: Labels) -> None:
     if len(given.qrels) < 2:
         st.error("Cross-validation needs at least two labelled questions. Label more on Inspect.")
         return
-    key, jobs = _key(visit, given), visit.resources.tuning
-    known = jobs.get(key)
-    if known is not None and not known.done:
-        return
+    key, jobs = _key(visit, given), visit.resources.jobs
     backends = visit.resources.backends(st.session_state.collection)
     settings, user = visit.settings, state.user()
     target, rerank = st.session_state.tune_as
@@ -96,13 +94,13 @@ def _begin(visit: Visit, given: Labels) -> None:
             provenance=provenance, progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
 
-    jobs.put(key, background.start(work))
+    jobs.start(user, key, work, again=True)
 
 
 def draw(visit: Visit, given: Labels) -> None:
     """Draw the suggestion, if one was requested."""
-    job = visit.resources.tuning.get(_key(visit, given))
-    made = waiting.result(job, "tuning", "Gathering", stop=STOP)
+    job = visit.resources.jobs.find(_key(visit, given))
+    made = progress.result(job, "tuning", "Gathering", stop=STOP)
     if made is not None:
         _draw(made, visit)
 

@@ -19,11 +19,12 @@ from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool
 from ragfilter.settings.schema import fields
+from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.runs.plots import FIGURES, layout
 from ragfilter.ui.look import say
 from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
-from ragfilter.ui.session import background, state, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
 
 Axes = tuple[str, str]
@@ -47,8 +48,8 @@ class GatheredQuestions:
 def gather(visit: Visit, given: Labels, axes: Axes) -> None:
     """Start gathering for a map over these axes, unless it is done or running. If a reranker
     failed, it is asked again."""
-    key, jobs = _key(visit, given, axes), visit.resources.tuning
-    known: Job[GatheredQuestions] | None = jobs.get(key)
+    key, jobs = _key(visit, given, axes), visit.resources.jobs
+    known: Job[GatheredQuestions] | None = jobs.find(key)
     if known is not None and not (known.done and (known.failure or known.value().failed)):
         return
     backends = visit.resources.backends(st.session_state.collection)
@@ -58,13 +59,13 @@ def gather(visit: Visit, given: Labels, axes: Axes) -> None:
         pools = gather_all(given.labelled, settings, backends, user, progress=job.step)
         return GatheredQuestions(key, given, pools)
 
-    jobs.put(key, background.start(work))
+    jobs.start(user, key, work, again=True)
 
 
 def gathered(visit: Visit, given: Labels, axes: Axes) -> GatheredQuestions | None:
     """Wait for the pools. None if gathering has not been started, was stopped or failed."""
-    job = visit.resources.tuning.get(_key(visit, given, axes))
-    return waiting.result(job, "gathering", "Gathering", stop=STOP)
+    job = visit.resources.jobs.find(_key(visit, given, axes))
+    return progress.result(job, "gathering", "Gathering", stop=STOP)
 
 
 def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
@@ -94,36 +95,42 @@ def replayed(
     visit: Visit, found: GatheredQuestions, axes: tuple[str, str], *, again: bool
 ) -> Map | None:
     """Wait for the map over these axes. None if it was stopped, until it is requested `again`."""
-    settings, jobs = visit.settings, visit.resources.tuning
+    settings = visit.settings
     # Without the settings of the axes and their record: a click on the map changes only those, and
     # the map stays valid.
     moving = {*axes, RECORD}
     others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
     key = ("map", found.key, others, state.user(), axes)
-    job = jobs.get(key)
+    job = visit.resources.jobs.find(key)
     # A map that was abandoned for another one was stopped too, and starts again when chosen again.
     stays = st.session_state.get("map-job") is job and not again
     failed = again and job is not None and job.failure
     if job is None or failed or (job.stop.is_set() and not stays):
-        job = jobs.put(key, _replay(visit, found, axes))
-    made = waiting.result(job, "mapping", "Replaying", stop=STOP)
+        job = _replay(visit, found, axes, key)
+    made = progress.result(job, "mapping", "Replaying", stop=STOP)
     if made is not None and not made.holds(settings):
         # Its grid was chosen around other values.
-        job = jobs.put(key, _replay(visit, found, axes))
-        made = waiting.result(job, "mapping-anew", "Replaying", stop=STOP)
+        job = _replay(visit, found, axes, key)
+        made = progress.result(job, "mapping-anew", "Replaying", stop=STOP)
     if made is None and job.stop.is_set():
         say.empty("The map was stopped.", "Map starts it again from the beginning.")
     return made
 
 
-def _replay(visit: Visit, found: GatheredQuestions, axes: tuple[str, str]) -> Job[Map]:
+def _replay(
+    visit: Visit, found: GatheredQuestions, axes: tuple[str, str], key: Hashable
+) -> Job[Map]:
     """Start the replay, and stop the one this session waited for before."""
     before: Job[Map] | None = st.session_state.get("map-job")
     if before is not None and not before.done:
         before.stop.set()
     settings, user = visit.settings, state.user()
-    job: Job[Map] = background.start(
-        lambda job: make(found.pools, found.labels.qrels, settings, user, *axes, progress=job.step)
+    jobs = visit.resources.jobs
+    jobs.stop(key)
+    job: Job[Map] = jobs.start(
+        user,
+        key,
+        lambda job: make(found.pools, found.labels.qrels, settings, user, *axes, progress=job.step),
     )
     st.session_state["map-job"] = job
     return job
