@@ -158,10 +158,8 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
         until_done(job, key, what, **more)
 
     with monkeypatch.context() as patch:
-from ragfilter.ui.kit import progress
-from ragfilter.ui.session import resources
-from ragfilter.ui.session.jobs import Job
-from ragfilter.ui.tune import suggestion, tuning_map
+        patch.setattr(tuning_map, "make", endless)
+        patch.setattr(progress, "until_done", stop)
         page.at.selectbox(key="map-y").set_value("")
         page.run().press("map")
         assert any("The map was stopped" in text for text in page.html)
