@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.carry_over import SEED_QUESTIONS
-from ragfilter.evaluate import labels, query_files, caveats
+from ragfilter.evaluate import caveats, labels, query_files
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.measure import gather_all

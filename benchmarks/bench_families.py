@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ragfilter.engine.backends import Backends
-from ragfilter.evaluate import measure, evaluation
+from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled
 from ragfilter.evaluate.proposed import likeness_of, suggest
 from ragfilter.ingest import demo

@@ -20,8 +20,8 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import ModelError
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.evaluation import evaluate
+from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.models.rerankers import CrossEncoderReranker
 from ragfilter.settings.config import load

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from faults import Handler, Serve, Server, error_body, hang
 from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
+from ragfilter.evaluate.sides import Side, before_and_after, means, measure
 from waiting import PATIENT_MS, ends_after
 
 from ragfilter import report
@@ -20,7 +21,6 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
-from ragfilter.evaluate.sides import Side, before_and_after, means, measure
 from ragfilter.ingest import adsapi
 from ragfilter.judge.call import without
 from ragfilter.settings.config import load

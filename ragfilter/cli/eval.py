@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
-from ragfilter.cli.options import Json, Limit, Place, Viewing
+from ragfilter.cli.options import Json, Limit, Place, Viewing, parse_set, refuse_beside
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import viewer
@@ -84,7 +84,8 @@ class Sides(Viewing):
 
     def load(self) -> list[Config]:
         """The settings of every profile."""
-        names = self.profile or (["llm-filter"] if self.prompts else [None])
+        names: list[str | None] = [*(self.profile or [])]
+        names = names or ["llm-filter" if self.prompts else None]
         return [self._open(name, {})[0] for name in dict.fromkeys(names)]
 
     def variants(self) -> tuple[tuple[Variant, ...], str]:
@@ -107,7 +108,9 @@ class Sides(Viewing):
             raise error
         note = f"{counted(refused, 'combination')} left out. {error}" if refused else ""
         if not self.prompts:
-            return tuple(Variant(name, "settings", each.settings) for name, each in named.items()), note
+            return tuple(
+                Variant(name, "settings", each.settings) for name, each in named.items()
+            ), note
         prompts = dict.fromkeys(name.strip() for name in self.prompts.split(",") if name.strip())
         for name in prompts if self.prompts != "all" else ():
             # Checked as the setting that it becomes.
@@ -116,7 +119,7 @@ class Sides(Viewing):
         return judged({name: each.settings for name, each in named.items()}, chosen), note
 
     def _with(self, base: Config, changes: dict[str, str]) -> Config:
-        given = dict(map(parts.parse_set, self.values or ()))
+        given = dict(map(parse_set, self.values or ()))
         return configuration.load(
             profile=base.profile, file=self.config,
             flags=[configuration.Given("--set", given), configuration.Given("--vary", changes)],
@@ -170,7 +173,7 @@ def evaluate(
     tests. --set applies to every side.
     """
     if save:
-        parts.refuse_beside(
+        refuse_beside(
             "--save", profile=(sides.profile or ())[1:], vary=sides.vary, prompts=sides.prompts,
             against=sides.against, limit=limit, only=labelled.only,
             **{"except": labelled.leave_out},
@@ -180,7 +183,13 @@ def evaluate(
 
 
 def _one(
-    labelled: LabelledOptions, place: Place, sides: Sides, _: str, limit: int | None, *, as_json: bool
+    labelled: LabelledOptions,
+    place: Place,
+    sides: Sides,
+    _: str,
+    limit: int | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Measure one set of settings beside the unfiltered search."""
     from ragfilter.cli import results
@@ -189,24 +198,32 @@ def _one(
     (loaded,) = sides.load()
     settings, user = loaded.settings, sides.viewer_of(loaded)
     with labelled.open("eval", place, user) as opened:
-        parts.tell_learned_elsewhere(settings, opened.backends)
+        access.tell_learned_elsewhere(settings, opened.backends)
         warn_of(opened.labels)
         labels = opened.labels.first(limit)
         notes = warn_in_sample(settings, labels, place.collection)
         measured = evaluation.evaluate(
             labels.queries, labels.qrels, settings, opened.backends, user,
-            progress=parts.progress("queries"),
+            progress=output.progress("queries"),
         )  # fmt: skip
         head = place.head(opened.backends.incomplete) | {
             "unknown_labels": opened.unknown, "profile": loaded.profile,
             "with_llm": labelled.llm, "notes": notes,
         }  # fmt: skip
-    text = f"{place.collection}, profile {sides.called(loaded)}: {results.evaluation_text(measured)}"
-    parts.emit(head | evaluation.document(measured) if as_json else text)
+    text = (
+        f"{place.collection}, profile {sides.called(loaded)}: {results.evaluation_text(measured)}"
+    )
+    output.emit(head | evaluation.document(measured) if as_json else text)
 
 
 def _save(
-    labelled: LabelledOptions, place: Place, sides: Sides, name: str, _: int | None, *, as_json: bool
+    labelled: LabelledOptions,
+    place: Place,
+    sides: Sides,
+    name: str,
+    _: int | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Measure one set of settings beside all alternatives, as a run."""
     from ragfilter.cli.runs import shown
@@ -220,14 +237,20 @@ def _save(
         title = stored.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
         plan = runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
-        runs.go_on(run, opened.labels, bench.runs, backends, seen=parts.progress("queries"))
+        runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
         document, text = shown(runs.load(bench.runs.get(run.id), bench.runs), bench)
         incomplete = backends.incomplete
-    parts.emit(document | {"incomplete": incomplete} if as_json else text)
+    output.emit(document | {"incomplete": incomplete} if as_json else text)
 
 
 def _several(
-    labelled: LabelledOptions, place: Place, sides: Sides, _: str, limit: int | None, *, as_json: bool
+    labelled: LabelledOptions,
+    place: Place,
+    sides: Sides,
+    _: str,
+    limit: int | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Measure settings side by side. Stopped early, report the queries that are finished."""
     from ragfilter.cli import results
@@ -255,7 +278,7 @@ def _several(
         compared = with_unfiltered(variants)
         reference = next((v.name for v in variants if sides.against), compared[0].name)
         records: list[QueryRecord] = []
-        total, show = len(labels.queries), parts.progress("queries")
+        total, show = len(labels.queries), output.progress("queries")
 
         def report() -> None:
             if not records and total:
@@ -267,16 +290,16 @@ def _several(
                     "with_llm": labelled.llm, "notes": notes,
                 }  # fmt: skip
                 prices = opened.bench.prices
-                parts.emit(head | results.several_document(records, compared, reference, prices))
+                output.emit(head | results.several_document(records, compared, reference, prices))
                 return
             stopped = f"; stopped after {done} of {total}" if done < total else ""
-            parts.emit(f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n")
-            parts.emit(
+            output.emit(f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n")
+            output.emit(
                 results.several_text(records, compared, reference, each_query=not sides.vary)
             )
-            parts.emit("".join(f"{note}\n" for note in notes))
+            output.emit("".join(f"{note}\n" for note in notes))
 
-        with parts.at_the_end(report):
+        with output.at_the_end(report):
             measured = measure(labels, compared, opened.backends, user, timed=not sides.vary)
             for done, of_query in enumerate(measured, start=1):
                 records += of_query

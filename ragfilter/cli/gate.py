@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from ragfilter.basics.files import write_text
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
-from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.options import Filtering, Json, Place, refuse_beside
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
@@ -81,7 +81,7 @@ def gate(
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if update:
-        parts.refuse_beside("--update-baseline", max_drop=max_drop)
+        refuse_beside("--update-baseline", max_drop=max_drop)
     if not limits and baseline is None:
         raise InputError(
             "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
@@ -89,7 +89,7 @@ def gate(
     # Fail before the minutes that measuring takes.
     before = None if baseline is None or update else gating.read(baseline)
     with labelled.open("gate", place, user) as (bench, backends, labels, unknown):
-        parts.tell_learned_elsewhere(settings, backends)
+        access.tell_learned_elsewhere(settings, backends)
         warn_of(labels)
         learned = warn_in_sample(settings, labels, place.collection)
         collection = bench.collection(place.collection)
@@ -102,7 +102,7 @@ def gate(
         )
         measured = evaluate(
             labels.queries, labels.qrels, settings, backends, user,
-            progress=parts.progress("queries"),
+            progress=output.progress("queries"),
         )  # fmt: skip
         incomplete = backends.incomplete
     rows = gating.reached(measured.records)
@@ -143,10 +143,10 @@ def gate(
         caveats.fell_back(waiting),
     ]
     text = "".join(f"{line}\n" for line in lines if line)
-    parts.emit(head | gate.model_dump(exclude={"notes"}) if as_json else text)
+    output.emit(head | gate.model_dump(exclude={"notes"}) if as_json else text)
     if update and baseline is not None and not gate.passed:
-        parts.tell(f"Not written: {baseline}, because a limit is broken.")
+        output.tell(f"Not written: {baseline}, because a limit is broken.")
     elif update and baseline is not None:
         write_text(baseline, gating.to_baseline(rows, now).dumps(), remedy=OTHER_FILE)
-        parts.tell(f"Written to {baseline}: the figures of {counted(n, 'question')}.")
+        output.tell(f"Written to {baseline}: the figures of {counted(n, 'question')}.")
     return 0 if gate.passed else BROKEN

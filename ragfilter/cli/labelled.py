@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.options import (
     Except,
     Only,
@@ -18,6 +18,7 @@ from ragfilter.cli.options import (
     QueriesFile,
     SetOrNone,
     WithLlm,
+    refuse_without,
 )
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import find_chunks
@@ -92,7 +93,7 @@ class LabelledOptions(QuerySelection):
         with place.open(what) as bench:
             if check is not None:
                 check(bench)
-            backends = parts.backends(bench, place.collection)
+            backends = access.backends(bench, place.collection)
             found = read or self.choose(
                 stored.load(bench.labels, place.collection, self.queries, llm=self.llm)
             )
@@ -122,7 +123,7 @@ class Measuring(QuerySelection):
         """The named queries; see `read_labels`. None if there are none."""
         if self.queries is None:
             options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
-            parts.refuse_without("--queries", **options)
+            refuse_without("--queries", **options)
             return None
         return read_labels(self, self.queries, self.qrels, bench, collection, user)
 
@@ -146,7 +147,7 @@ def read_labels(
     found = chosen.choose(
         labels.load(queries, qrels) if in_files else stored.load(bench.labels, collection, queries)
     )
-    backends = parts.backends(bench, collection)
+    backends = access.backends(bench, collection)
     return visible_labels(found, backends, user, stored=not in_files)[0]
 
 
@@ -195,7 +196,7 @@ def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
     catalogue = bench.collection(collection).entries()
     standing = bench.labels.standing(collection)
     seen = labels.visible_labels(standing, catalogue, user)
-    parts.tell(stored.agreed(seen).told)
+    output.tell(stored.agreed(seen).told)
 
 
 def warn_of(labels: Labels) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.basics.files import write_text
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of
+from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of, load_config
 from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
@@ -61,9 +61,9 @@ def query(
     """Report what the filter does to one question, or how two settings differ on it."""
     loaded, user = filtering.load()
     with place.open("report") as bench:
-        backends = parts.backends(bench, place.collection)
+        backends = access.backends(bench, place.collection)
         prices = bench.prices
-        result = seen(parts.ask(text, loaded.settings, backends, user))
+        result = seen(access.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = ReportOrigin(
             collection.name, collection.version, backends.embedder.name, collection.space,
@@ -72,7 +72,7 @@ def query(
 
         def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[Told]:
             shown = sides if answer else ()
-            return [told(name, *parts.answer_of(each, bench)) for name, each in shown]
+            return [told(name, *access.answer_of(each, bench)) for name, each in shown]
 
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
@@ -87,7 +87,7 @@ def query(
             )
         else:
             other = compared_settings(against, bench)
-            first = seen(parts.ask(text, other.settings, backends, user))
+            first = seen(access.ask(text, other.settings, backends, user))
             names = (
                 replace(other, settings=first.settings),
                 Called("these settings", loaded.profile, result.settings),
@@ -105,7 +105,7 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     from ragfilter.evaluate.runs import changed_since, load
     from ragfilter.publish import measured
 
-    with parts.open_for(data_dir, "report") as bench:
+    with access.open_for(data_dir, "report") as bench:
         run = load(bench.runs.get(number), bench.runs)
         since = changed_since(run.run.plan, bench)
     if not run.records:
@@ -122,7 +122,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
     from ragfilter.evaluate import runs
     from ragfilter.publish import measured
 
-    with parts.open_for(data_dir, "report") as bench:
+    with access.open_for(data_dir, "report") as bench:
         a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
         compared = runs.compare(a, b, bench)
     if compared.sides.empty:
@@ -152,13 +152,13 @@ def compared_settings(against: str, bench: Workbench) -> Called:
             f"There is no profile {against!r}. {error.message}",
             remedy=f"Choose one of: {', '.join(PROFILES)}. {error.remedy}",
         ) from None
-    loaded = parts.load_config(profile, file, None, {})
+    loaded = load_config(profile, file, None, {})
     return Called(file.name if file else against, loaded.profile, loaded.settings)
 
 
 def _write(page: str, out: Path | None) -> None:
     if out is None:
-        parts.emit(page, as_file=True)
+        output.emit(page, as_file=True)
     else:
         write_text(out, page, remedy=OTHER_OUT)
-        parts.emit(f"{out}\n")
+        output.emit(f"{out}\n")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ragfilter.cli.table import percent, table
+from ragfilter.cli.output import percent, table
 from ragfilter.evaluate import caveats, frame
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.evaluation import Evaluation, Means
-from ragfilter.evaluate.frame import Paired, interval_of
-from ragfilter.evaluate.grid import pareto
+from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
+from ragfilter.evaluate.maps import pareto
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import counted, money, p_value, signed
@@ -47,7 +47,7 @@ def rows_document(rows: pd.DataFrame, prices: Prices | None) -> list[dict[str, A
         {"name": row["variant"], "group": row["group"], "about": row["about"]}
         | {named(each): interval_document(interval_of(row, each)) for each in frame.FIGURES}
         | {"cost": interval_document(frame.cost(row, prices) if prices else None)}
-        for row in rows.to_dict("records")
+        for row in cells(rows)
     ]
 
 
@@ -56,17 +56,17 @@ def rows_text(rows: pd.DataFrame, prices: Prices | None, *, intervals: bool) -> 
     priced = ("cost of 1,000",) if prices else ()
     means, ends = [], []
     measures = FORMS if intervals else {"f1": FORMS["f1"]}
-    for row in rows.to_dict("records"):
+    for row in cells(rows):
         cost = frame.cost(row, prices) if prices else None
         price = (money(cost.mean, prices.currency),) if prices and cost else ()
-        cells = {each: _mean(row[each], form) for each, form in FORMS.items()}
-        means.append((row["variant"], *(cells[each] for each in FORMS if each != "ms"), *price,
-                      cells["ms"]))  # fmt: skip
+        shown = {each: _mean(row[each], form) for each, form in FORMS.items()}
+        means.append((row["variant"], *(shown[each] for each in FORMS if each != "ms"), *price,
+                      shown["ms"]))  # fmt: skip
         own = (_ends(interval_of(row, each), form) for each, form in measures.items())
         ends.append((row["variant"], *own, f"{row['f1_most']:.3f}"))
     head = ("", *SHARES, "chunks", "tokens", *priced, "ms")
     text = table(head, means)
-    text += "".join(f"{row.variant}: {row.about}\n" for row in rows.itertuples() if row.about)
+    text += "".join(f"{row['variant']}: {row['about']}\n" for row in cells(rows) if row["about"])
     text += "\n95% intervals, and F1 if all unlabelled chunks were relevant\n"
     return text + table(("", *map(named, measures), "F1 upper bound"), ends)
 
@@ -76,7 +76,7 @@ def layers_document(gains: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {"layer": row["layer"], "group": row["group"]}
         | {name: interval_document(interval_of(row, name)) for name in LAYER_GAINS}
-        for row in gains.to_dict("records")
+        for row in cells(gains)
     ]
 
 
@@ -84,7 +84,7 @@ def layers_text(gains: pd.DataFrame) -> str:
     """The same as text."""
     lines = [
         (row["layer"], row["group"], *(_gain(row, name) for name in LAYER_GAINS))
-        for row in gains.to_dict("records")
+        for row in cells(gains)
     ]
     return table(("layer", "", "F1", "recall", "tokens"), lines)
 
@@ -96,7 +96,7 @@ def questions_document(queries: pd.DataFrame) -> list[dict[str, Any]]:
         {"id": row["id"], "query": row["query"], "relevant": row["relevant"], "lost": row["lost"],
          "gain": row["gain"]}
         | {named(each): float(row[each]) for each in frame.FIGURES}
-        for row in queries.to_dict("records")
+        for row in cells(queries)
     ]  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def paired_document(pairs: Paired, sides: pd.DataFrame) -> dict[str, Any]:
         "gain": {"f1": pairs.gain.mean, "ci": pairs.gain.ends},
         "p_value": pairs.p_value,
         "changes": [
-            {"id": row.id, "f1": row.gain} for row in frame.most_changed(sides).itertuples()
+            {"id": row["id"], "f1": row["gain"]} for row in cells(frame.most_changed(sides))
         ],
     }
 
@@ -124,8 +124,8 @@ def paired_text(pairs: Paired, sides: pd.DataFrame, a: str, b: str) -> str:
         f"{pairs.losses} worse, {pairs.ties} the same",
         f"mean {caveats.gain(pairs.gain)}, {p_value(pairs.p_value)} (paired permutation test)",
     ]
-    changes = [(row.gain, query_name(row.id, row.query, QUERY_WIDTH))
-               for row in frame.most_changed(sides).itertuples()]  # fmt: skip
+    changes = [(row["gain"], query_name(row["id"], row["query"], QUERY_WIDTH))
+               for row in cells(frame.most_changed(sides))]  # fmt: skip
     loss, query = min(changes)
     lines += [f"largest loss: {query}, {signed(loss)}"] if loss < 0 else []
     lines += [f"  {signed(gain)}  {query}" for gain, query in changes[:CHANGES] if gain]
@@ -147,7 +147,7 @@ def several_document(
         | {name: _json(row.get(name)) for name in extra}
         | {"gain": interval_document(interval_of(row, "gain")) if "gain" in row else None}
         for document, row in zip(
-            rows_document(rows, prices), rows.to_dict("records"), strict=True
+            rows_document(rows, prices), cells(rows), strict=True
         )
     ]  # fmt: skip
     return {"against": reference, "rows": documents, "per_query": _queries(records)}
@@ -162,25 +162,26 @@ def several_text(
 ) -> str:
     """The same as text. `each_query` lists what changed most, and every query with each variant."""
     rows = _several(records, variants, reference)
-    compared = [row for row in rows.to_dict("records") if row["variant"] != reference]
+    compared = [row for row in cells(rows) if row["variant"] != reference]
     head = ("", "chunks", "P", "R", "F1", "F1 upper bound", "noise cut, own k", "tokens",
             "LLM tokens", "ms", "whole query ms", "LLM ms", "fallbacks", "gain in F1", "p",
             "front")  # fmt: skip
-    text = table(head, map(_several_line, rows.to_dict("records")))
-    text += f"gain: over {reference}. front: no other settings have more recall for as few tokens.\n"
+    text = table(head, map(_several_line, cells(rows)))
+    text += (
+        f"gain: over {reference}. front: no other settings have more recall for as few tokens.\n"
+    )
     if not each_query:
         return text
     each = frame.frame(records, by="query")
-    sides = {name: group for name, group in each.groupby("variant", sort=False)}
+    sides = frame.by_variant(each)
     for row in compared:
         if row["variant"] in sides and row["group"] == "settings":
             both = frame.side_by_side(sides[reference], sides[row["variant"]])
             pairs = frame.paired(both)
             if pairs.queries:
                 text += "\n" + paired_text(pairs, both, reference, row["variant"])
-    head = ("query", "", "chunks", "P", "R", "tokens", "LLM tokens", "ms", "")
-    lines = [_query_line(row, record) for row, record in zip(each.itertuples(), records, strict=True)]
-    return f"{text}\n{table(head, lines)}"
+    names = ("query", "", "chunks", "P", "R", "tokens", "LLM tokens", "ms", "")
+    return f"{text}\n{table(names, map(_query_line, cells(each), records))}"
 
 
 def _several(
@@ -196,7 +197,7 @@ def _several(
     return rows.assign(front=rows.index.isin(own[front]))
 
 
-def _several_line(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _several_line(row: Row) -> tuple[str, ...]:
     gain = interval_of(row, "gain") if "gain" in row else None
     shares = (_mean(row[each], ".3f") for each in ("precision", "recall", "f1", "f1_most"))
     noise = row["noise_reduction"]
@@ -210,10 +211,10 @@ def _several_line(row: Mapping[str, Any]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _query_line(row: Any, record: QueryRecord) -> tuple[str, ...]:
+def _query_line(row: Row, record: QueryRecord) -> tuple[str, ...]:
     return (
         query_name(record.id, record.query, QUERY_WIDTH), record.variant, str(record.kept),
-        _mean(row.precision, ".3f"), _mean(row.recall, ".3f"), f"{record.tokens:,}",
+        _mean(row["precision"], ".3f"), _mean(row["recall"], ".3f"), f"{record.tokens:,}",
         f"{record.llm_tokens:,}", f"{record.query_ms:,.0f}",
         f"fallback: {short_title(record.error, ERROR_WIDTH)}" if record.fallback else "",
     )  # fmt: skip
@@ -222,7 +223,7 @@ def _query_line(row: Any, record: QueryRecord) -> tuple[str, ...]:
 def _queries(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
     figures = ("precision", "recall", "f1", "f1_most", "unlabelled")
     counts = ("kept", "lost", "tokens", "llm_tokens", "ms", "query_ms", "llm_ms", "fallback")
-    each = frame.frame(records, by="query").to_dict("records")
+    each = cells(frame.frame(records, by="query"))
     return [
         {"name": record.variant, "id": record.id, "query": record.query, "ids": [*record.ids]}
         | {name: _json(row[name]) for name in figures}
@@ -274,7 +275,7 @@ def _means_line(name: str, means: Means) -> tuple[str, ...]:
     return (name, *(f"{share:.3f}" for share in shares), f"{means.mean_kept:.1f}")
 
 
-def _gain(row: Mapping[str, Any], name: str) -> str:
+def _gain(row: Row, name: str) -> str:
     gain = interval_of(row, name)
     return caveats.gain_short(gain, 0 if name == "tokens" else 3) if gain else "–"
 

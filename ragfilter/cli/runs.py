@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MOST, DataDir, Json
-from ragfilter.cli.table import table
+from ragfilter.cli.options import MOST, DataDir, Json, refuse_beside
+from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted, signed
 from ragfilter.text.query_id import query_name
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 QUERY_WIDTH = 60
 LOST = 10
 
-runs = make_group("runs", "List, show, compare and remove saved runs; `ragfilter eval --save` makes them.")
+runs = make_group(
+    "runs", "List, show, compare and remove saved runs; `ragfilter eval --save` makes them."
+)
 
 RunId = Annotated[int, typer.Argument(metavar="RUN", min=1, max=MOST, help="Number of the run.")]
 OtherId = Annotated[
@@ -44,13 +46,13 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List the saved runs, newest first."""
-    with parts.open_for(data_dir, "runs") as bench:
+    with access.open_for(data_dir, "runs") as bench:
         saved = bench.runs.saved(collection)
     if as_json:
-        parts.emit([head(run) for run in saved])
+        output.emit([head(run) for run in saved])
     elif not saved:
         where = f" of {collection}" if collection else ""
-        parts.emit(f"There are no runs{where} yet. `ragfilter eval --save NAME` makes one.\n")
+        output.emit(f"There are no runs{where} yet. `ragfilter eval --save NAME` makes one.\n")
     else:
         rows = [
             (str(run.id), run.name, f"{run.at.astimezone():%Y-%m-%d %H:%M}", run.plan.collection,
@@ -58,7 +60,7 @@ def list_(
             for run in saved
         ]  # fmt: skip
         names = ("run", "name", "date", "collection", "queries", "settings", "done")
-        parts.emit(table(names, rows))
+        output.emit(table(names, rows))
 
 
 @command(runs)
@@ -67,7 +69,9 @@ def show(
     against: Annotated[
         int | None,
         typer.Option(
-            metavar="RUN", min=1, max=MOST,
+            metavar="RUN",
+            min=1,
+            max=MOST,
             help="Compare with this run as side A, query by query, with a paired permutation test.",
         ),
     ] = None,
@@ -91,9 +95,9 @@ def show(
     from ragfilter.evaluate.runs import compare, load
 
     if against is not None:
-        parts.refuse_beside("--against", only=only, intervals=intervals)
+        refuse_beside("--against", only=only, intervals=intervals)
     kind = None if only is None else frame.read_kind(only)
-    with parts.open_for(data_dir, "runs") as bench:
+    with access.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)
         if against is not None:
             other = load(bench.runs.get(against), bench.runs)
@@ -105,15 +109,15 @@ def show(
         figures = {each["id"]: each for each in document["per_query"]}
         document |= {"per_query": [figures[i] for i in queries["id"]]}
         text = _queries_text(queries, kind)
-    parts.emit(document if as_json else text)
+    output.emit(document if as_json else text)
 
 
 @command(runs)
 def remove(run: RunId, data_dir: DataDir = None) -> None:
     """Delete a run."""
-    with parts.open_for(data_dir, "runs") as bench:
+    with access.open_for(data_dir, "runs") as bench:
         bench.runs.remove(run)
-    parts.emit(f"Run {run} is removed.\n")
+    output.emit(f"Run {run} is removed.\n")
 
 
 def head(run: Run) -> dict[str, Any]:
@@ -179,8 +183,8 @@ def shown(
     if len(lost):
         text += "\nQueries that lose most relevant chunks of those found\n"
         text += table(("", "lost", "relevant"), [
-            (query_name(row.id, row.query, QUERY_WIDTH), row.lost, row.relevant)
-            for row in lost.head(LOST).itertuples()])  # fmt: skip
+            (query_name(row["id"], row["query"], QUERY_WIDTH), row["lost"], row["relevant"])
+            for row in frame.cells(lost.head(LOST))])  # fmt: skip
     return document, text
 
 
@@ -200,14 +204,16 @@ def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:
 
 
 def _queries_text(queries: pd.DataFrame, kind: str) -> str:
+    from ragfilter.evaluate.frame import cells
+
     if queries.empty:
         return f"No query is among the {kind}.\n"
     heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant",
              "unlabelled")  # fmt: skip
     return table(heads, [
-        (query_name(row.id, row.query, QUERY_WIDTH), str(row.lost), f"{row.f1:.3f}",
-         signed(row.gain), f"{row.precision:.3f}", f"{row.recall:.3f}", str(row.kept),
-         str(row.relevant), f"{row.unlabelled:.0f}") for row in queries.itertuples()])  # fmt: skip
+        (query_name(row["id"], row["query"], QUERY_WIDTH), row["lost"], f"{row['f1']:.3f}",
+         signed(row["gain"]), f"{row['precision']:.3f}", f"{row['recall']:.3f}", row["kept"],
+         row["relevant"], f"{row['unlabelled']:.0f}") for row in cells(queries)])  # fmt: skip
 
 
 def _settings(run: Run) -> str:

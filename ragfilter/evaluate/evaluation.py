@@ -15,7 +15,16 @@ from typing import Any
 
 from ragfilter.engine.backends import Backends
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
-from ragfilter.evaluate.frame import FIXED, best_k, frame, noise_reduction, with_bounds
+from ragfilter.evaluate.frame import (
+    FIXED,
+    Row,
+    best_k,
+    by_variant,
+    cells,
+    frame,
+    noise_reduction,
+    with_bounds,
+)
 from ragfilter.evaluate.measure import QueryRecord, count, measure
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, filtered_and_plain
@@ -152,7 +161,7 @@ def to_evaluation(
     if not records:
         raise ValueError("no query has a label")
     table = frame(with_bounds(records), by="query")
-    sides = {name: rows.to_dict("records") for name, rows in table.groupby("variant")}
+    sides = {name: cells(rows) for name, rows in by_variant(table).items()}
     by_name = {(record.id, record.variant): record for record in records}
     best = best_k(records)
     return Evaluation(
@@ -213,9 +222,7 @@ def _plain_values(scores: Means | Scores) -> dict[str, float]:
     return {each.name: getattr(scores, each.name) for each in fields(scores)}
 
 
-def _row(
-    own: QueryRecord, figures: Mapping[str, Any], plain: QueryRecord, plain_figures: Mapping[str, Any]
-) -> QueryRow:
+def _row(own: QueryRecord, figures: Row, plain: QueryRecord, plain_figures: Row) -> QueryRow:
     noise = own.noise
     return QueryRow(
         id=own.id,
@@ -230,12 +237,12 @@ def _row(
     )
 
 
-def _kept(record: QueryRecord, figures: Mapping[str, Any]) -> KeptChunks:
+def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
     scores = Scores(*(figures[name] for name in ("precision", "recall", "f1")))
     return KeptChunks(record.ids, record.found, scores, record.unlabelled, figures["f1_most"])
 
 
-def _means(rows: Iterable[Mapping[str, Any]]) -> Means:
+def _means(rows: Iterable[Row]) -> Means:
     # Not the mean of NumPy, whose last digit depends on the order of its sums.
     each = [*rows]
     return Means(**{

@@ -10,7 +10,7 @@ that order, or change it, can exceed it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
 from ragfilter.evaluate import metrics
-from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, folds_of, interval, intervals
+from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.prefixes import (
     DEEPEST,
@@ -32,7 +32,6 @@ from ragfilter.evaluate.prefixes import (
     prefixes,
     without_nothing,
 )
-from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, Variant
 
 with extra("eval"):
@@ -71,6 +70,8 @@ ABOUT_KINDS = (
     "Failures: a lower F1 than the unfiltered first k, or nothing relevant found. Changed: a "
     "different F1. Highlights: a gain of 0.2 or more without losing recall."
 )
+Row = Mapping[str, Any]
+"""A row of a frame."""
 SAME = 1e-9
 RESAMPLES = 9999
 EXACT = 12
@@ -91,7 +92,10 @@ class Paired:
 
 
 def frame(
-    records: Iterable[QueryRecord], *, by: Literal["query", "variant"] = "variant", against: str = ""
+    records: Iterable[QueryRecord],
+    *,
+    by: Literal["query", "variant"] = "variant",
+    against: str = "",
 ) -> pd.DataFrame:
     """The figures of records.
 
@@ -114,12 +118,17 @@ def frame(
     if by == "query" or each.empty:
         return each
     whole = each.groupby("variant")["id"].transform("size") == each["id"].nunique()
-    groups = dict(iter(each[whole].groupby("variant", sort=False)))
+    groups = by_variant(each[whole])
     rows = [_means(name, group) for name, group in groups.items()]
     if against in groups:
         for row in rows:
             row |= _comparison(side_by_side(groups[against], groups[row["variant"]]))
     return pd.DataFrame(rows)
+
+
+def by_variant(each: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of `frame` by query, for each variant, in order."""
+    return {str(name): rows for name, rows in each.groupby("variant", sort=False)}
 
 
 def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
@@ -175,8 +184,8 @@ def rows(
     row belongs to and what it is ``about``. The variants of `layer_gains` have no row. Empty
     without records."""
     shown = {each.name: each for each in variants if each.group not in ("added", "left out")}
-    table = frame((each for each in with_bounds(records) if each.variant in {*shown, FIXED, ORACLE}),
-                  against=against)  # fmt: skip
+    wanted = {*shown, FIXED, ORACLE}
+    table = frame((r for r in with_bounds(records) if r.variant in wanted), against=against)
     if table.empty:
         return table
     plain = [name for name, each in shown.items() if each.plain]
@@ -195,7 +204,12 @@ def rows(
     return table.sort_index().reset_index(drop=True)
 
 
-def interval_of(row: Any, figure: str) -> Interval | None:
+def cells(table: pd.DataFrame) -> list[Row]:
+    """The rows of a frame as plain mappings, in order."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def interval_of(row: Row, figure: str) -> Interval | None:
     """A figure of a row of `frame` by variant, with its interval; None if it was not measured."""
     mean, low, high = (row[name] for name in (figure, f"{figure}_low", f"{figure}_high"))
     if pd.isna(mean):
@@ -203,7 +217,7 @@ def interval_of(row: Any, figure: str) -> Interval | None:
     return Interval(float(mean), None if pd.isna(low) else (float(low), float(high)))
 
 
-def cost(row: Any, prices: Prices) -> Interval | None:
+def cost(row: Row, prices: Prices) -> Interval | None:
     """The cost of the prompts of 1,000 questions: the priced mean of the tokens, with its
     interval."""
     tokens = interval_of(row, "tokens")
@@ -270,7 +284,7 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
     it (left out): F1, recall and tokens with it minus those without it, each with its interval. The
     judge, if it is on, is added last; leaving out another layer is measured without the judge."""
     each = frame(records, by="query")
-    sides = {name: group.set_index("id") for name, group in each.groupby("variant")}
+    sides = {name: group.set_index("id") for name, group in by_variant(each).items()}
     there = [v for v in variants if v.name in sides and len(sides[v.name]) == each["id"].nunique()]
     added = [v.name for v in there if v.group == "added"]
     pairs = [(after, "added", after, before) for before, after in pairwise(added)]

@@ -53,8 +53,9 @@ class QueryRecord:
     relevant chunks the pool holds, the user may see, and the variant drops, at any rank. `ms` is
     the time its layers took without the search (0 for a plain search, which has none), and
     `query_ms` that of the whole query, with store and models (0 if it was not run by itself).
-    `llm_tokens` and `llm_ms` are the judge's; `fallback`: it failed, and `error` says how. `waiting`:
-    a layer fell back. A plain search has its `curve`. `ids` and `lost_ids` name chunks and are never saved.
+    `llm_tokens` and `llm_ms` are the judge's; `fallback`: it failed, and `error` says how.
+    `waiting`: a layer fell back. A plain search has its `curve`. `ids` and `lost_ids` name chunks
+    and are never saved.
     """
 
     id: str
@@ -111,7 +112,7 @@ def measure(
             started = perf_counter()
             pools[variant.name] = gather_pool(text, variant.settings, backends, user)
             times[variant.name] = (perf_counter() - started) * 1000
-        pools = pools or _shared_pools(text, variants, backends, user)
+        pools = pools or shared_pools(text, variants, backends, user)
         yield count(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
 
 
@@ -154,6 +155,30 @@ def gather_all(
     return pools
 
 
+def shared_pools(
+    text: str, variants: Sequence[Variant], backends: Backends, user: User
+) -> dict[str, Pool]:
+    """The pool of each variant by name: one search for all that look at the same files, with what
+    models say for each of them."""
+    searched: dict[str, Pool] = {}
+    settled: dict[tuple[str, str], Pool] = {}
+    replay = Replays().of
+    for variant in variants:
+        pattern, _ = key = _asks(variant, variants[0])
+        if pattern not in searched:
+            searched[pattern] = visible(gather(text, variant.settings, backends, user), user)
+        pool = settled.setdefault(key, searched[pattern])
+        if variant.plain:
+            continue
+        patient = variant.settings.with_values(PATIENT)
+        try:
+            settled[key] = settle(pool, patient, backends, user, replay=replay).pool
+        except SettingsError:
+            if variant is variants[0]:
+                raise
+    return {variant.name: settled[_asks(variant, variants[0])] for variant in variants}
+
+
 def count(
     query_id: str,
     pools: Pool | Mapping[str, Pool],
@@ -187,7 +212,9 @@ def count(
                 raise
             continue
         took = (times or {}).get(variant.name, 0.0)
-        records.append(replace(record, labelled=labels is not None, query_ms=took + record.query_ms))
+        records.append(
+            replace(record, labelled=labels is not None, query_ms=took + record.query_ms)
+        )
     gains = ndcg([record.ids for record in records], grades)
     return tuple(replace(each, ndcg=gain) for each, gain in zip(records, gains, strict=True))
 
@@ -203,10 +230,9 @@ def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
     """The records from their stored values. The curve is that of the plain search."""
-    curve = Curve(**{
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in document["curve"].items()
-    })  # fmt: skip
+    values: dict[str, Any] = dict(document["curve"])
+    lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
+    curve = Curve(**(values | lists))
     shared = {name: document[name] for name in _SHARED}
     return tuple(
         QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **own)
@@ -218,30 +244,6 @@ _SHARED = ("id", "query", "labelled", "relevant")
 _OWN = (
     "kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", "status", "waiting",
 )  # fmt: skip
-
-
-def _shared_pools(
-    text: str, variants: Sequence[Variant], backends: Backends, user: User
-) -> dict[str, Pool]:
-    """The pool of each variant by name: one search for all that look at the same files, with what
-    models say for each of them."""
-    searched: dict[str, Pool] = {}
-    settled: dict[tuple[str, str], Pool] = {}
-    replay = Replays().of
-    for variant in variants:
-        pattern, _ = key = _asks(variant, variants[0])
-        if pattern not in searched:
-            searched[pattern] = visible(gather(text, variant.settings, backends, user), user)
-        pool = settled.setdefault(key, searched[pattern])
-        if variant.plain:
-            continue
-        patient = variant.settings.with_values(PATIENT)
-        try:
-            settled[key] = settle(pool, patient, backends, user, replay=replay).pool
-        except SettingsError:
-            if variant is variants[0]:
-                raise
-    return {variant.name: settled[_asks(variant, variants[0])] for variant in variants}
 
 
 def _asks(variant: Variant, first: Variant) -> tuple[str, str]:
@@ -271,9 +273,7 @@ def _plain(
     return replace(record, noise=record.kept - record.found)
 
 
-def _filtered(
-    plain: QueryRecord, result: PoolResult, grades: Mapping[str, int]
-) -> QueryRecord:
+def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int]) -> QueryRecord:
     """The record of what the layers keep."""
     relevant, kept = relevant_of(grades), {hit.id for hit in result.kept}
     lost = tuple(

@@ -15,10 +15,19 @@ from numpy.typing import NDArray
 
 from ragfilter.answer.context import cost, fill, fits
 from ragfilter.engine.replay import unfiltered
-from ragfilter.evaluate.crossval import FOLDS, Choice, Table, Tables, choose, folds_of, pick, picked
-from ragfilter.evaluate.metrics import Counts, f_measure, figures, ndcg, relevant_of
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.crossval import (
+    FOLDS,
+    Choice,
+    Table,
+    Tables,
+    Target,
+    choose,
+    folds_of,
+    pick,
+    picked,
+)
+from ragfilter.evaluate.metrics import Counts, f_measure, figures, ndcg, relevant_of
 from ragfilter.model import Hit, Pool, User
 from ragfilter.settings.schema import Settings
 
@@ -121,7 +130,8 @@ def best_fixed_k(orders: Tables, folds: Choice, target: Target = Target()) -> tu
 
 def best_prefix(orders: Tables, target: Target = Target()) -> Choice:
     """The column of each query's best prefix: the oracle's choice."""
-    return np.argmax(orders[target.oracle], axis=1)
+    best: Choice = np.argmax(orders[target.oracle], axis=1)
+    return best
 
 
 def oracle(orders: Tables, target: Target = Target()) -> Tables:
@@ -149,8 +159,11 @@ def frontier(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
     points = set()
     for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
         best = np.argmax(f_measure(orders["precision"], orders["recall"], beta), axis=1)
-        points.add(tuple(float(pick(orders[name], best).mean()) for name in ("recall", "precision")))
-    return tuple(sorted((recall, precision) for recall, precision in points))
+        recall, precision = (
+            float(pick(orders[name], best).mean()) for name in ("recall", "precision")
+        )
+        points.add((recall, precision))
+    return tuple(sorted(points))
 
 
 def within(curves: Sequence[Curve], threshold: float) -> Mapping[str, float]:

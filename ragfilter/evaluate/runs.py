@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import caveats, frame, stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.frame import Paired
+from ragfilter.evaluate.frame import Paired, Row
 from ragfilter.evaluate.labels import are_files, labels_version, measurable
 from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.prefixes import Curve
@@ -91,9 +91,9 @@ class MeasuredRun:
         settings may have seen these labels."""
         return None if self.in_sample else frame.over_fixed_k(self.records)
 
-    def row(self, name: str) -> Mapping[str, Any] | None:
+    def row(self, name: str) -> Row | None:
         """The row called `name`, None if there is none."""
-        return next((row for row in self.rows.to_dict("records") if row["variant"] == name), None)
+        return next((row for row in frame.cells(self.rows) if row["variant"] == name), None)
 
 
 def run_label(run: Run) -> str:
@@ -121,18 +121,18 @@ class ComparedRuns:
         return frame.paired(self.sides)
 
     @property
-    def changes(self) -> list[Any]:
+    def changes(self) -> list[Row]:
         """The queries, those that changed most first."""
-        return [*frame.most_changed(self.sides).itertuples()]
+        return frame.cells(frame.most_changed(self.sides))
 
     @property
-    def worst(self) -> Any | None:
+    def worst(self) -> Row | None:
         """The query with the largest loss; None if none is worse with B."""
-        return min((row for row in self.changes if row.gain < 0), key=lambda row: row.gain,
+        return min((row for row in self.changes if row["gain"] < 0), key=lambda row: row["gain"],
                    default=None)  # fmt: skip
 
-    def mean(self, figure: str, side: Literal["a", "b"]) -> float:
-        """The mean of a figure for one side."""
+    def mean(self, figure: str, side: str) -> float:
+        """The mean of a figure for one side, a or b."""
         return float(self.sides[f"{figure}_{side}"].mean()) if len(self.sides) else 0.0
 
     @property
@@ -164,12 +164,12 @@ class ComparedRuns:
                 "measure both as the same, ask as one user, with the layer clearance on in both or "
                 "off."
             )
-        for place, side in enumerate(("a", "b")):
+        for place, side in enumerate("ab"):
             letter, run = side.upper(), self.runs[place]
             if not run.complete:
                 done = f"{run.done} of {counted(run.plan.queries, 'question')}"
                 notes.append(f"{letter} is measured for {done} only.")
-            means = {name: self.mean(name, side) for name in caveats.LABELLED}
+            means = {each: self.mean(each, side) for each in caveats.LABELLED}
             sentences = *self.since[place], self.in_sample[place], caveats.unlabelled_of(means)
             notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
         if self.paired.gain.ends and self.paired.queries < caveats.FEW:
@@ -237,8 +237,8 @@ def compare(
     names: tuple[str, str] = (CURRENT, CURRENT),
     settings: tuple[Settings, Settings] | None = None,
 ) -> ComparedRuns:
-    """Compare two runs, by the `names` of the rows to look at and their `settings`: by default the runs' own.
-    Raises StoreError."""
+    """Compare two runs, by the `names` of the rows to look at and their `settings`: by default the
+    runs' own. Raises StoreError."""
     sides = (
         frame.frame((each for each in run.records if each.variant == name), by="query")
         for run, name in zip((a, b), names, strict=True)

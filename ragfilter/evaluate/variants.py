@@ -83,9 +83,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
     for each in every:
         if each.settings not in distinct:
             distinct.append(each.settings)
-    return tuple(
-        replace(each, settings=distinct[distinct.index(each.settings)]) for each in every
-    )
+    return tuple(replace(each, settings=distinct[distinct.index(each.settings)]) for each in every)
 
 
 def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Variant, ...]:

@@ -30,7 +30,7 @@ def of_run(
     """A report of a run: every alternative with its interval, what each layer gains, and what is
     lost. `since` is what `runs.changed_since` says."""
     run, curves, queries = measured.run, measured.curves, measured.questions
-    rows = measured.rows.to_dict("records")
+    rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
     best = prefixes.best_distance(curves)
     ends = {row["variant"]: {name: interval_of(row, name) for name in LABELS} for row in rows}
@@ -39,7 +39,9 @@ def of_run(
         run=run,
         questions=len(queries),
         said=_verdicts(measured, since),
-        f1=drawing.intervals([(name, each["f1"]) for name, each in ends.items()], CURRENT),
+        f1=drawing.intervals(
+            [(name, each["f1"]) for name, each in ends.items() if each["f1"]], CURRENT
+        ),
         tradeoff=drawing.tradeoff(
             [(row["variant"], row["recall"], row["precision"]) for row in rows],
             prefixes.fixed_line(curves),
@@ -60,10 +62,10 @@ def of_run(
         gains=[
             {"layer": row["layer"], "group": row["group"]}
             | {name: interval_of(row, name) for name in ("f1", "recall", "tokens")}
-            for row in measured.gains.to_dict("records")
+            for row in frame.cells(measured.gains)
         ],
         about_layers=ABOUT_LAYERS,
-        lost=[*lost.head(MOST_QUERIES).itertuples()],
+        lost=frame.cells(lost.head(MOST_QUERIES)),
         more=max(len(lost) - MOST_QUERIES, 0),
         settings=measured.settings,
         command=_command(run, "ragfilter.toml"),
@@ -76,7 +78,7 @@ def of_runs(
 ) -> str:
     """A report of two sides over the same queries, which are rows of two runs."""
     run, changes = compared.runs[1], compared.changes
-    changed = [each for each in changes if each.gain]
+    changed = [each for each in changes if each["gain"]]
     verdict = f"B is {caveats.compared(compared.paired.gain)} A in mean F1."
     if any(compared.in_sample):
         verdict = (
@@ -89,7 +91,7 @@ def of_runs(
         names=[each.name for each in names],
         query_set=run.plan.query_set,
         verdict=verdict,
-        gains=drawing.gains([each.gain for each in changes]),
+        gains=drawing.gains([each["gain"] for each in changes]),
         changes=changed[:MOST_QUERIES],
         more=max(len(changed) - MOST_QUERIES, 0),
         settings=[(f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from ragfilter.cli import main
-from ragfilter.evaluate import measure, evaluation
+from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
 from ragfilter.ingest import demo
 from ragfilter.settings.config import load
@@ -112,4 +112,6 @@ def column(tab: Any, name: str) -> list[str]:
 
 
 def noise_reduction(labelled: LabelledQuestions) -> float:
-    return evaluation.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0
+    return (
+        evaluation.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0
+    )

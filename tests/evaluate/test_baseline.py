@@ -8,8 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-
-from ragfilter.errors import InputError
 from ragfilter.evaluate.baseline import (
     About,
     Gone,
@@ -22,6 +20,8 @@ from ragfilter.evaluate.baseline import (
 )
 from ragfilter.evaluate.junit import Case, junit
 from ragfilter.evaluate.limits import QueryFigures
+
+from ragfilter.errors import InputError
 
 ABOUT = About("c", "7", "a", "m", "l2")
 

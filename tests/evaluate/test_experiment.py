@@ -10,10 +10,7 @@ from typing import Any
 
 import pytest
 from line import Line
-
 from ragfilter.cli.sides import document
-from ragfilter.engine.backends import Backends
-from ragfilter.errors import ChatError, InputError
 from ragfilter.evaluate.sides import (
     Measurement,
     Side,
@@ -22,6 +19,9 @@ from ragfilter.evaluate.sides import (
     measure,
     prompt_sides,
 )  # fmt: skip
+
+from ragfilter.engine.backends import Backends
+from ragfilter.errors import ChatError, InputError
 from ragfilter.judge.cache import Judgements
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Settings

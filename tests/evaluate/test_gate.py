@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from ragfilter.evaluate.limits import Check, Limit, check, of_records, of_rows, read_limit
+from ragfilter.evaluate.records import record
 from test_run import CLIFF, FLAT, K4, QRELS
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.limits import Check, Limit, check, of_records, of_rows, read_limit
-from ragfilter.evaluate.records import record
 from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from ragfilter.evaluate.kinds import Kind, QuestionRow, only
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-
 from ragfilter.evaluate.matching import duel, find
-from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.records import KeptCounts
+
 from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.runs import variants_of
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.config import of_profile

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ragfilter.evaluate.paired import compare, permutation_p
 from scipy.stats import permutation_test
 
 from ragfilter.evaluate.agreement import agreement
 from ragfilter.evaluate.crossval import interval, intervals
-from ragfilter.evaluate.paired import compare, permutation_p
 
 A = {"q1": 0.5, "q2": 1.0, "q3": 0.2, "q4": 0.4, "only a": 1.0}
 B = {"q1": 0.7, "q2": 0.3, "q3": 0.2, "q4": 0.5, "only b": 0.0}

@@ -10,7 +10,7 @@ from line import Line
 from ragfilter.cli.eval import document, evaluation_text
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels, evaluation
+from ragfilter.evaluate import evaluation, labels
 from ragfilter.evaluate.beir import Labels
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings

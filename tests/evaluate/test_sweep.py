@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ragfilter.evaluate.records import record
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import table
+from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.maps import axes, make
 from ragfilter.evaluate.prefixes import DEEPEST, _deep, prefixes_of_pools
-from ragfilter.evaluate.records import record
-from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import UNFILTERED, variants
 from ragfilter.layers.calibration import Calibration

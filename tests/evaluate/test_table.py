@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 from evaluate.line import Line
 from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, nDCG
+from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, within
+from ragfilter.evaluate.records import read, record
+from ragfilter.evaluate.table import figures_of, layer_gains, prefixes_of, table
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragfilter.engine.backends import Backends
@@ -22,13 +25,9 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import beir, query_files
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import labels_version, measurable, visible
-from ragfilter.evaluate.measure import measure
-from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, within
-from ragfilter.evaluate.measure import QueryRecord
-from ragfilter.evaluate.records import read, record
-from ragfilter.evaluate.table import figures_of, layer_gains, prefixes_of, table
 from ragfilter.evaluate.caveats import left_out
+from ragfilter.evaluate.labels import labels_version, measurable, visible
+from ragfilter.evaluate.measure import QueryRecord, measure
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, unmeasured, variants
 from ragfilter.ingest.load import load as read_file
 from ragfilter.layers.calibration import Calibration

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
@@ -154,7 +153,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         st.markdown(
-            f"Largest loss: **{numbers.signed(worst.gain)}** {literal(worst.query)}",
+            f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}",
             width="content",
         )
         st.button(
@@ -162,7 +161,7 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
             key="compare-open-worst",
             icon=":material/arrow_forward:",
             on_click=_open,
-            args=(worst.query,),
+            args=(worst["query"],),
             help="Shows this question under both settings.",
         )
 

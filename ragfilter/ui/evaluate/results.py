@@ -103,7 +103,7 @@ def _facts(measured: MeasuredRun) -> None:
     own = "Settings of this run" + (", tuned on labels" if measured.in_sample else "")
     for name, label in ((CURRENT, own), (FIXED, "Best fixed k"), (ORACLE, "Oracle")):
         row = measured.row(name)
-        f1 = row and interval_of(row, "f1")
+        f1 = interval_of(row, "f1") if row else None
         if f1 is not None:
             facts.append((label, f"F1 {f1.mean:.3f}", caveats.between_ends(f1)))
     gain = measured.over_fixed_k
@@ -142,7 +142,7 @@ def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
         persist_state="session", format_func=lambda name: LABELS[name],
         help="The intervals to show, each beside its mean.",
     )  # fmt: skip
-    rows = measured.rows.to_dict("records")
+    rows = frame.cells(measured.rows)
     columns: dict[str, list[Any]] = {"settings": [row["variant"] for row in rows]}
     config: dict[str, Any] = {
         "settings": st.column_config.TextColumn(width=150, pinned=True),
@@ -186,7 +186,7 @@ def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
 
 def _layers(measured: MeasuredRun) -> None:
     groups = {"added": "added to those before it", "left out": "against the whole without it"}
-    gains = measured.gains.to_dict("records")
+    gains = frame.cells(measured.gains)
     if not gains:
         say.empty("No layer is on except clearance, which always applies.")
         return
@@ -197,9 +197,7 @@ def _layers(measured: MeasuredRun) -> None:
         found = [interval_of(row, name) for row in gains]
         table[label] = [caveats.gain_short(each, digits) if each else "–" for each in found]
     with st.container(key="table"):
-        st.dataframe(
-            pd.DataFrame(table), key="evaluation-layers", hide_index=True, row_height=32
-        )
+        st.dataframe(pd.DataFrame(table), key="evaluation-layers", hide_index=True, row_height=32)
     say.aside(
         "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
@@ -251,7 +249,7 @@ def _plots(measured: MeasuredRun) -> None:
         left, right = st.columns(2, gap="medium")
     with left:
         chart.draw(
-            plots.precision_recall(measured.rows.to_dict("records"), curves, dark=dark),
+            plots.precision_recall(frame.cells(measured.rows), curves, dark=dark),
             key="plot-pr", alt="Precision against recall of every row, with the oracle's line",
         )  # fmt: skip
         chart.draw(

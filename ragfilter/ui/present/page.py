@@ -10,11 +10,11 @@ import streamlit as st
 
 from ragfilter.report.story import Story, called, cutting, sentences, story
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answer, ask, empty, people, problems, summary
+from ragfilter.ui.kit import answer, ask, empty, people, problems, progress, summary
 from ragfilter.ui.kit.help import switch
 from ragfilter.ui.look import chart, hint, html, prose, theme
 from ragfilter.ui.present import columns, scene
-from ragfilter.ui.session import reports, state, visit, waiting
+from ragfilter.ui.session import reports, state, visit
 from ragfilter.ui.session.visit import View, Visit
 
 FOUND = (
@@ -57,7 +57,7 @@ def draw(here: Visit) -> None:
     word = called(view.mine, doubt=bool(missing))
     _head(view, told, missing, word)
     if told.found:
-        waiting.unless(answer.is_awaited(), _scenes)(view, told, word)
+        progress.unless(answer.is_awaited(), _scenes)(view, told, word)
         answer.with_and_without(view, columns.title, columns.show, columns.QUOTING)
 
 

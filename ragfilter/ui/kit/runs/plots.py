@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from ragfilter.evaluate.caveats import between_ends
-from ragfilter.evaluate.frame import ORACLE, interval_of
+from ragfilter.evaluate.frame import ORACLE, Row, interval_of
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, fixed_line, frontier
 from ragfilter.evaluate.variants import UNFILTERED
 from ragfilter.text.titles import short_title
@@ -24,9 +24,7 @@ SYMBOLS = {
 }  # fmt: skip
 
 
-def precision_recall(
-    rows: Sequence[Mapping[str, Any]], curves: Sequence[Curve], *, dark: bool
-) -> dict[str, Any]:
+def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
     """Precision against recall for every row, with the line of all fixed k and the oracle."""
     ink = Ink.of(dark)
     data: list[dict[str, Any]] = [
@@ -96,15 +94,15 @@ def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[
     return {"data": data, "layout": drawn}
 
 
-def gains(changes: Sequence[Any], *, dark: bool) -> dict[str, Any]:
+def gains(changes: Sequence[Row], *, dark: bool) -> dict[str, Any]:
     """The gain or loss of every question, greatest gain first."""
     ink = Ink.of(dark)
-    ordered = sorted(changes, key=lambda each: -each.gain)
+    ordered = sorted(changes, key=lambda each: -each["gain"])
     dropped = theme.LAYERS["query_must"].colour(dark=dark)
     data = [{
-        "type": "bar", "x": list(range(1, len(ordered) + 1)), "y": [e.gain for e in ordered],
-        "marker": {"color": [ink.kept if e.gain > 0 else dropped for e in ordered]},
-        "customdata": [escape(short_title(each.query, 70), quote=False) for each in ordered],
+        "type": "bar", "x": list(range(1, len(ordered) + 1)), "y": [e["gain"] for e in ordered],
+        "marker": {"color": [ink.kept if e["gain"] > 0 else dropped for e in ordered]},
+        "customdata": [escape(short_title(each["query"], 70), quote=False) for each in ordered],
         "hovertemplate": "%{customdata}<br>%{y:+.3f}<extra></extra>",
     }]  # fmt: skip
     drawn = layout(ink, "questions, the greatest gain first", "ΔF1")
@@ -125,7 +123,7 @@ def _marked(
     }  # fmt: skip
 
 
-def _tooltip(row: Mapping[str, Any]) -> str:
+def _tooltip(row: Row) -> str:
     f1 = interval_of(row, "f1")
     name = row["variant"]
     name = name if name not in (UNFILTERED, ORACLE) else f"{name}: {row['about']}"
