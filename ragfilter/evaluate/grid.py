@@ -21,10 +21,10 @@ from ragfilter.evaluate import metrics
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL
-from ragfilter.layers.cutoff import Cutoff, cut_of
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import Pool, User
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Cutoff, Settings
 
 Counts = NDArray[np.intp]
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from ragfilter.evaluate.learn import Learned, Provenance, TrainingExample, examp
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.evaluate.target import Target
-from ragfilter.layers.calibration import read
+from ragfilter.layers.calibration import probabilities
 from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 
@@ -87,7 +87,10 @@ def _ways(learned: Settings) -> tuple[Settings, Settings]:
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
-    known = {fold: read(each.settings.cutoff.calibration) for fold, each in learned.items()}
+    known = {}
+    for fold, each in learned.items():
+        assert each.settings.cutoff.calibration is not None
+        known[fold] = each.settings.cutoff.calibration
     shares = set.intersection(*(set(about.keeps) for about in known.values()))
     made = {}
     for share in sorted(shares):
@@ -98,7 +101,7 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
             for place in map(int, np.flatnonzero(folds == fold)):
                 one = examples[base][place]
                 if one.features:
-                    stays = about.probabilities(one.features) >= about.keeps[share]
+                    stays = probabilities(about, one.features) >= about.keeps[share]
                     stays[: one.pinned] = True
                     found += one.relevant.sum()
                     kept += (one.relevant * stays).sum()

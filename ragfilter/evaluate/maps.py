@@ -113,7 +113,8 @@ def axes(settings: Settings) -> list[str]:
     empty, because the context layer has its budget."""
     found = ["retrieval.k"] if layer("top_k").enabled(settings) else []
     for spec in sorted(LAYERS, key=lambda spec: spec.name != "cutoff"):
-        if spec.section and spec.enabled(settings) and spec.name not in ("clearance", "judge"):
+        varied = spec.settings_names and spec.name not in ("clearance", "judge")
+        if varied and spec.enabled(settings):
             for name in spec.used(settings):
                 info = field(f"{spec.name}.{name}")
                 if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):

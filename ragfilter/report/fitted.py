@@ -6,11 +6,11 @@ Values that users set themselves are not reported.
 
 from __future__ import annotations
 
-from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.cutoff import cut_of
-from ragfilter.layers.in_force import origin
+from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PoolResult
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Settings, field
 
@@ -63,7 +63,7 @@ def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
     labels = [
         info.label
         for layer in LAYERS
-        if layer.section is not None and layer.enabled(settings)
+        if layer.settings_names and layer.enabled(settings)
         for info in (field(f"{layer.name}.{each}") for each in layer.used(settings))
         if info.unit in SCALES and settings.get(info.path) == own.get(info.path)
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 
-from ragfilter.layers.cut import cut_hits
-from ragfilter.layers.cutoff import Cutoff
+from ragfilter.layers.cutoff import cut_hits
 from ragfilter.model import CutoffDetail, PoolResult
+from ragfilter.settings.schema import Cutoff
 
 Steps = tuple[tuple[float, int], ...]
 """The lowest value of each step, with how many hits it keeps."""
