@@ -18,13 +18,13 @@ from ragfilter.ui.tune.gathered import Gathered
 
 def remember(old: Settings, new: Settings) -> None:
     """Remember the settings before and after a click."""
-    st.session_state.clicked = (st.session_state.collection, new, old)
+    st.session_state.clicked = (state.session().collection, new, old)
 
 
 def before(settings: Settings) -> Settings | None:
     """The settings that the last click replaced, if it led to these settings of this collection."""
     collection, new, old = st.session_state.get("clicked", (None, None, None))
-    return old if (collection, new) == (st.session_state.collection, settings) else None
+    return old if (collection, new) == (state.session().collection, settings) else None
 
 
 def draw(found: Gathered, settings: Settings) -> None:
@@ -59,7 +59,7 @@ def draw(found: Gathered, settings: Settings) -> None:
     )
     if row is not None:
         query = found.labels.queries[made[row].id]
-        inspect(query, st.session_state.profile, st.session_state.changes)
+        inspect(query, state.session().profile, state.session().changes)
 
 
 def _row(query: str, each: HitChange) -> dict[str, Any]:

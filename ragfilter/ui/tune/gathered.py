@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-import streamlit as st
-
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.maps import gathering_for
 from ragfilter.evaluate.measuring import labels_version
@@ -45,7 +43,7 @@ def begin(visit: Visit, given: Labels, axes: Axes) -> None:
     known: Job[Gathered] | None = jobs.find(key)
     if known is not None and not (known.done and (known.failure or known.value().failed)):
         return
-    backends = visit.resources.backends(st.session_state.collection)
+    backends = visit.resources.backends(state.session().collection)
     settings, user = gathering_for(visit.settings, *axes), state.user()
 
     def work(job: Job[Gathered]) -> Gathered:
@@ -77,8 +75,8 @@ def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
             for info in fields()
             if info.path.partition(".")[0] in early and info.path not in axes
         ]
-    version = visit.resources.bench.collection(st.session_state.collection).version
+    version = visit.resources.bench.collection(state.session().collection).version
     return (
-        "pools", st.session_state.collection, version, labels_version(given),
+        "pools", state.session().collection, version, labels_version(given),
         state.user(), settings.retrieval, tuple(scored),
     )  # fmt: skip

@@ -79,7 +79,7 @@ def _warn(settings: Settings, given: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
     for said in about_labels(given):
         say.aside(said)
-    learned = in_sample(settings, labels_version(given), st.session_state.collection)
+    learned = in_sample(settings, labels_version(given), state.session().collection)
     if learned:
         say.aside(learned)
 
