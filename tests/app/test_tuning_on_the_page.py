@@ -18,7 +18,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.ui.kit import progress
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.jobs import Job
-from ragfilter.ui.tune import mapping, suggesting
+from ragfilter.ui.tune import suggestion, tuning_map
 
 pytestmark = pytest.mark.model
 
@@ -52,7 +52,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
         tuned.append(settings)
         return evaluate_tune(pools, qrels, settings, *given, **more)
 
-    monkeypatch.setattr(suggesting, "tune", tune)
+    monkeypatch.setattr(suggestion, "tune", tune)
     assert any("No map yet" in text for text in page.html)
     assert [*unexplained(page.at.main)] == []
     page.press("map")
@@ -100,7 +100,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
         made.append((x, y))
         return make_map(pools, qrels, settings, user, x, y, **more)
 
-    monkeypatch.setattr(mapping, "make", make)
+    monkeypatch.setattr(tuning_map, "make", make)
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
@@ -158,7 +158,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
         until_done(job, key, what, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mapping, "make", endless)
+        patch.setattr(tuning_map, "make", endless)
         patch.setattr(progress, "until_done", stop)
         page.at.selectbox(key="map-y").set_value("")
         page.run().press("map")
@@ -173,7 +173,7 @@ def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.M
     def refuse(*given: Any, **more: Any) -> None:
         raise SettingsError("Too few labels to promise 99%.", remedy="Lower cutoff.recall.")
 
-    monkeypatch.setattr(mapping, "make", refuse)
+    monkeypatch.setattr(tuning_map, "make", refuse)
     page.press("map")
     assert not page.at.exception
     assert any("Lower cutoff.recall." in error.value for error in page.at.error)

@@ -12,7 +12,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Pending, PoolResult
 from ragfilter.report import judge_stats
-from ragfilter.report.forecast import Forecast, forecast
+from ragfilter.report.verdicts import Forecast, forecast
 from ragfilter.text import numbers
 from ragfilter.ui.kit import judge_words, problems
 from ragfilter.ui.look.prose import literal

@@ -11,11 +11,10 @@ import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.crossval import Interval, Target
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
-from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import (
     NAMES,
     between_ends,
@@ -35,7 +34,7 @@ from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import STOP
+from ragfilter.ui.tune.tuning_map import STOP
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
