@@ -16,13 +16,13 @@ from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import desk, effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import diff, outcome
-from ragfilter.ui.session import state, waiting
+from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
 KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
@@ -112,7 +112,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         help="Fixes only these kinds, including ones that may be intentional.",
     )
     listed = [finding for finding in found if not kinds or finding.kind in kinds]
-    waiting.unless(effect.waits(work), _list)(work, listed)
+    progress.unless(effect.waits(work), _list)(work, listed)
     return list(kinds)
 
 
@@ -217,7 +217,7 @@ def _preview(work: Desk, what: str, plan: BulkPlan) -> None:
 def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change."""
     sure = effect.confirm(work, rules, f"{key}-sure")
-    progress = st.container()
+    place = st.container()
     st.button(
         f"Save {counted(len(rules), 'rule')}",
         key=f"{key}-save",
@@ -229,9 +229,9 @@ def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
     )
     changed = ((work.chunks[i], rule) for i, rule in rules.items())
     changes = [(chunk.name, chunk.rule, rule) for chunk, rule in changed]
-    waiting.unless(effect.waits(work), diff.draw_all)(changes, f"{key}-changes")
+    progress.unless(effect.waits(work), diff.draw_all)(changes, f"{key}-changes")
     # Last, since it waits, but shown where the effect will be.
-    with progress:
+    with place:
         effect.wait(work)
 
 

@@ -21,8 +21,8 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
 from ragfilter.rules.rule import read_rule
-from ragfilter.ui.session import background, state
-from ragfilter.ui.session.background import Job, Stoppable
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import open_resources
 
 HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
@@ -107,7 +107,7 @@ def begin(chunk_id: str, collection: str, rule: str | None) -> None:
     def work(job: Job[Draft]) -> Draft:
         return suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
 
-    _jobs()[collection, chunk_id] = background.start(work)
+    _jobs()[collection, chunk_id] = resources.jobs.start(user, object(), work)
 
 
 def stop(chunk_id: str, collection: str) -> None:

@@ -228,7 +228,7 @@ def every() -> dict[tuple[str, str], tuple[str, str | None]]:
     bases = st.session_state.get("rule-bases", {})
     return {
         (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
-        for collection, drafts in st.session_state.drafts.items()
+        for collection, drafts in state.session().drafts.items()
         for chunk_id, text in drafts.items()
     }
 
@@ -239,7 +239,7 @@ def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset
     new = kept.keys() - every().keys()
     for collection, chunk_id in new:
         text, rule = kept[collection, chunk_id]
-        st.session_state.drafts.setdefault(collection, {})[chunk_id] = text
+        state.session().drafts.setdefault(collection, {})[chunk_id] = text
         state.bases(collection)[chunk_id] = rule
     return frozenset(new)
 
