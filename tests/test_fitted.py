@@ -9,7 +9,7 @@ from ragfilter.errors import SettingsError
 from ragfilter.evaluate.told import in_sample
 from ragfilter.layers.calibration import calibration_for
 from ragfilter.model import Chunk, Hit, Pool, Space
-from ragfilter.report.fitted import as_applied, foreign_thresholds
+from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.learned import Calibration, TunedOn
 from ragfilter.settings.profiles import Fit

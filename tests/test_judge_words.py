@@ -8,7 +8,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
 from ragfilter.model import Brought, Judgement, Outcome
 from ragfilter.report import VerdictRow
-from ragfilter.report.forecast import Forecast
+from ragfilter.report.verdicts import Forecast
 from ragfilter.settings.schema import Judge
 from ragfilter.ui.kit import judge_words
 

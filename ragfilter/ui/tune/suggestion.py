@@ -11,11 +11,10 @@ import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.crossval import Interval, Target
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
-from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import (
     NAMES,
     between_ends,
@@ -28,13 +27,14 @@ from ragfilter.evaluate.told import (
 )
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune
 from ragfilter.text import numbers
+from ragfilter.ui.kit import progress
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import background, state, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import STOP
+from ragfilter.ui.tune.tuning_map import STOP
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
@@ -80,11 +80,8 @@ def _begin(visit: Visit, given: Labels) -> None:
     if len(given.qrels) < 2:
         st.error("Cross-validation needs at least two labelled questions. Label more on Inspect.")
         return
-    key, jobs = _key(visit, given), visit.resources.tuning
-    known = jobs.get(key)
-    if known is not None and not known.done:
-        return
-    backends = visit.resources.backends(st.session_state.collection)
+    key, jobs = _key(visit, given), visit.resources.jobs
+    backends = visit.resources.backends(state.session().collection)
     settings, user = visit.settings, state.user()
     target, rerank = st.session_state.tune_as
     provenance = Provenance(labels_version(given), date.today().isoformat())
@@ -97,13 +94,13 @@ def _begin(visit: Visit, given: Labels) -> None:
             provenance=provenance, progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
 
-    jobs.put(key, background.start(work))
+    jobs.start(user, key, work, again=True)
 
 
 def draw(visit: Visit, given: Labels) -> None:
     """Draw the suggestion, if one was requested."""
-    job = visit.resources.tuning.get(_key(visit, given))
-    made = waiting.result(job, "tuning", "Gathering", stop=STOP)
+    job = visit.resources.jobs.find(_key(visit, given))
+    made = progress.result(job, "tuning", "Gathering", stop=STOP)
     if made is not None:
         _draw(made, visit)
 
@@ -171,7 +168,7 @@ def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
 def _apply(changed: Mapping[str, Any]) -> None:
     """Apply the suggestion, and fetch the scores that it needs for the current question."""
     state.change(changed)
-    st.session_state.settle = True
+    state.session().settle = True
 
 
 def _table(made: Tuning) -> None:
@@ -221,8 +218,8 @@ def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
     """The key of a suggestion. It does not include the cutoff's settings, so applying the
     suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
-    version = visit.resources.bench.collection(st.session_state.collection).version
+    version = visit.resources.bench.collection(state.session().collection).version
     return (
-        "tuning", st.session_state.collection, version, labels_version(given), state.user(),
-        str(settings), st.session_state.profile, st.session_state.get("tune_as"),
+        "tuning", state.session().collection, version, labels_version(given), state.user(),
+        str(settings), state.session().profile, st.session_state.get("tune_as"),
     )  # fmt: skip
