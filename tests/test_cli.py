@@ -342,7 +342,7 @@ def test_a_path_without_end_is_told_in_a_short_line(
     ("args", "told"),
     [
         (["eval", "--queries", "{}"], "The collection 'small' has no query set 'xxx"),
-        (["eval", "--save", "x", "--queries", "{}"], "The collection 'small' has no query set 'xxx"),
+        (["eval", "--save=x", "--queries", "{}"], "The collection 'small' has no query set 'xx"),
         (["rules", "suggest", "--families", "--level", "9", "--out", "{}"],
          "cannot be written: File name too long. Use another file"),
         (["tune", "--queries", "demo", "--out", "{}/y"], "the folder does not exist. Use another"),

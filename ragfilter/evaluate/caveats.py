@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ragfilter.evaluate import frame
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.prefixes import BestDistance
-from ragfilter.layers.calibration import Calibration
-from ragfilter.layers.in_force import seen_labels
+from ragfilter.layers.origin import seen_labels
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted, signed
 

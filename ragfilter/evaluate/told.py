@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.evaluate.caveats import gain
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import ABOUT_ORACLE
-from ragfilter.layers.calibration import read
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
@@ -105,7 +104,8 @@ def _missing(made: Tuning) -> str:
     share = next((each for each in SHARES if f"{each:g}" not in made.dial), None)
     if share is None:
         return ""
-    known = read(made.strategies["calibrated"].settings.cutoff.calibration)
+    known = made.strategies["calibrated"].settings.cutoff.calibration
+    assert known is not None
     missing = counted(lacking(share, known), "more labelled relevant chunk")
     return (
         f"For {share:.0%} and more, the recall dial needs at least {missing} that reach the "

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ragfilter.judge import call
-from ragfilter.layers.in_force import origin
+from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings.config import of_profile

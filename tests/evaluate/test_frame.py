@@ -44,9 +44,9 @@ from ragfilter.evaluate.prefixes import (
 )
 from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
 from ragfilter.ingest.load import load as read_file
-from ragfilter.layers.calibration import Calibration
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
 
 FIGURES = ("precision", "recall", "f1", "f2", "ndcg")
@@ -91,7 +91,7 @@ def test_what_was_learned_is_told_to_be_better_over_its_own_questions() -> None:
         weights={"rank": -0.1},
     )  # fmt: skip
     settings = GAP.with_values(
-        {"cutoff.strategy": "calibrated", "cutoff.calibration": learned.to_json()}
+        {"cutoff.strategy": "calibrated", "cutoff.calibration": learned.json_text}
     )
     table = rows(counted(OWLBEARS, settings), variants(settings))
     about = dict(zip(table["variant"], table["about"], strict=True))

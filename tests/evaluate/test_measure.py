@@ -36,11 +36,11 @@ from ragfilter.evaluate.variants import (
     with_unfiltered,
 )
 from ragfilter.judge.cache import Judgements
-from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.config import load
+from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 
 GAP = load(profile="adaptive-gap", environ={}).settings
@@ -254,7 +254,7 @@ def test_what_was_tuned_elsewhere_is_left_out_unless_it_is_current() -> None:
         collection="other", embedder="", space="cosine", reranker="", labels="v1", queries=20,
         date="", strategy="gap", values={"cutoff.gap_threshold": GAP.cutoff.gap_threshold},
     )  # fmt: skip
-    by_gap = GAP.with_values({"cutoff.tuned_on": tuned.to_json()})
+    by_gap = GAP.with_values({"cutoff.tuned_on": tuned.json_text})
     compared = variants(by_gap.with_values({"cutoff.strategy": "relative"}))
     labels, line = Labels({"a": "1"}, {"a": {"1": 1}}), Line()
     [records] = measure(labels, compared, Backends(line, line))
