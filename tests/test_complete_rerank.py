@@ -13,7 +13,7 @@ import pytest
 from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
-from ragfilter.cli.eval import evaluation_text
+from ragfilter.cli.results import evaluation_text
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay

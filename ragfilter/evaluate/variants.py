@@ -53,10 +53,8 @@ class Variant:
 
 def filtered_and_plain(settings: Settings) -> tuple[Variant, Variant]:
     """The settings, and the unfiltered first k."""
-    return (
-        Variant(CURRENT, "settings", settings),
-        Variant(UNFILTERED, "plain", settings.with_values({"judge.enabled": False}), plain=True),
-    )
+    plain = settings.with_values({"judge.enabled": False}) if settings.judge.enabled else settings
+    return Variant(CURRENT, "settings", settings), Variant(UNFILTERED, "plain", plain, plain=True)
 
 
 def variants(settings: Settings) -> tuple[Variant, ...]:
