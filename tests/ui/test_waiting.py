@@ -36,10 +36,10 @@ def test_a_panel_of_a_run_that_waits_is_no_fragment(
     ("chosen", "waits"), [({}, True), ({rule_effect.WITH_ASKED: False}, False)]
 )
 def test_without_labels_a_run_waits_for_the_questions_asked_unless_switched_off(
-    chosen: dict[str, bool], waits: bool, monkeypatch: pytest.MonkeyPatch
+    on: dict[str, bool], waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work: Any = None
-    monkeypatch.setattr(st, "session_state", chosen)
+    monkeypatch.setattr(st, "session_state", on)
     monkeypatch.setattr(rule_effect, "labels", lambda work: None)
     monkeypatch.setattr(rule_effect, "is_under_way", lambda work, *, asked=False: asked)
     assert rule_effect.waits(work) is waits
