@@ -10,7 +10,7 @@ from ragfilter.evaluate.told import in_sample
 from ragfilter.layers.calibration import Calibration, read
 from ragfilter.layers.origin import TunedOn
 from ragfilter.model import Chunk, Hit, Pool, Space
-from ragfilter.report.fitted import as_applied, foreign_thresholds
+from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings

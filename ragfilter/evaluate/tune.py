@@ -21,20 +21,20 @@ from ragfilter.errors import SettingsError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
 from ragfilter.evaluate.crossval import (
+    CHOSEN_BY,
     Choice,
     Interval,
     Tables,
+    Target,
     folds_of,
     interval,
     intervals,
     picked,
 )
-from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
-from ragfilter.evaluate.learning import Lessons, learn_by_fold
+from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.sweep import check_reranked, sweep
-from ragfilter.evaluate.target import CHOSEN_BY, Target
 from ragfilter.layers.calibration import read
 from ragfilter.layers.in_force import seen_labels
 from ragfilter.layers.origin import TunedOn

@@ -1,6 +1,6 @@
 """What labels taught about relevance: a small readable model that is stored in settings as JSON.
 
-`ragfilter.evaluate.learn` makes it. Applying it takes only arithmetic.
+`ragfilter.evaluate.learning` makes it. Applying it takes only arithmetic.
 docs/design.md#calibrated.
 """
 

@@ -9,10 +9,9 @@ import pytest
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import target, told
-from ragfilter.evaluate.crossval import Interval, assign_folds
-from ragfilter.evaluate.learn import Provenance, TrainingExample, calibrate, example, learn
-from ragfilter.evaluate.target import Target
+from ragfilter.evaluate import told
+from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
+from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example, learn
 from ragfilter.evaluate.tune import Gain, tune
 from ragfilter.layers.calibration import Calibration, read
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
@@ -206,11 +205,11 @@ def test_a_recall_is_held_before_tokens_are_saved() -> None:
     [("f1", Target("f1")), ("f2", Target("f2")), ("tokens@0.8", Target("tokens", 0.8))],
 )
 def test_targets_as_they_are_written(text: str, expected: Target) -> None:
-    assert target.read(text) == expected
+    assert read_target(text) == expected
     assert str(expected) == text
 
 
 @pytest.mark.parametrize("text", ["f9", "tokens", "tokens@", "tokens@0", "tokens@1.5", "f1@0.5"])
 def test_what_is_no_target(text: str) -> None:
     with pytest.raises(InputError, match="There is no measure"):
-        target.read(text)
+        read_target(text)

@@ -9,8 +9,8 @@ import pytest
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.candidates import candidates, gathering
-from ragfilter.evaluate.learn import DEPTH, Provenance
-from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.crossval import Target
+from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
 from ragfilter.layers.calibration import read

@@ -14,8 +14,8 @@ from ragfilter.basics.files import read_lines
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Place, Viewing, Where, text_option
+from ragfilter.cli.output import table
 from ragfilter.cli.rules.group import rules, select_rules
-from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.rules.explain import Explanation, explain
 from ragfilter.rules.match import RuleBook

@@ -13,8 +13,8 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Measuring
 from ragfilter.cli.options import Filtering, Json, Place, text_argument
+from ragfilter.cli.output import table
 from ragfilter.cli.rules.group import rules
-from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate import rule_matrix, run
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow

@@ -9,7 +9,7 @@ from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, PoolResult
 from ragfilter.report import Summary, first
-from ragfilter.report.fitted import as_applied, foreign_thresholds
+from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted

@@ -13,11 +13,11 @@ from ragfilter.report.story import Story, called, cutting, sentences, story
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import answer, ask, empty, people, problems, summary
+from ragfilter.ui.kit import answer, ask, empty, people, problems, progress, summary
 from ragfilter.ui.kit.help import switch
 from ragfilter.ui.look import chart, hint, html, prose, theme
 from ragfilter.ui.present import scene
-from ragfilter.ui.session import reports, state, visit, waiting
+from ragfilter.ui.session import reports, state, visit
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
@@ -68,7 +68,7 @@ def draw(here: Visit) -> None:
     word = called(view.mine, doubt=bool(missing))
     _head(view, told, missing, word)
     if told.found:
-        waiting.unless(answer.is_awaited(), _scenes)(view, told, word)
+        progress.unless(answer.is_awaited(), _scenes)(view, told, word)
         answer.with_and_without(view, _title, _answer, QUOTING)
 
 

@@ -11,11 +11,12 @@ import streamlit as st
 from ragfilter.errors import RagfilterError, StoreError
 from ragfilter.rules import steps
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import state, waiting
+from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
 OUTCOME, LEFT_OUT = "rules-said", "bulk-left-out"
@@ -28,7 +29,7 @@ Rules = Mapping[str, str | None]
 def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
     """Draw the effect of storing `rules`, the button that stores them, and every change."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
-    progress = st.container()
+    place = st.container()
     st.button(
         f"Save {counted(len(rules), 'rule')}",
         key=f"{key}-save",
@@ -39,9 +40,9 @@ def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
         help="Saves all of them as one step, which can be undone under History.",
     )
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
-    waiting.unless(rule_effect.waits(work), draw)(diffs, f"{key}-changes")
+    progress.unless(rule_effect.waits(work), draw)(diffs, f"{key}-changes")
     # Last, since it waits, but shown where the effect will be.
-    with progress:
+    with place:
         rule_effect.wait(work)
 
 

@@ -10,13 +10,13 @@ import streamlit as st
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
 from ragfilter.rules.proposals import Proposal
 from ragfilter.stores.labels import ASKED
+from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
-from ragfilter.ui.session import background, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session.jobs import Job
 
 WANTED, FAMILY = "suggest-wanted", "suggest-family"
 
@@ -41,7 +41,7 @@ def draw(work: Desk) -> None:
         if rule_effect.available(work):
             rule_effect.wait_for(work)
         return
-    made = waiting.result(_job(work), "suggest-looking", "Looking for families")
+    made = progress.result(_job(work), "suggest-looking", "Looking for families")
     if made is None:
         return
     if not made.families:
@@ -62,7 +62,7 @@ def _job(work: Desk) -> Job[Suggested]:
     mark = rule_effect.mark(work)
     # Without the version, so that accepting one family does not start a new search for the others.
     content = collection.content or work.version
-    key = (work.collection, content, work.user, work.settings, mark, known is None)
+    key = ("families", work.collection, content, work.user, work.settings, mark, known is None)
     ids, user = list(work.chunks), work.user
 
     def look(_: Job[Suggested]) -> Suggested:
@@ -71,7 +71,7 @@ def _job(work: Desk) -> Job[Suggested]:
         likeness = likeness_of(resources.bench.embedder)
         return suggest(chunks, asked, known, likeness, collection.vectors)
 
-    return resources.suggested.of(key, lambda: background.start(look))
+    return resources.jobs.start(user, key, look)
 
 
 def _family(work: Desk, made: Suggested) -> None:

@@ -12,12 +12,11 @@ import streamlit as st
 from ragfilter.model import Chunk
 from ragfilter.rules.bulk import BulkPlan, plan_mends
 from ragfilter.rules.lint import Finding, by_severity
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.rules import bulk_change, change_preview
-from ragfilter.ui.session import waiting
 
 KINDS = "findings-kinds"
 MOST_FINDINGS = 500
@@ -48,7 +47,7 @@ def draw(work: Desk) -> None:
         help="Fixes only these kinds, including ones that may be intentional.",
     )
     listed = [finding for finding in findings if not kinds or finding.kind in kinds]
-    waiting.unless(rule_effect.waits(work), _table)(work, listed)
+    progress.unless(rule_effect.waits(work), _table)(work, listed)
     change_preview.draw_outcome()
     bulk_change.preview(work, "fix findings", _fixes(work, chunks, kinds), tuple(kinds))
 

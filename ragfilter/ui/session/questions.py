@@ -1,7 +1,8 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
 The store is only asked when something is submitted (a question, a collection, an edit, a new
-session), never because a setting changed.
+session), never because a setting changed. A model is only asked when a button is pressed: once per
+press and in the background. If a slider moves meanwhile, the next run waits for the same call.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -17,14 +19,34 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
-from ragfilter.model import Pool
+from ragfilter.model import PendingKind, Pool
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session import asking, pools, state
-from ragfilter.ui.session.asking import Wish
-from ragfilter.ui.session.background import Job, Stoppable
-from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session import pools, state
+from ragfilter.ui.session.jobs import Job, Stoppable
+from ragfilter.ui.session.resources import Resources, open_resources
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelRequest:
+    """One press of a button that completes the pool; with `again`, earlier failures are forgotten
+    first."""
+
+    kind: PendingKind
+    again: bool
+
+
+def request(kind: PendingKind, again: bool) -> None:
+    """Request what a need lacks. For the judge, also open its panel."""
+    st.session_state.request = ModelRequest(kind, again)
+    if kind == "judge":
+        st.session_state.panel = "Judge"
+
+
+def abandon(resources: Resources) -> None:
+    """Stop the call that a button has requested, if it is in progress."""
+    resources.jobs.stop(st.session_state.pop("request", None))
 
 
 def pool(settings: Settings, resources: Resources) -> Pool | None:
@@ -34,7 +56,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     place = st.empty()
     question = _question(pending)
     if pending and question:
-        asking.forget()
+        abandon(resources)
         with _waiting(place, "Searching …"):
             # Loaded first, so that loading does not count as search time.
             resources.bench.embedder_of(st.session_state.collection).prepare()
@@ -57,8 +79,10 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     if st.session_state.pop("settle", False):
         with _waiting(place, "Scoring …"):
             found = pools.settle(asked_before, found, settings, user, resources)
-    wish = asking.wished()
-    return found if wish is None else _meet(wish, found, asked_before, settings, resources, place)
+    pressed = cast("ModelRequest | None", st.session_state.get("request"))
+    if pressed is None:
+        return found
+    return _fulfil(pressed, found, asked_before, settings, resources, place)
 
 
 def follow(collection: str, before: str, resources: Resources) -> None:
@@ -74,42 +98,41 @@ def follow(collection: str, before: str, resources: Resources) -> None:
         state.renew()
         return
     # A call in progress started with the old rules.
-    asking.forget()
+    abandon(resources)
     st.session_state.asked = now
     found = pools.pool_of(now, settings, resources)
     st.session_state.settle = bool(state.replays().of(found, settings, user).needs)
 
 
-def _meet(
-    wish: Wish,
-    found: Pool,
+def _fulfil(
+    pressed: ModelRequest,
+    pool: Pool,
     asked: state.AskedQuestion,
     settings: Settings,
     resources: Resources,
     place: DeltaGenerator,
 ) -> Pool:
-    """The pool, completed with what a button asked for."""
-    if wish.again:
-        found = forget_failures(found, wish.kind)
-    user = state.user()
-    wanted = [need for need in replay(found, settings, user).needs if need.kind == wish.kind]
-    if wanted:
-        word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
-        backends = resources.backends(asked.collection)
+    """The pool, completed with what a button requested."""
+    if pressed.again:
+        pool = forget_failures(pool, pressed.kind)
+    user, backends = state.user(), resources.backends(asked.collection)
+    needs = [need for need in replay(pool, settings, user).needs if need.kind == pressed.kind]
 
-        def work(job: Job[Pool]) -> Pool:
-            chat = backends.chat and Stoppable(backends.chat, job.stop)
-            return complete(found, wanted, settings, replace(backends, chat=chat), user)
+    def work(job: Job[Pool]) -> Pool:
+        chat = backends.chat and Stoppable(backends.chat, job.stop)
+        return complete(pool, needs, settings, replace(backends, chat=chat), user)
 
+    if needs:
+        with _waiting(place, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
+            job = resources.jobs.start(user, pressed, work)
+            job.attend()
         try:
-            with _waiting(place, word):
-                found = asking.wait(wish, work)
+            pool = pools.keep(asked, job.value(), resources)
         except Exception:
-            asking.forget()
+            abandon(resources)
             raise
-        found = pools.keep(asked, found, resources)
-    asking.forget()
-    return found
+    abandon(resources)
+    return pool
 
 
 @contextmanager
@@ -137,7 +160,7 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
 
 def _stop() -> None:
     st.session_state.pending = False
-    asking.forget()
+    abandon(open_resources())
 
 
 def _question(pending: bool | str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -20,7 +20,7 @@ from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
-from ragfilter.ui.session.background import Shared
+from ragfilter.ui.session.jobs import Jobs
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.effect import LabelledQuestions
-    from ragfilter.evaluate.proposed import Evidence, Suggested
+    from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.lint import Finding
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from ragfilter.ui.kit.references import Known
     from ragfilter.ui.kit.runs.measured import MeasuredRun
     from ragfilter.ui.kit.sidebar.examples import Example
-    from ragfilter.ui.session.background import Job
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-RUNS, NEIGHBOURS, MEASURED, TUNING = 64, 64, 8, 8
+NEIGHBOURS, MEASURED = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +54,8 @@ class Resources:
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
     examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
-    extracting: Shared = field(default_factory=lambda: Shared(os.cpu_count() or 1))
-    """Extractive answers. Each shares the cores with the others."""
-    runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
-    """Measuring."""
-    drafting: Shelf[tuple[User, Job[Any]]] = field(default_factory=lambda: Shelf(RUNS))
-    """Drafting rules, by collection, with the user for whom it was started."""
-    tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
-    """Jobs of the Tune page: gathering, maps and suggestions."""
-    labelled: Shelf[Job[LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
+    jobs: Jobs = field(default_factory=Jobs)
     labels: Shelf[Labels | None] = field(default_factory=lambda: Shelf(4))
-    suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
 
     visible: Shelf[Catalogue] = field(default_factory=lambda: Shelf(8))
     """Of collections, what a user may see."""

@@ -16,7 +16,7 @@ import streamlit as st
 
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report.steps import keeps
+from ragfilter.report.thresholds import keeps
 from ragfilter.settings.schema import field
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect.curve.marks import best_of

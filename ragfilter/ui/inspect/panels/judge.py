@@ -16,7 +16,7 @@ from ragfilter.report import (
     verdict_rows,
     waits_for_judge,
 )
-from ragfilter.report.forecast import Forecast, judge_prompt
+from ragfilter.report.verdicts import Forecast, judge_prompt
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect import needs

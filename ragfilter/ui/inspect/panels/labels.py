@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from ragfilter.evaluate.offered import QUEUE, offered
+from ragfilter.evaluate.label_queue import QUEUE, next_to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.text import numbers
@@ -134,7 +134,7 @@ def queue(view: View) -> list[str]:
     """The chunks to label, in the order offered."""
     detail = cut_of(view.shown)
     cut = detail.ids if detail else ()
-    return offered(view.rows, cut, mixed_by=view.asked.query if blind() else None)
+    return next_to_label(view.rows, cut, mixed_by=view.asked.query if blind() else None)
 
 
 class LabelChange(NamedTuple):

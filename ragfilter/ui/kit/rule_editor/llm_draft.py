@@ -25,8 +25,8 @@ from ragfilter.text import numbers
 from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import background, models, state
-from ragfilter.ui.session.background import Job, Stoppable
+from ragfilter.ui.session import models, state
+from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
 
 NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
@@ -107,7 +107,7 @@ def _begin(chunk_id: str, collection: str, rule: str | None) -> None:
     def work(job: Job[Draft]) -> Draft:
         return suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
 
-    _jobs()[collection, chunk_id] = background.start(work)
+    _jobs()[collection, chunk_id] = resources.jobs.start(user, object(), work)
 
 
 def _stop(chunk_id: str, collection: str) -> None:

@@ -26,11 +26,12 @@ from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import stored_form, stored_form_or_text
 from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import background, uploads, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import uploads
+from ragfilter.ui.session.jobs import Job
 
 DROPPED, TRIES, WITH_ASKED = "rules-labels", "rules-tries", "effect-asked"
 MOST_ASKED, MOST_LABELLED = 200, 500
@@ -144,7 +145,7 @@ def wait_for(work: Desk, *, asked: bool = False) -> None:
     job = _job(work, asked=asked)
     if job is not None and not job.done:
         which = "questions asked" if asked else "labelled questions"
-        waiting.until_done(job, "rules-gathering", f"Gathering the {which}, once")
+        progress.until_done(job, "rules-gathering", f"Gathering the {which}, once")
         st.rerun()
 
 
@@ -189,21 +190,17 @@ def _job(
     if not asked:
         wanted = dict(list(wanted.items())[:MOST_LABELLED])
     tries = st.session_state.get(TRIES, 0)
-    key = (
-        work.collection, store.content, settings, work.user, crc32(repr(wanted).encode()), tries,
-    )  # fmt: skip
-    job = None if known else work.resources.labelled.get(key)
-    if job is None:
-        pools = {i: p for i, p in known.pools.items() if i not in known.short} if known else {}
-        backends = work.resources.backends(work.collection)
+    mark = crc32(repr(wanted).encode())
+    key = ("labelled", work.collection, store.content, settings, work.user, mark, tries)
+    pools = {i: p for i, p in known.pools.items() if i not in known.short} if known else {}
+    backends = work.resources.backends(work.collection)
 
-        def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
-            left = {i: text for i, text in wanted.items() if i not in pools}
-            new = run.gather_all(left, settings, backends, work.user, progress=job.step)
-            return make_labelled(pools | new, questions.qrels, settings, work.user)
+    def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
+        left = {i: text for i, text in wanted.items() if i not in pools}
+        new = run.gather_all(left, settings, backends, work.user, progress=job.step)
+        return make_labelled(pools | new, questions.qrels, settings, work.user)
 
-        job = work.resources.labelled.put(key, background.start(gather))
-    return job
+    return work.resources.jobs.start(work.user, key, gather, again=known is not None)
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:

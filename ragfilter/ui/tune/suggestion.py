@@ -11,11 +11,10 @@ import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.crossval import Interval, Target
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import gather_all
-from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import (
     NAMES,
     between_ends,
@@ -28,13 +27,14 @@ from ragfilter.evaluate.told import (
 )
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune
 from ragfilter.text import numbers
+from ragfilter.ui.kit import progress
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import background, state, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import STOP
+from ragfilter.ui.tune.tuning_map import STOP
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
@@ -80,10 +80,7 @@ def _begin(visit: Visit, given: Labels) -> None:
     if len(given.qrels) < 2:
         st.error("Cross-validation needs at least two labelled questions. Label more on Inspect.")
         return
-    key, jobs = _key(visit, given), visit.resources.tuning
-    known = jobs.get(key)
-    if known is not None and not known.done:
-        return
+    key, jobs = _key(visit, given), visit.resources.jobs
     backends = visit.resources.backends(st.session_state.collection)
     settings, user = visit.settings, state.user()
     target, rerank = st.session_state.tune_as
@@ -97,13 +94,13 @@ def _begin(visit: Visit, given: Labels) -> None:
             provenance=provenance, progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
 
-    jobs.put(key, background.start(work))
+    jobs.start(user, key, work, again=True)
 
 
 def draw(visit: Visit, given: Labels) -> None:
     """Draw the suggestion, if one was requested."""
-    job = visit.resources.tuning.get(_key(visit, given))
-    made = waiting.result(job, "tuning", "Gathering", stop=STOP)
+    job = visit.resources.jobs.find(_key(visit, given))
+    made = progress.result(job, "tuning", "Gathering", stop=STOP)
     if made is not None:
         _draw(made, visit)
 

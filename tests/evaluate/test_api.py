@@ -13,7 +13,7 @@ import pytest
 import ragfilter as rf
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measuring import labels_version
 
 DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]
@@ -137,7 +137,7 @@ def test_what_is_learned_says_from_which_labels(monkeypatch: pytest.MonkeyPatch)
     def tune(*args: Any, provenance: Provenance, **more: Any) -> None:
         given.append(provenance)
 
-    monkeypatch.setattr("ragfilter.evaluate.callers.tuning.tune", tune)
+    monkeypatch.setattr("ragfilter.evaluate.api.tuning.tune", tune)
     rf.tune(results(), QRELS)
     asked = Labels({"one": "Who?", "two": "Who?"}, QRELS)
     assert given == [Provenance(labels_version(asked), date.today().isoformat())]

@@ -11,7 +11,9 @@ QUEUE = 50
 """How far down the ranking chunks are offered."""
 
 
-def offered(rows: Sequence[ChunkRow], cut: Sequence[str], *, mixed_by: str | None) -> list[str]:
+def next_to_label(
+    rows: Sequence[ChunkRow], cut: Sequence[str], *, mixed_by: str | None
+) -> list[str]:
     """The first `QUEUE` chunks and all kept ones, from the cut outwards, because labels near the
     cut say most. For blind labelling, the order depends only on the question (`mixed_by`). `cut`
     holds the ids in the order in which they reached the cut: words or a reranker may have changed

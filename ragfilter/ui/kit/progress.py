@@ -1,4 +1,4 @@
-"""Waiting for a job, with its progress, the time left and a Stop button; and panels beside it.
+"""The progress of a job, with the time left and a Stop button; and panels beside it.
 
 Using the page ends the waiting, never the job: the next run finds it in progress and waits on.
 """
@@ -14,7 +14,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.text.pace import Pace, in_words
 from ragfilter.ui.kit import problems
-from ragfilter.ui.session.background import Job, Stopped
+from ragfilter.ui.session.jobs import Job, Stopped
 
 log = logging.getLogger(__name__)
 

@@ -1,73 +1,102 @@
-"""Pieces of an answer as they are passed on to the page, and work that runs share."""
+"""Background jobs: begun once, shared by the runs that wait, and stopped when none does."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
-from waiting import PATIENT_S, SILENT_S
+import streamlit as st
+from waiting import PATIENT_S
 
 from ragfilter.answer.context import Context
 from ragfilter.basics.shelf import Shelf
+from ragfilter.errors import InputError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Progress, Vectors
+from ragfilter.ui.kit import progress
 from ragfilter.ui.look.vectors import AT_ONCE, Remembered
-from ragfilter.ui.session import answers, asking
+from ragfilter.ui.session import answers
 from ragfilter.ui.session.answers import AnswerSide
-from ragfilter.ui.session.background import Job, Shared, pieces
+from ragfilter.ui.session.jobs import MOST, Job, Jobs
 from ragfilter.ui.session.resources import Resources
 
 Work = Callable[[Job[None]], None]
 
 
-def test_nothing_is_lost_and_the_first_comes_at_once() -> None:
-    drawn, waited = threading.Event(), []
+def test_sessions_that_start_the_same_at_once_begin_one_job() -> None:
+    jobs, both = Jobs(), threading.Barrier(2)
+    begun: list[Job[bool]] = []
 
-    def source() -> Iterator[str]:
-        yield "a"
-        waited.append(drawn.wait(PATIENT_S))
-        yield "b"
+    def session() -> None:
+        both.wait()
+        begun.append(jobs.start(None, "key", lambda job: job.stop.wait(PATIENT_S)))
 
-    came = pieces(source(), SILENT_S)
-    assert next(came) == "a"
-    drawn.set()
-    assert "".join(came) == "b"
-    assert waited == [True]
-
-
-def test_pieces_that_come_close_together_are_one() -> None:
-    came = list(pieces((str(n % 10) for n in range(10_000)), 0.2))
-    assert "".join(came) == "0123456789" * 1_000
-    assert len(came) < 100
+    sessions = [threading.Thread(target=session) for _ in range(2)]
+    for each in sessions:
+        each.start()
+    for each in sessions:
+        each.join()
+    jobs.stop("key")
+    assert begun[0] is begun[1]
 
 
-def test_while_nothing_comes_the_reader_has_its_turn() -> None:
-    turn = threading.Event()
-
-    def late() -> Iterator[str]:
-        turn.wait(SILENT_S)
-        yield "a"
-
-    came = pieces(late(), 0.05)
-    assert next(came) == ""
-    turn.set()
-    assert "".join(came) == "a"
+def test_a_job_that_has_ended_is_begun_again_only_if_asked() -> None:
+    jobs = Jobs()
+    first = jobs.start(None, "key", lambda job: "first")
+    assert first.value() == "first"
+    assert jobs.start(None, "key", lambda job: "second") is first
+    assert jobs.start(None, "key", lambda job: "second", again=True).value() == "second"
 
 
-def test_what_came_before_a_failure_is_there() -> None:
-    def fails() -> Iterator[str]:
-        yield "a"
-        raise KeyError
+def test_jobs_in_progress_are_remembered_before_any_that_have_ended() -> None:
+    jobs = Jobs()
+    going = jobs.start(None, "going", lambda job: job.stop.wait(PATIENT_S))
+    for n in range(MOST + 1):
+        jobs.start(None, n, lambda job: None).value()
+    assert jobs.find(0) is jobs.find(1) is None
+    assert jobs.find(MOST) is not None
+    assert jobs.find("going") is going
+    jobs.stop("going")
+    assert going.value() is True
+    assert jobs.find("going") is None
 
-    came: list[str] = []
-    with pytest.raises(KeyError):
-        came.extend(pieces(fails(), 0.05))
-    assert "".join(came) == "a"
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(InputError("No such file.", remedy="Look."), "No such file. Look."),
+     (ValueError("secret"), "An unexpected error.")],
+)  # fmt: skip
+def test_only_errors_of_ours_are_told(error: Exception, message: str) -> None:
+    def work(job: Job[None]) -> None:
+        raise error
+
+    job = Jobs().start(None, "key", work)
+    with pytest.raises(type(error)):
+        job.value()
+    assert job.failure == message
+
+
+@pytest.mark.parametrize(("waits", "fragments"), [(False, ["panel"]), (True, [])])
+def test_a_panel_of_a_run_that_waits_is_no_fragment(
+    waits: bool, fragments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    def fragment(draw: Callable[[str], None]) -> Callable[[str], None]:
+        drawn.append(draw.__name__)
+        return draw
+
+    def panel(word: str) -> None:
+        drawn.append(word)
+
+    monkeypatch.setattr(st, "fragment", fragment)
+    progress.unless(waits, panel)("here")
+    assert drawn == [*fragments, "here"]
 
 
 class Counting:
@@ -94,10 +123,10 @@ def embedding(embedder: Counting, texts: Sequence[str], shelf: Shelf[Vectors]) -
 
 
 def test_runs_that_want_the_same_share_one_computation() -> None:
-    shared, embedder = Shared(2), Counting()
+    jobs, embedder = Jobs(2), Counting()
     work = embedding(embedder, ["a", "b"], Shelf(10))
     with ExitStack() as runs:
-        jobs = {runs.enter_context(shared.joined("a question", work)) for _ in range(20)}
+        jobs = {runs.enter_context(jobs.joined("a question", work)) for _ in range(20)}
         embedder.may_go_on.set()
         (job,) = jobs
         assert job.wait(PATIENT_S)
@@ -106,7 +135,7 @@ def test_runs_that_want_the_same_share_one_computation() -> None:
 
 
 def test_no_more_work_at_once_than_is_allowed() -> None:
-    shared, guard = Shared(2), threading.Lock()
+    jobs, guard = Jobs(2), threading.Lock()
     at_once: list[int] = []
     now = [0]
 
@@ -120,36 +149,36 @@ def test_no_more_work_at_once_than_is_allowed() -> None:
             now[0] -= 1
 
     with ExitStack() as runs:
-        jobs = [runs.enter_context(shared.joined(n, work)) for n in range(10)]
+        jobs = [runs.enter_context(jobs.joined(n, work)) for n in range(10)]
         assert all(job.wait(PATIENT_S) for job in jobs)
     assert len(at_once) == 10
     assert max(at_once) == 2
 
 
 def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
-    shared, embedder, shelf = Shared(1), Counting(), Shelf[Vectors](1000)
+    jobs, embedder, shelf = Jobs(1), Counting(), Shelf[Vectors](1000)
     texts = [f"text {n}" for n in range(10 * AT_ONCE)]
     work = embedding(embedder, texts, shelf)
     with ExitStack() as another:
-        with shared.joined("a question", work) as job:
-            assert another.enter_context(shared.joined("a question", work)) is job
+        with jobs.joined("a question", work) as job:
+            assert another.enter_context(jobs.joined("a question", work)) is job
             assert embedder.at_work.wait(PATIENT_S)
         assert not job.stop.is_set()
     embedder.may_go_on.set()
     assert job.wait(PATIENT_S)
     assert job.failure == "It was stopped."
     assert embedder.texts == texts[:AT_ONCE]
-    with shared.joined("a question", work) as anew:
+    with jobs.joined("a question", work) as anew:
         assert anew is not job
         assert anew.wait(PATIENT_S)
     assert len(shelf) == len(texts)
 
 
 def test_work_that_waits_for_its_turn_never_begins_if_its_run_is_gone() -> None:
-    shared, first, second = Shared(1), Counting(), Counting()
-    with shared.joined("first", embedding(first, ["a"], Shelf(10))) as job:
+    jobs, first, second = Jobs(1), Counting(), Counting()
+    with jobs.joined("first", embedding(first, ["a"], Shelf(10))) as job:
         assert first.at_work.wait(PATIENT_S)
-        with shared.joined("second", embedding(second, ["b"], Shelf(10))) as waiting:
+        with jobs.joined("second", embedding(second, ["b"], Shelf(10))) as waiting:
             pass
         first.may_go_on.set()
         assert waiting.wait(PATIENT_S)
@@ -175,7 +204,7 @@ def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.Monk
         raise Left
 
     with monkeypatch.context() as patch:
-        patch.setattr(asking, "until_done", leave)
+        patch.setattr(Job, "attend", leave)
         with pytest.raises(Left):
             answers.extract("owls", [side], resources, None)
     embedder.may_go_on.set()
@@ -183,7 +212,7 @@ def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.Monk
     assert len(embedder.texts) == AT_ONCE
     assert answers.lacking("owls", (side, side), resources) == [side, side]
 
-    monkeypatch.setattr(asking, "until_done", lambda job: job.wait(PATIENT_S))
+    monkeypatch.setattr(Job, "attend", lambda job: job.wait(PATIENT_S))
     answers.extract("owls", [side], resources, None)
     assert len(embedder.texts) == len(set(embedder.texts)) == 3 * AT_ONCE + 1
     assert answers.lacking("owls", (side, side), resources) == []

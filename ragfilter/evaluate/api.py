@@ -12,12 +12,13 @@ from pathlib import Path
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate import target, told
+from ragfilter.evaluate import told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.labels import missing
-from ragfilter.evaluate.learn import DEPTH, Provenance
+from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.query_files import read
 from ragfilter.evaluate.run import Evaluation, score
@@ -88,7 +89,7 @@ def tune(
                 f"always, and quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass "
                 "rerank=False.",
             )
-    aim = target.read(measure)
+    aim = read_target(measure)
     provenance = Provenance(labels_version(_labels(results, qrels)), date.today().isoformat())
     return tuning.tune(
         pools, qrels, one.settings, one.user,
