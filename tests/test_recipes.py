@@ -65,11 +65,11 @@ at.toggle(key="set-short-enabled").set_value(True)
 ran(at).slider(key="set-short-fewest").set_value(500)
 ran(at).selectbox(key="set-cutoff-strategy").set_value("half")
 ran(at)
-at.session_state["panel"] = "Debug"
+at.session_state["session"].panel = "Debug"
 on = seen(ran(at))
 again = opened(on["link"])
-again.session_state["chunk"] = sys.argv[1]
-again.session_state["panel"] = "Chunk"
+again.session_state["session"].chunk = sys.argv[1]
+again.session_state["session"].panel = "Chunk"
 print(json.dumps([off, on, seen(ran(again))]))
 """
 

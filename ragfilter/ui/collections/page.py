@@ -122,7 +122,7 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
                 "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:",
                 help="Opens the collection on the Inspect page.",
             ):  # fmt: skip
-                st.session_state.collection = job.order.collection
+                state.session().collection = job.order.collection
                 st.switch_page("pages/inspect.py")
         else:
             st.button(

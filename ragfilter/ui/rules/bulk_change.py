@@ -49,7 +49,7 @@ def draw(work: Desk) -> None:
             say.aside(str(error))
         return
     change_preview.draw_outcome()
-    preview(work, change.say, bulk.plan(change, [row.chunk for row in rows]), kind)
+    preview(work, change.label, bulk.plan(change, [row.chunk for row in rows]), kind)
 
 
 def _change(kind: str) -> RuleChange:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
 
 from ragfilter.model import Chunk
-from ragfilter.rules.bulk import BulkPlan, plan_mends
-from ragfilter.rules.lint import Finding, by_severity
+from ragfilter.rules.bulk import BulkPlan, plan_fixes
+from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -55,7 +54,7 @@ def draw(work: Desk) -> None:
 def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[Finding]:
     shared = desk.listing(work).shared
     return by_severity(
-        replace(finding, chunk_id=chunk.id)
+        finding
         for chunk in chunks
         for finding in (
             *work.checks.findings(chunk),
@@ -70,7 +69,7 @@ def _fixes(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPla
 
     def fix() -> BulkPlan:
         with st.spinner("Fixing the rules …"):
-            return plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
+            return plan_fixes(chunks, kinds, work.checks.usual, work.chunks)
 
     return work.resources.mends.of(key, fix)
 
@@ -83,13 +82,13 @@ def _table(work: Desk, findings: Sequence[Finding]) -> None:
             {
                 "severity": [finding.severity for finding in shown],
                 "kind": [finding.kind for finding in shown],
-                "chunk": [work.title(finding.chunk_id) for finding in shown],
-                "finding": [finding.problem for finding in shown],
+                "chunk": [work.title(finding.chunk_ids[0]) for finding in shown],
+                "finding": [finding.message for finding in shown],
                 "place": [finding.place for finding in shown],
                 "fix": [_fix(finding) for finding in shown],
             }
         ),
-        [f"{finding.chunk_id} {finding.kind} {finding.place}" for finding in shown],
+        [f"{finding.chunk_ids[0]} {finding.kind} {finding.place}" for finding in shown],
         name="findings",
         height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
@@ -98,7 +97,7 @@ def _table(work: Desk, findings: Sequence[Finding]) -> None:
         "Edit",
         key="findings-edit",
         on_click=desk.edit,
-        args=() if row is None else (shown[row].chunk_id,),
+        args=() if row is None else (shown[row].chunk_ids[0],),
         disabled=row is None,
         help="Opens the chunk of the selected finding. Click a row first.",
     )
@@ -107,6 +106,6 @@ def _table(work: Desk, findings: Sequence[Finding]) -> None:
 
 
 def _fix(finding: Finding) -> str:
-    if finding.proposal is None:
+    if finding.fix is None:
         return "by hand"
     return "certain" if finding.sure else "if meant so"

@@ -14,7 +14,7 @@ from ragfilter.errors import InputError, RuleError
 from ragfilter.evaluate.effect import LabelledQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
-from ragfilter.rules.rule import parse, written
+from ragfilter.rules.rule import parse
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
@@ -226,7 +226,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
     )  # fmt: skip
     places = [part.place for part in parts]
     st.dataframe(
-        _frame("part", places, parts, [written(rule, place) for place in places]),
+        _frame("part", places, parts, [rule.written(place) for place in places]),
         key="matrix-parts",
         hide_index=True,
         placeholder="–",

@@ -11,15 +11,14 @@ from operator import itemgetter
 import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import RuleError
 from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
+from ragfilter.rules.rule import parse
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html, say
-from ragfilter.ui.look.prose import message
 
 TEXT, QUESTION = "tester-text", "tester-question"
 MOST, MOST_LISTED, MOST_TERMS = 10_000, 500, 4
@@ -110,12 +109,8 @@ def _rules(
         help="Choose a question, or type one.",
     )
     if question:
-        try:
-            explanation = explain(rules[selected], question)
-        except RuleError as error:
-            st.error(message(str(error)))
-        else:
-            html.draw(_explained(explanation, whole(question)))
+        explanation = explain(parse(rules[selected]), question)
+        html.draw(_explained(explanation, whole(question)))
 
 
 def _explained(explanation: Explanation, question: str) -> str:

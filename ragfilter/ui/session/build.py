@@ -106,5 +106,5 @@ def _built(job: IndexJob, queue: Queue) -> bool:
             problems.show(error)
         return False
     if current is None or current.standing.state == "done":
-        st.session_state.collection = job.order.collection
+        state.session().collection = job.order.collection
     return True

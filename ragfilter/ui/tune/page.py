@@ -82,7 +82,7 @@ def _warn(settings: Settings, given: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
     for said in about_labels(given):
         say.aside(said)
-    learned = in_sample(settings, labels_version(given), st.session_state.collection)
+    learned = in_sample(settings, labels_version(given), state.session().collection)
     if learned:
         say.aside(learned)
 
@@ -205,13 +205,13 @@ def _set(found: GatheredQuestions, made: Map, place: int) -> None:
 
 def _remember(old: Settings, new: Settings) -> None:
     """Remember the settings before and after a click."""
-    st.session_state.clicked = (st.session_state.collection, new, old)
+    st.session_state.clicked = (state.session().collection, new, old)
 
 
 def _before(settings: Settings) -> Settings | None:
     """The settings that the last click replaced, if it led to these settings of this collection."""
     collection, new, old = st.session_state.get("clicked", (None, None, None))
-    return old if (collection, new) == (st.session_state.collection, settings) else None
+    return old if (collection, new) == (state.session().collection, settings) else None
 
 
 def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
@@ -246,7 +246,7 @@ def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
     )
     if row is not None:
         query = found.labels.queries[made[row].id]
-        inspect(query, st.session_state.profile, st.session_state.changes)
+        inspect(query, state.session().profile, state.session().changes)
 
 
 def _change_row(query: str, each: HitChange) -> dict[str, Any]:

@@ -7,7 +7,7 @@ The form reads and writes the text of the editor, so both always agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,16 +15,8 @@ import streamlit as st
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.lint import Finding, lint
-from ragfilter.rules.rule import (
-    MODES,
-    Rule,
-    canonical,
-    parse,
-    pretty,
-    stored_form_or_text,
-    template,
-)
+from ragfilter.rules.findings import Finding
+from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, read_rule, template
 from ragfilter.rules.sibling import propose
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
@@ -99,7 +91,7 @@ def draw(it: Editing, *, both: bool = False) -> None:
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
     elif sound:
-        rule = stored_form_or_text(text)
+        rule = rule_effect.as_stored(text)
         _findings(it, rule)
         it.preview(rule)
     place = llm_draft.draw(chunk, collection, text, it.user, resources, busy=busy)
@@ -110,13 +102,11 @@ def draw(it: Editing, *, both: bool = False) -> None:
 def _begin(it: Editing) -> None:
     """Put an initial rule into the editor, based on a sibling's rule if the user may see one."""
     chunk, catalogue = it.chunk, it.resources.bench.collection(it.collection).catalogue()
-    others = (
-        c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and it.user.sees(c)
-    )
-    proposal = propose(chunk.name, ((each.name, each.rule or "") for each in others))
+    others = (c for c in (catalogue or {}).values() if c.id != chunk.id and it.user.sees(c))
+    sibling = propose(chunk.name, others)
     llm_draft.forget(chunk.id)
     # On the rule that the author saw, not on one that was saved since.
-    saving.put(proposal or template(chunk.name), chunk.id, chunk.rule)
+    saving.put(sibling.pretty if sibling else template(chunk.name), chunk.id, chunk.rule)
 
 
 def _view() -> str:
@@ -215,14 +205,13 @@ def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
     if st.session_state[FIELDS][0] != chunk_id:
         # The browser has not replaced the form of another chunk yet.
         return
-    rule = Rule(
+    rule = Rule().with_parts(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
         contain_all_of=_terms(ALL),
         contain_none_of=_terms(NONE),
         match=widget.value_of(MODE),
     )
-    asks = canonical(rule) not in ("{}", '{"match":"substring"}')
-    saving.put(pretty(rule) if asks else "", chunk_id, stored)
+    saving.put(rule.pretty if rule.terms else "", chunk_id, stored)
 
 
 def _terms(name: str) -> tuple[str, ...]:
@@ -282,11 +271,8 @@ def _buttons(it: Editing, *, busy: bool, outcome: str | None) -> None:
 
 def _error(text: str) -> RuleError | None:
     """What is wrong with the text, if anything."""
-    try:
-        parse(text) if text.strip() else None
-    except RuleError as error:
-        return error
-    return None
+    rule = read_rule(text)
+    return rule.error if isinstance(rule, InvalidRule) else None
 
 
 def _confirmation(it: Editing) -> None:
@@ -309,9 +295,9 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
-    usual = it.resources.checks_of(it.collection, it.version, it.user).usual
+    checks = it.resources.checks_of(it.collection, it.version, it.user)
     findings = (
-        *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}, usual),
+        *checks.findings(replace(chunk, rule=rule)),
         *(() if rule_effect.is_changed(chunk, rule) else it.more),
     )[:MOST_LISTED]
     for number, finding in enumerate(findings[:MOST_FINDINGS]):
@@ -329,14 +315,14 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
     ):
         html.draw(
             f'<p class="rf-aside"><b>{finding.severity.capitalize()}</b>{place}: '
-            f"{html.text(finding.problem)}</p>"
+            f"{html.text(finding.message)}</p>"
         )
-        if finding.proposal is not None:
+        if finding.fix is not None:
             st.button(
                 "Fix",
                 key=f"rule-mend-{number}",
                 on_click=saving.put,
-                args=(saving.shown(finding.proposal), chunk.id, chunk.rule),
+                args=(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule),
                 help="Puts the fixed rule into the editor. Nothing is saved.",
             )
 

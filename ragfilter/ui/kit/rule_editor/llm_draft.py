@@ -19,7 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.draft import Draft, messages, suggest
-from ragfilter.rules.rule import pretty, stored_form_or_text
+from ragfilter.rules.rule import read_rule
 from ragfilter.rules.templates import recognise
 from ragfilter.text import numbers
 from ragfilter.text.tokens import estimate
@@ -74,7 +74,7 @@ def collect(chunk: Chunk, collection: str) -> bool:
         error = f"{sentence[:1].upper()}{sentence[1:]} {remedy}".strip()
         _outcomes()[chunk.id] = replace(before, error=error, draft=draft)
         return False
-    text, unsaved = pretty(draft.rule), state.drafts().pop(chunk.id, None)
+    text, unsaved = draft.rule.pretty, state.drafts().pop(chunk.id, None)
     if not _is_stored(draft, chunk):
         state.drafts()[chunk.id] = text
     aside = before.aside if unsaved is None else (unsaved, *before.aside)
@@ -244,7 +244,7 @@ def _prompt_tokens(chunk: Chunk, resources: Resources) -> int:
 
 
 def _is_stored(draft: Draft, chunk: Chunk) -> bool:
-    return draft.text == stored_form_or_text(chunk.rule)
+    return draft.rule == read_rule(chunk.rule)
 
 
 def _without(texts: tuple[str, ...], text: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ragfilter.evaluate.measuring import measurable
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.rule import stored_form, stored_form_or_text
+from ragfilter.rules.rule import read_rule, stored_form
 from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
@@ -205,7 +205,13 @@ def _job(
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
     """Whether `rule`, in the form in which it would be stored, differs from the chunk's rule."""
-    return (rule or None) != stored_form_or_text(chunk.rule)
+    return (rule or None) != as_stored(chunk.rule)
+
+
+def as_stored(text: str | None) -> str | None:
+    """A rule in the form in which it would be stored; an invalid one as it is."""
+    rule = read_rule(text)
+    return None if rule is None else rule.text
 
 
 def preview(work: Desk, chunk: Chunk, rule: str | None) -> None:

@@ -14,11 +14,11 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError, RuleError
+from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal_rows import Turn, turned
-from ragfilter.rules.rule import parse, pretty
+from ragfilter.rules.rule import read_rule
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import llm_draft
 from ragfilter.ui.look import html, prose, script
@@ -234,19 +234,15 @@ def _drop(chunk_id: str) -> None:
 
 def shown(rule: str | None) -> str:
     """A stored rule formatted for the editor; an invalid one is returned unchanged."""
-    if not rule:
-        return ""
-    try:
-        return pretty(parse(rule))
-    except RuleError:
-        return rule
+    read = read_rule(rule)
+    return "" if read is None else read.pretty
 
 
 def keep_in_browser(chunk: Chunk, text: str) -> None:
     """Store the drafts of this session in the browser, including `text` in the editor of `chunk`,
     and say if the text comes from an earlier session."""
     drafts = _drafts()
-    here = (st.session_state.collection or "", chunk.id)
+    here = (state.session().collection or "", chunk.id)
     started_from = base(chunk.id, chunk.rule)
     if text != shown(chunk.rule):
         drafts[here] = (text, started_from)
@@ -269,10 +265,10 @@ def keep_all_in_browser() -> None:
 
 def _drafts() -> Drafts:
     """Every draft of this session."""
-    bases = st.session_state.get("rule-bases", {})
+    bases = state.session().rule_bases
     return {
         (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
-        for collection, drafts in st.session_state.drafts.items()
+        for collection, drafts in state.session().drafts.items()
         for chunk_id, text in drafts.items()
     }
 
@@ -291,7 +287,7 @@ def _restore() -> None:
     new = kept.keys() - _drafts().keys()
     for collection, chunk_id in new:
         text, rule = kept[collection, chunk_id]
-        st.session_state.drafts.setdefault(collection, {})[chunk_id] = text
+        state.session().drafts.setdefault(collection, {})[chunk_id] = text
         state.bases(collection)[chunk_id] = rule
     st.session_state[RESTORED] = new | st.session_state.get(RESTORED, set())
 
