@@ -176,7 +176,7 @@ def test_the_labels_of_the_library_page_measure_and_tune_a_filter(
     (more,) = (each for each in snippets("docs/library.md") if "frame.rows" in each)
     exec(more, names)
     printed = capsys.readouterr().out
-    assert all(re.search(rf" {row} +0\.\d", printed) for row in ("otsu", "full", "best fixed k"))
+    assert all(re.search(rf" {row} +\d\.\d", printed) for row in ("otsu", "full", "best fixed k"))
 
 
 CALL = re.compile(r"((?:\w+\.)+\w+)[(`]")
