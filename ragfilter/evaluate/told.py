@@ -20,9 +20,10 @@ from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
+    from ragfilter.evaluate.crossval import Target
     from ragfilter.evaluate.matching import Duel
     from ragfilter.evaluate.records import QueryRecord
-    from ragfilter.evaluate.tune import Tuning
+    from ragfilter.evaluate.tune import TunedMeans, Tuning
     from ragfilter.evaluate.variants import Variant
     from ragfilter.stores.runs import Plan, Run
 
@@ -349,3 +350,30 @@ def shown(path: str, value: Any) -> str:
         return "none"
     # As in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
+    """What tuning compares, by its name."""
+    return {
+        f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
+        "Before (tuned on labels)" if tuning.seen else "Before": tuning.before,
+        "Tuned": tuning.tuned.means,
+        "Oracle": tuning.oracle,
+    }
+
+
+def cells(means: TunedMeans, target: Target) -> dict[str, str]:
+    """A row of figures by the names of their columns, the figure that is tuned for first."""
+    write = "{:,.0f}".format if target.figure == "tokens" else "{:.3f}".format
+    short = f" (under {target.recall:g})" if means.recall < target.recall else ""
+    name = NAMES[target.figure]
+    return {
+        name: write(means.of.mean),
+        "95% interval": between_ends(means.of, write),
+        "precision": f"{means.precision:.3f}",
+        "recall": f"{means.recall:.3f}{short}",
+        "F1": f"{means.f1:.3f}",
+        "F1 upper bound": f"{means.f1_most:.3f}",
+        "chunks": f"{means.kept:.1f}",
+        "tokens": f"{means.tokens:,.0f}",
+    }

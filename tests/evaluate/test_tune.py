@@ -221,5 +221,5 @@ def test_pools_hold_the_rerank_scores_that_candidates_need() -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_one_query_cannot_be_held_out(n: int) -> None:
-    with pytest.raises(ValueError, match="at least two"):
+    with pytest.raises(InputError, match="at least two"):
         tune(dict(list(POOLS.items())[:n]), QRELS, PLAIN, rerank=False)
