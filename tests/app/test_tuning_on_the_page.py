@@ -120,7 +120,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
     # The lowest value checked has a default above the current highest.
-    page.at.session_state["changes"] = {
+    page.session.changes = {
         "quality.enabled": True, "quality.reranker": "none",
         "quality.min_top_k": 1, "quality.max_top_k": 2,
     }  # fmt: skip
@@ -180,7 +180,7 @@ def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.M
 
 
 def test_the_judge_cannot_be_swept(page: Any) -> None:
-    page.at.session_state["changes"] = {"judge.enabled": True}
+    page.session.changes = {"judge.enabled": True}
     page.run()
     assert any("The judge is on" in text for text in page.html)
     assert page.at.button(key="map").disabled

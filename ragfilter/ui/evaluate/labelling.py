@@ -72,7 +72,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     if row is not None:
         first = parted[row][0]
         state.open_chunk(first.chunk_id)
-        opening.inspect(first.query, st.session_state.profile, st.session_state.changes)
+        opening.inspect(first.query, state.session().profile, state.session().changes)
 
 
 def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:

@@ -33,7 +33,7 @@ def draw(view: View) -> None:
     result, resources = view.result, view.resources
     wider = falls_short(view.asked, result, result.settings)
     rerank, again = reranking(result)
-    costs = None if st.session_state.panel == "Judge" else judging_costs(result, resources)
+    costs = None if state.session().panel == "Judge" else judging_costs(result, resources)
     if rerank is None and costs is None and not wider:
         return
     with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):

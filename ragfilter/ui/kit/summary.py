@@ -16,7 +16,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import judge_words
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import collections
+from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.visit import View
 
 ELSEWHERE = (
@@ -69,7 +69,7 @@ def _fitted(view: View) -> None:
         return
     here = Fit(info.name, info.embedder, info.space)
     settings = as_applied(view.result)
-    told = foreign_thresholds(settings, st.session_state.profile, here)
+    told = foreign_thresholds(settings, state.session().profile, here)
     if told:
         st.markdown(quiet(literal(told)), help=ELSEWHERE)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import replace
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -21,87 +20,79 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.model import PendingKind, Pool
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session import pools, state
+from ragfilter.ui.session import link, pools, state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.state import ModelRequest, Session
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelRequest:
-    """One press of a button that completes the pool; with `again`, earlier failures are forgotten
-    first."""
-
-    kind: PendingKind
-    again: bool
-
-
 def request(kind: PendingKind, again: bool) -> None:
     """Request what a need lacks. For the judge, also open its panel."""
-    st.session_state.request = ModelRequest(kind, again)
+    state.session().request = ModelRequest(kind, again)
     if kind == "judge":
-        st.session_state.panel = "Judge"
+        state.session().panel = "Judge"
 
 
 def abandon(resources: Resources) -> None:
     """Stop the call that a button has requested, if it is in progress."""
-    resources.jobs.stop(st.session_state.pop("request", None))
+    session = state.session()
+    resources.jobs.stop(session.request)
+    session.request = None
 
 
 def pool(settings: Settings, resources: Resources) -> Pool | None:
     """The pool of the current question, None if there is none. Raises RagfilterError."""
-    pending, user = st.session_state.pending, state.user()
+    session, user = state.session(), state.user()
     # Always present: if it came and went, the browser would redraw everything below it.
     place = st.empty()
-    question = _question(pending)
-    if pending and question:
+    question = _question(session)
+    if session.pending and question:
         abandon(resources)
         with _waiting(place, "Searching …"):
             # Loaded first, so that loading does not count as search time.
-            resources.bench.embedder_of(st.session_state.collection).prepare()
-            asked = pools.put(question, st.session_state.collection, settings, user, resources)
-            found = pools.pool_of(asked, settings, resources)
+            resources.bench.embedder_of(session.collection).prepare()
+            asked = pools.put(question, session.collection, settings, user, resources)
+            pool = pools.pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.
-            scored = not st.session_state.pop("unscored", False)
-            found = pools.settle(
-                asked, found, settings, user, resources, score=scored, replay=state.replays().of
-            )
-        _remember(asked)
+            scored, session.unscored = not session.unscored, False
+            replay = session.replays.of
+            pool = pools.settle(asked, pool, settings, user, resources, score=scored, replay=replay)
+        _remember(asked, session)
         _record(asked, resources)
-        state.looked()
-        return found
-    asked_before = state.asked()
-    st.session_state.pending = False
-    if asked_before is None:
+        link.restore_view()
+        return pool
+    session.pending = False
+    if session.asked is None:
         return None
-    found = pools.pool_of(asked_before, settings, resources)
-    if st.session_state.pop("settle", False):
+    pool = pools.pool_of(session.asked, settings, resources)
+    if session.settle:
+        session.settle = False
         with _waiting(place, "Scoring …"):
-            found = pools.settle(asked_before, found, settings, user, resources)
-    pressed = cast("ModelRequest | None", st.session_state.get("request"))
-    if pressed is None:
-        return found
-    return _fulfil(pressed, found, asked_before, settings, resources, place)
+            pool = pools.settle(session.asked, pool, settings, user, resources)
+    if session.request is None:
+        return pool
+    return _fulfil(session.request, pool, session.asked, settings, resources, place)
 
 
 def follow(collection: str, before: str, resources: Resources) -> None:
     """Update the current question after an edit of rules in `collection`, which had the version
     `before`. The question is asked again only if that needs a search. Raises RagfilterError."""
-    asked, settings, user = state.asked(), state.settings(), state.user()
-    if asked is None:
+    session, settings, user = state.session(), state.settings(), state.user()
+    if session.asked is None:
         return
     now = None
-    if asked.collection == collection and not st.session_state.pending:
-        now = pools.follow(asked, before, settings, user, resources)
+    if session.asked.collection == collection and not session.pending:
+        now = pools.follow(session.asked, before, settings, user, resources)
     if now is None:
         state.renew()
         return
     # A call in progress started with the old rules.
     abandon(resources)
-    st.session_state.asked = now
-    found = pools.pool_of(now, settings, resources)
-    st.session_state.settle = bool(state.replays().of(found, settings, user).needs)
+    session.asked = now
+    pool = pools.pool_of(now, settings, resources)
+    session.settle = bool(session.replays.of(pool, settings, user).needs)
 
 
 def _fulfil(
@@ -159,16 +150,15 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
 
 
 def _stop() -> None:
-    st.session_state.pending = False
+    state.session().pending = False
     abandon(open_resources())
 
 
-def _question(pending: bool | str) -> str:
+def _question(session: Session) -> str:
     """The question to ask: the one submitted last or, after an edit, the current question."""
-    before = state.asked()
-    if pending == "again" and before is not None:
-        return before.query
-    return str(st.session_state.query).strip()
+    if session.pending == "again" and session.asked is not None:
+        return session.asked.query
+    return session.query.strip()
 
 
 def _record(asked: state.AskedQuestion, resources: Resources) -> None:
@@ -179,12 +169,11 @@ def _record(asked: state.AskedQuestion, resources: Resources) -> None:
         log.warning("the question is not kept: %s", error)
 
 
-def _remember(asked: state.AskedQuestion) -> None:
-    before = state.asked()
+def _remember(asked: state.AskedQuestion, session: Session) -> None:
+    before = session.asked
     if before is None or (before.query, before.collection) != (asked.query, asked.collection):
-        st.session_state.zoom = None
-        if st.session_state.panel == "Chunk":
-            st.session_state.panel = "Answer"
-        st.session_state.chunk = None
-    st.session_state.asked = asked
-    st.session_state.pending = False
+        session.zoom = session.chunk = None
+        if session.panel == "Chunk":
+            session.panel = "Answer"
+    session.asked = asked
+    session.pending = False

@@ -15,11 +15,12 @@ import streamlit as st
 from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.backends import Backends
 from ragfilter.indexing.worker import Worker
-from ragfilter.layers.quality import Quality, reranker_key
+from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.schema import Quality
 from ragfilter.ui.session.jobs import Jobs
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.rules.bulk import BulkPlan
-    from ragfilter.rules.lint import Finding
+    from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.references import Known
     from ragfilter.ui.kit.runs.measured import MeasuredRun
@@ -64,7 +65,7 @@ class Resources:
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
-    linted: Shelf[tuple[Finding, ...]] = field(default_factory=lambda: Shelf(4))
+    linted: Shelf[list[Finding]] = field(default_factory=lambda: Shelf(4))
     """What the linter finds in LLM drafts."""
     mends: Shelf[BulkPlan] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
@@ -85,7 +86,7 @@ class Resources:
         """The linter's findings about rules of this version of a collection, whose questions say
         which words are usual: those that `user` may know. Raises StoreError."""
         from ragfilter.evaluate.stored import every_question
-        from ragfilter.rules.lint_values import usual_words
+        from ragfilter.rules.lint import usual_words
 
         labels = self.bench.labels
         # What everybody may know does not depend on the chunks.

@@ -14,7 +14,8 @@ from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.told import about_labels, in_sample, unlabelled
 from ragfilter.evaluate.tune import RECORD, recorded
-from ragfilter.layers.origin import read_tuned
+from ragfilter.layers.calibration import differences
+from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
@@ -81,7 +82,7 @@ def _warn(settings: Settings, given: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
     for said in about_labels(given):
         say.aside(said)
-    learned = in_sample(settings, labels_version(given), st.session_state.collection)
+    learned = in_sample(settings, labels_version(given), state.session().collection)
     if learned:
         say.aside(learned)
 
@@ -192,11 +193,11 @@ def _set(found: GatheredQuestions, made: Map, place: int) -> None:
     some = next(iter(found.pools.values()))
     after = before.with_values(values)
     # What other labels or an earlier click chose, and still is in force, stays on record.
-    known = read_tuned(before.cutoff.tuned_on) if before.cutoff.tuned_on else None
+    known = before.cutoff.tuned_on
     values_only = True
-    if known is not None and not known.differences(some, before.quality):
-        values = known.still(after) | values
-        values_only = not known.chose(after)
+    if known is not None and not differences(known, some, before.quality):
+        values = unchanged(known, after) | values
+        values_only = not chose_strategy(known, after)
     there = recorded(after, some, len(found.pools), provenance, values, values_only=values_only)
     state.change({**made.values(place), RECORD: there.get(RECORD)})
     _remember(before, state.settings())
@@ -204,13 +205,13 @@ def _set(found: GatheredQuestions, made: Map, place: int) -> None:
 
 def _remember(old: Settings, new: Settings) -> None:
     """Remember the settings before and after a click."""
-    st.session_state.clicked = (st.session_state.collection, new, old)
+    st.session_state.clicked = (state.session().collection, new, old)
 
 
 def _before(settings: Settings) -> Settings | None:
     """The settings that the last click replaced, if it led to these settings of this collection."""
     collection, new, old = st.session_state.get("clicked", (None, None, None))
-    return old if (collection, new) == (st.session_state.collection, settings) else None
+    return old if (collection, new) == (state.session().collection, settings) else None
 
 
 def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
@@ -245,7 +246,7 @@ def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
     )
     if row is not None:
         query = found.labels.queries[made[row].id]
-        inspect(query, st.session_state.profile, st.session_state.changes)
+        inspect(query, state.session().profile, state.session().changes)
 
 
 def _change_row(query: str, each: HitChange) -> dict[str, Any]:

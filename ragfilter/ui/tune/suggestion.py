@@ -64,7 +64,7 @@ def ask(visit: Visit, given: Labels) -> None:
 def _begin(visit: Visit, given: Labels) -> None:
     """Start tuning, unless it is already running. An earlier suggestion is replaced, because it was
     compared with the settings of that time."""
-    backends = visit.resources.backends(st.session_state.collection)
+    backends = visit.resources.backends(state.session().collection)
     settings, user = visit.settings, state.user()
     target, rerank = st.session_state.tune_as
 
@@ -132,7 +132,7 @@ def _summary(tuning: Tuning, changed: Mapping[str, Any]) -> str:
 def _apply(changed: Mapping[str, Any]) -> None:
     """Apply the suggestion, and fetch the scores that it needs for the current question."""
     state.change(changed)
-    st.session_state.settle = True
+    state.session().settle = True
 
 
 def _draw_strategies(tuning: Tuning) -> None:
@@ -167,8 +167,8 @@ def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
     """The key of a suggestion. It does not include the cutoff's settings, so applying the
     suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
-    version = visit.resources.bench.collection(st.session_state.collection).version
+    version = visit.resources.bench.collection(state.session().collection).version
     return (
-        "tuning", st.session_state.collection, version, labels_version(given), state.user(),
-        str(settings), st.session_state.profile, st.session_state.get("tune_as"),
+        "tuning", state.session().collection, version, labels_version(given), state.user(),
+        str(settings), state.session().profile, st.session_state.get("tune_as"),
     )  # fmt: skip

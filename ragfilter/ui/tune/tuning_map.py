@@ -52,7 +52,7 @@ def gather(visit: Visit, given: Labels, axes: Axes) -> None:
     known: Job[GatheredQuestions] | None = jobs.find(key)
     if known is not None and not (known.done and (known.failure or known.value().failed)):
         return
-    backends = visit.resources.backends(st.session_state.collection)
+    backends = visit.resources.backends(state.session().collection)
     settings, user = gathering_for(visit.settings, *axes), state.user()
 
     def work(job: Job[GatheredQuestions]) -> GatheredQuestions:
@@ -84,9 +84,9 @@ def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
             for info in fields()
             if info.path.partition(".")[0] in early and info.path not in axes
         ]
-    version = visit.resources.bench.collection(st.session_state.collection).version
+    version = visit.resources.bench.collection(state.session().collection).version
     return (
-        "pools", st.session_state.collection, version, labels_version(given),
+        "pools", state.session().collection, version, labels_version(given),
         state.user(), settings.retrieval, tuple(scored),
     )  # fmt: skip
 

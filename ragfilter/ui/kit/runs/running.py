@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from ragfilter.evaluate import runs as running
 from ragfilter.evaluate import stored
 from ragfilter.settings.schema import Settings
@@ -29,7 +27,7 @@ def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
 
 def unfinished(asked: ChosenSet) -> Run | None:
     """The unfinished run that `begin` would continue, if any. Raises StoreError."""
-    wanted = plan(asked, st.session_state.profile, asked.visit.settings)
+    wanted = plan(asked, state.session().profile, asked.visit.settings)
     return asked.resources.bench.runs.unfinished(wanted)
 
 
