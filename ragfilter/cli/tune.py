@@ -14,7 +14,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_of
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
 from ragfilter.errors import InputError
-from ragfilter.evaluate import told
+from ragfilter.evaluate import caveats, tuning_words
 from ragfilter.evaluate.crossval import read_target
 from ragfilter.evaluate.tune import Gain, TunedMeans, Tuning, tune_questions
 from ragfilter.settings.config import to_toml
@@ -130,26 +130,29 @@ def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | 
     """The same as text."""
     target, tuned = tuning.target, tuning.tuned
     alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
-    rows = {**told.compared_means(tuning), **alone}
+    rows = {**tuning_words.compared_means(tuning), **alone}
     means = tuned.means
     lines = [
         f"{collection}: {tuning.queries} labelled queries, {tuning.candidates} candidates, "
         f"{tuning.folds}-fold cross-validation\n",
         output.table(
-            ("", *told.cells(means, target)),
-            [(name, *told.cells(each, target).values()) for name, each in rows.items()],
+            ("", *tuning_words.cells(means, target)),
+            [(name, *tuning_words.cells(each, target).values()) for name, each in rows.items()],
         ),
-        f"{told.verdict(tuning)}: {told.gain_in(target.figure, tuned.gain.of)}.",
+        f"{tuning_words.verdict(tuning)}: {tuning_words.gain_in(target.figure, tuned.gain.of)}.",
         ""
         if tuning.seen
         else f"Against the previous settings: "
-        f"{told.gain_in(target.figure, tuned.gain_over_before.of)}.",
-        told.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
-        *told.notes(tuning),
-        "\n" + "\n".join(f"{path} = {told.shown(path, value)}" for path, value in changed.items())
+        f"{tuning_words.gain_in(target.figure, tuned.gain_over_before.of)}.",
+        caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+        *tuning_words.notes(tuning),
+        "\n"
+        + "\n".join(
+            f"{path} = {tuning_words.shown(path, value)}" for path, value in changed.items()
+        )
         if changed
-        else told.UNCHANGED,
-        told.fixed_k(tuned.settings),
+        else tuning_words.UNCHANGED,
+        tuning_words.fixed_k(tuned.settings),
         "" if file is None else f"\nWritten to {file}; use it with --config {file}.",
     ]
     return "\n".join(filter(None, lines)) + "\n"

@@ -21,6 +21,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates, gathering
+from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
     Choice,
@@ -33,9 +34,9 @@ from ragfilter.evaluate.crossval import (
     picked,
 )
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
-from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.sweep import check_reranked, sweep
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
@@ -46,8 +47,6 @@ from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
-FEW = 20
-"""With fewer labelled queries, the figures say little."""
 RECORD = "cutoff.tuned_on"
 """Where settings carry what they were tuned on."""
 BEFORE = "before"

@@ -11,8 +11,8 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
+from ragfilter.evaluate.tuning_words import notes
 from ragfilter.layers.calibration import SCORED
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.registry import STRATEGIES

@@ -8,10 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.evaluate import told
+from ragfilter.evaluate import caveats, tuning_words
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.crossval import Target
-from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune_questions
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress
@@ -88,7 +88,7 @@ def draw(visit: Visit, given: Labels) -> None:
 def _draw(tuning: Tuning, visit: Visit) -> None:
     with st.container(key="suggestion", border=True, gap="small"):
         facts, text = st.empty(), st.empty()
-        for note in told.notes(tuning):
+        for note in tuning_words.notes(tuning):
             say.aside(note)
         _draw_strategies(tuning)
         with st.container(
@@ -107,7 +107,7 @@ def _draw(tuning: Tuning, visit: Visit) -> None:
                 help="Applies the tuned settings. Save them as TOML under Settings in the sidebar.",
             )  # fmt: skip
         with facts:
-            means = told.compared_means(chosen).items()
+            means = tuning_words.compared_means(chosen).items()
             say.facts("Suggestion", (_fact(name, each, chosen.target) for name, each in means))
         text.markdown(_summary(chosen, changed))
 
@@ -115,18 +115,22 @@ def _draw(tuning: Tuning, visit: Visit) -> None:
 def _summary(tuning: Tuning, changed: Mapping[str, Any]) -> str:
     """Whether the tuned settings are better, how that was measured, and what changes."""
     figure, tuned, means = tuning.target.figure, tuning.tuned, tuning.tuned.means
-    changes = ", ".join(f"{path} = {told.shown(path, value)}" for path, value in changed.items())
-    over_before = told.gain_in(figure, tuned.gain_over_before.of)
+    changes = ", ".join(
+        f"{path} = {tuning_words.shown(path, value)}" for path, value in changed.items()
+    )
+    over_before = tuning_words.gain_in(figure, tuned.gain_over_before.of)
     against = "" if tuning.seen else f"; against the settings when suggested {over_before}"
     sentences = (
-        told.gain_in(figure, tuned.gain.of) + f"{against}.",
+        tuning_words.gain_in(figure, tuned.gain.of) + f"{against}.",
         f"{tuning.queries} questions, {tuning.folds}-fold cross-validation, {tuning.candidates} "
         "candidates.",
         f"Changes: {changes}." if changes else "These are the current settings.",
-        told.fixed_k(tuned.settings),
-        told.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+        tuning_words.fixed_k(tuned.settings),
+        caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
     )
-    return f"**{message(told.verdict(tuning))}**: {message(' '.join(filter(None, sentences)))}"
+    return (
+        f"**{message(tuning_words.verdict(tuning))}**: {message(' '.join(filter(None, sentences)))}"
+    )
 
 
 def _apply(changed: Mapping[str, Any]) -> None:
@@ -138,14 +142,14 @@ def _apply(changed: Mapping[str, Any]) -> None:
 def _draw_strategies(tuning: Tuning) -> None:
     """Draw every strategy tuned alone, and how much better the learned one is."""
     gains = {
-        name: told.gain_in(tuning.target.figure, gain.of)
+        name: tuning_words.gain_in(tuning.target.figure, gain.of)
         for name, gain in tuning.over_strategies.items()
     }
     with st.expander("Every strategy, tuned alone", key="tuned-alone"):
         st.dataframe(
             [
                 {"strategy": name}
-                | told.cells(each.means, tuning.target)
+                | tuning_words.cells(each.means, tuning.target)
                 | {"calibrated is better by": gains.get(name, "")}
                 for name, each in tuning.strategies.items()
             ],
@@ -154,12 +158,12 @@ def _draw_strategies(tuning: Tuning) -> None:
 
 
 def _fact(name: str, means: TunedMeans, target: Target) -> Fact:
-    row = told.cells(means, target)
+    row = tuning_words.cells(means, target)
     shown = [row["95% interval"]]
     shown += [f"F1 upper bound {row['F1 upper bound']}"] if means.unlabelled else []
     shown += [f"recall {row['recall']}"] if target.figure != "f1" else []
     size = f"{row['chunks']} chunks, {numbers.tokens(round(means.tokens))}"
-    figure = told.NAMES[target.figure]
+    figure = tuning_words.NAMES[target.figure]
     return name, f"{figure} {row[figure]}", ", ".join([*shown, size])
 
 
