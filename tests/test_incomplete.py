@@ -418,7 +418,7 @@ def test_every_command_that_reads_refuses_what_is_withheld(
 ) -> None:
     killed(folder, "index", "embed", "before", **RAISED)
     where = ["--collection", "demo", "--data-dir", str(folder)]
-    for command in (["query", "text 7"], ["rules", "lint"], ["rules", "export"]):
+    for command in (["query", "text 7"], ["rules", "check"], ["rules", "export"]):
         capsys.readouterr()
         assert main([*command, *where]) == 2
         out, err = capsys.readouterr()

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.model import Chunk
-from ragfilter.rules import bulk, steps
+from ragfilter.rules import bulk, edits
 from ragfilter.rules.bulk import BulkPlan, RuleChange
 from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.overview import brief
@@ -275,7 +275,7 @@ def save(work: Desk, rules: Rules, what: str) -> None:
     """Store `rules` as one step, unless a rule is no longer the one on the desk."""
     bench = work.resources.bench
     try:
-        made = steps.save_all(
+        made = edits.save_all(
             bench.collection(work.collection),
             bench.journal,
             rules=rules,

@@ -37,7 +37,7 @@ def _export(work: Desk) -> None:
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     st.markdown(
         f"**Export** {counted(len(chunks), 'rule')}, by chunk id. The file is meant for version "
-        "control: `ragfilter rules lint` and `rules test` check it there."
+        "control: `ragfilter rules check` and `rules test` check it there."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
         for name, kind, make in (

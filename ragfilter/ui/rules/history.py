@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import ConflictError, RagfilterError
-from ragfilter.rules import steps
-from ragfilter.rules.journal_rows import Step, Turn
+from ragfilter.rules import edits
+from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import effect
@@ -188,14 +188,14 @@ def _go(work: Desk, edit_id: int, again: bool, rest: bool = False, sure: bool = 
     kind: Turn = "redo" if again else "undo"
     word = DONE[kind]
     try:
-        entries = steps.plan(kind, store, journal, edit_id=edit_id, among=among, rest=rest)
+        entries = edits.plan_turn(kind, store, journal, edit_id=edit_id, among=among, rest=rest)
         changes = {entry.chunk_id: entry.after for entry in entries}
         spoilt = "" if sure else effect.guard_changes(work, changes)
         if spoilt:
             st.session_state[DOUBT] = HarmfulUndo(edit_id, again, rest, changes)
             outcome.put(f"Not {word} yet. {spoilt}", good=False)
             return
-        made = steps.turn(
+        made = edits.turn(
             kind, store, journal, edit_id=edit_id, who=author(), among=among, rest=rest
         )
     except ConflictError as error:

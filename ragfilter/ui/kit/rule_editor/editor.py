@@ -99,7 +99,7 @@ def is_changed(chunk: Chunk, rule: str | None) -> bool:
 
 def _stored(text: str | None) -> str | None:
     """The rule in the form in which it would be stored; an invalid one as it is."""
-    rule = read_rule(text)
+    rule = read_rule(text and text.strip())
     return None if rule is None else rule.text
 
 
@@ -189,7 +189,7 @@ def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:
 
 def _error(text: str) -> RuleError | None:
     """What is wrong with the text, if anything."""
-    rule = read_rule(text)
+    rule = read_rule(text.strip())
     return rule.error if isinstance(rule, InvalidRule) else None
 
 

@@ -16,8 +16,7 @@ from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import RuleStore
 from ragfilter.rules import edits
-from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Turn, turned
+from ragfilter.rules.journal import Journal, Turn, turned
 from ragfilter.rules.rule import read_rule
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import drafting
