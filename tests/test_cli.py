@@ -265,7 +265,7 @@ def test_json_escapes_what_its_encoding_lacks(
         (["rules", "check", "--dry-run"], "--dry-run belongs to --apply. Add --apply, or"),
         (["rules", "check", "--queries", "asked"], "--queries belongs to --apply."),
         (["rules", "explain", "f.txt", "--question", "x"], "FILE has no effect beside --question."),
-        (["rules", "check", "--question", "x", "--chunk", "c", "--where", "id=c"],
+        (["rules", "explain", "--question", "x", "--chunk", "c", "--where", "id=c"],
          "--where has no effect beside --chunk."),
         (["gate", "--queries", "x", "--baseline", "b", "--update-baseline", "--max-drop", "f1=1"],
          "--max-drop has no effect beside --update-baseline."),
