@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -78,6 +79,15 @@ def stored(chunk_id: str) -> str | None:
 
 def choose_part(page: Any, part: str) -> Any:
     return page.choose("rules-part", part)
+
+
+def select(page: Any, name: str, chunk_id: str) -> Any:
+    """Click the row of a chunk in the table called `name`."""
+    key = next(k for k in page.at.session_state if re.fullmatch(rf"{name}-\d+", k))
+    frame = next(f.value for f in page.at.dataframe if key in f.proto.id)
+    row = list(frame["id"]).index(chunk_id)
+    page.at.session_state[key] = {"selection": {"rows": [row], "columns": [], "cells": []}}
+    return page.run()
 
 
 def leave_out(page: Any, ids: list[str]) -> Any:

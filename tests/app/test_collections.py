@@ -253,7 +253,7 @@ def test_a_zip_is_checked_and_uploads_are_limited(
     assert "docs/guide.md · 17 characters" in shown(page)
     assert not (tmp_path.parent / "out.md").exists()
     page.press("discard-uploads")
-    assert "You see how they would be cut" in shown(page)
+    assert "Drop files to see how they are split" in shown(page)
     assert list((tmp_path / "uploads").iterdir()) == []
 
 

@@ -16,8 +16,7 @@ from waiting import PATIENT_S
 
 from ragfilter.rules import edits
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.ui.kit.rule_editor.draft_note import NO_LLM
-from ragfilter.ui.kit.rule_editor.drafting import GONE, HIDDEN
+from ragfilter.ui.kit.rule_editor.llm_draft import GONE, HIDDEN, NO_LLM
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -166,21 +165,17 @@ def test_a_second_answer_and_doubts_are_told(page: Any, endpoint: Server) -> Non
 def test_what_was_typed_is_not_lost_by_drafting(page: Any, endpoint: Server) -> None:
     write(page, MINE).press("rule-draft")
     assert json.loads(editor(page)) == json.loads(GOOD)
-    assert page.at.button(key="rule-swap").label == "Back to my text"
     endpoint.behave = says(OTHER)
     page.press("rule-draft")
     assert json.loads(editor(page)) == json.loads(OTHER)
     # Two texts are set aside: first the earlier draft, then what was typed.
-    assert page.at.button(key="rule-swap").label == "Back to the draft"
     page.press("rule-swap")
     assert json.loads(editor(page)) == json.loads(GOOD)
     page.press("rule-swap")
     assert editor(page) == MINE
-    assert "Drafted, put aside, by small-model" in told(page)
     page.press("rule-swap")
     assert json.loads(editor(page)) == json.loads(OTHER)
     write(page, editor(page).replace("druids", "hermits"))
-    assert "Drafted, then edited, by small-model" in told(page)
     page.press("rule-swap").press("rule-swap").press("rule-swap")
     assert "hermits" in editor(page)
     page.press("rule-discard")

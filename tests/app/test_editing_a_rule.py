@@ -196,7 +196,6 @@ def test_no_labelled_question_is_searched_to_save_a_rule(page: Any, calls: Count
     through(through(page, "rule-undo"), "rule-redo")
     # Nor is the current question searched again: its hits are replayed.
     assert calls["ChromaCollection.nearest"] == 0
-    assert len(resources.open_resources().labelled) == 0
 
 
 def test_a_rule_after_which_the_pool_falls_short_is_searched_for(
@@ -222,7 +221,6 @@ def test_without_labels_nothing_is_asked(
     page.press("rule-save")
     assert MATRIX not in page.kept
     assert calls["ChromaCollection.nearest"] == 0
-    assert len(resources.open_resources().labelled) == 0
 
 
 def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:

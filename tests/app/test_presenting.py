@@ -87,7 +87,7 @@ def test_every_number_is_explained_on_demand(open_page: Callable[..., Any]) -> N
     page = open_page(STAGE)
     marks = [text.help for text in page.at.markdown if text.help and not text.value]
     assert [
-        next(n for n, words in enumerate(("left after the steps", "lets into", "plain search"))
+        next(n for n, words in enumerate(("passages are left", "lets into", "plain search"))
              if words in mark)
         for mark in marks
     ] == [0, 1, 2]  # fmt: skip
@@ -108,7 +108,7 @@ def test_only_the_unfiltered_answer_is_marked(open_page: Callable[..., Any]) -> 
     used = [e.value for e in page.at.html if 'class="rf-used ' in e.value]
     marked = [body.count("class=rf-only") for body in used]
     assert marked == [0, 13]
-    assert "Marked: what only this side used, 13 passages." in used[1]
+    assert "Marked: 13 passages that only this side used." in used[1]
     # Each side quotes its sources; the wrong armor class is on one side only.
     quotes = [text.value for text in page.at.markdown if "ATTACK MATRIX" in text.value]
     assert sum("Armor Class 6" in quote for quote in quotes) == 2

@@ -17,7 +17,7 @@ from ragfilter.cli.options import MOST, Filtering, Json, Place, text_argument, t
 from ragfilter.cli.output import progress, show, table, tell
 from ragfilter.cli.rules.select import list_chunks, rules
 from ragfilter.errors import InputError
-from ragfilter.evaluate import rule_matrix, run
+from ragfilter.evaluate import measure, rule_matrix
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
 from ragfilter.rules.overview import STORED, ListingRow, RuleFilter, brief
@@ -114,7 +114,7 @@ def _measured(
     if labels is None:
         return None
     store = backends(bench, place.collection)
-    pools = run.gather_all(labels.labelled, settings, store, user, progress=progress("queries"))
+    pools = measure.gather_all(labels.labelled, settings, store, user, progress=progress("queries"))
     return rule_matrix.build_matrix(pools, labels.qrels, chunks, settings, user)
 
 
@@ -194,7 +194,7 @@ def matrix(
         if unlabelled:
             sets["history"] = unlabelled, {}
         for name, (texts, qrels) in sets.items():
-            pools = run.gather_all(
+            pools = measure.gather_all(
                 texts, settings, store, user, progress=progress(f"{name} questions")
             )
             args = pools, qrels, catalogue.values(), settings, user

@@ -16,7 +16,7 @@ from ragfilter.cli.labelled import QuerySelection, read_labels
 from ragfilter.cli.options import SET_HELP, DryRun, Filtering, Place, QrelsFile, refuse_without
 from ragfilter.cli.output import progress, tell
 from ragfilter.errors import InputError
-from ragfilter.evaluate import run
+from ragfilter.evaluate import measure
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
 from ragfilter.evaluate.proposed import Evidence
@@ -164,7 +164,7 @@ def _gather(
     user: User,
 ) -> LabelledQuestions:
     store = backends(bench, place.collection)
-    pools = run.gather_all(questions, settings, store, user, progress=progress("queries"))
+    pools = measure.gather_all(questions, settings, store, user, progress=progress("queries"))
     return make_labelled(pools, labels.qrels, settings, user)
 
 

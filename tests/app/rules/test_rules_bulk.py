@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, open_rules, settled, told
+from rules_page import open_rules, settled, told
 
-from ragfilter.ui.kit.rule_editor import labelled
-from ragfilter.ui.rules import tester
+from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -85,7 +84,7 @@ def test_every_kind_of_bulk_change_is_saved_unless_a_rule_changed_meanwhile(page
 def test_a_bulk_change_is_checked_beyond_what_was_searched(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(labelled, "MOST_LABELLED", 1)
+    monkeypatch.setattr(rule_effect, "MOST_LABELLED", 1)
     page.at.text_input(key="rules-text").set_value("attack-matrix")
     page.run().choose("rules-part", "Bulk").choose("bulk-kind", "Set a rule")
     page.at.text_area(key="bulk-rule").set_value('{"contain":"no such words"}')
@@ -102,9 +101,7 @@ def test_a_bulk_change_is_checked_beyond_what_was_searched(
     assert "new search" not in told(page)
 
 
-def test_files_and_families_are_taken_with_their_doubts(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_and_families_are_taken_with_their_doubts(page: Any) -> None:
     settled(page.choose("rules-part", "Files"))
     sheet = b'id,query_must\nmonster-owlbear,"{""contain"": ""owlbear""}"\n'
     page.at.file_uploader(key="files-file").set_value(("rules.csv", sheet, "text/csv"))
@@ -137,13 +134,3 @@ def test_files_and_families_are_taken_with_their_doubts(
     doubts.check()
     after = page.run().at.button(key="suggest-accept").label
     assert int(after.split()[1]) == int(label.split()[1]) + count
-
-    page.choose("rules-part", "Tester")
-    bench().collection("demo").set_rules({MATRIX: '{"contain_none_of":["undead"]}'})
-    monkeypatch.setattr(tester, "MOST", 2)
-    page.at.text_area(key="tester-text").set_value("cleric\nundead cleric\nmonk")
-    assert "Only the first 2 are read." in told(page.run())
-    page.at.selectbox(key="tester-question").set_value(1)
-    page.run().at.selectbox(key="tester-chunk").set_value(MATRIX)
-    assert "must not contain undead" in told(page.run())
-    assert '<mark class="rf-out">undead</mark>' in "".join(each.value for each in page.at.html)

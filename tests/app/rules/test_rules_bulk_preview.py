@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -92,19 +93,19 @@ def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
     before = stored("monster-owlbear")
     store.set_rules({"monster-owlbear": spread})
     page.at.text_input(key="rules-text").set_value("monster-owlbear")
-    settled(choose_part(page, "Bulk").choose("bulk-kind", "Fix findings"))
+    settled(choose_part(page, "Findings"))
     (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
     assert [list(row) for row in frame[["severity", "kind", "fix"]].to_numpy()] == [
         ["warning", "spread", "if meant so"]
     ]
     assert "Nothing would change." in told(page)
-    assert page.at.button(key="bulk-edit").disabled
-    (table,) = [key for key in page.at.session_state if key.startswith("bulk-findings-")]
+    assert page.at.button(key="findings-edit").disabled
+    (table,) = [key for key in page.at.session_state if re.fullmatch(r"findings-\d+", key)]
     page.at.session_state[table] = {"selection": {"rows": [0], "columns": [], "cells": []}}
-    page.run().press("bulk-edit")
+    page.run().press("findings-edit")
     assert page.at.session_state["rules-open"] == "monster-owlbear"
-    settled(choose_part(page, "Bulk"))
-    page.at.multiselect(key="bulk-kinds").set_value(["spread"])
+    settled(choose_part(page, "Findings"))
+    page.at.multiselect(key="findings-kinds").set_value(["spread"])
     settled(page.run())
     page.press("bulk-save")
     assert stored("monster-owlbear") == '{"contain_one_of":[["owl","bear","claw"]]}'
@@ -117,7 +118,7 @@ def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
     # Only the text says that 10 is an armor class.
     store.set_rules({"the-monk": '{"contain":"ac 10"}'})
     page.at.text_input(key="rules-text").set_value("the-monk")
-    settled(choose_part(page, "Bulk").choose("bulk-kind", "Fix findings"))
+    settled(choose_part(page, "Findings"))
     (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
     assert list(frame["kind"]) == ["spelling"]
     store.set_rules({"the-monk": None})

@@ -10,7 +10,6 @@ from rules_page import open_chunk, rules_frame, stored, told, typing, write
 
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.overview import Checks
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.session import resources
 
@@ -22,8 +21,7 @@ def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(
 ) -> None:
     open_chunk(page, "monster-beholder")
     for place, name in (
-        (desk, "make_listing"), (desk, "Catalogue"), (Checks, "missing"),
-        (Journal, "edited_since_export"),
+        (desk, "make_listing"), (desk, "Catalogue"), (Journal, "edited_since_export"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, None)
     write(page, '{"contain":"eye"}')
