@@ -20,7 +20,7 @@ from rules_page import (
 )
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels, run
+from ragfilter.evaluate import labels, measure
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.session import jobs, resources
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_known_asks_once_more(
 
     page = open_rules(open_page(workspace=copy_demo()))
     with monkeypatch.context() as patch:
-        patch.setattr(run, "gather_all", fail)
+        patch.setattr(measure, "gather_all", fail)
         # New settings, whose questions are not gathered yet.
         page.at.session_state["cutoff.offset"] = 0.31
         open_chunk(page, MATRIX)

@@ -16,10 +16,10 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError, RuleError
-from ragfilter.evaluate import run
+from ragfilter.evaluate import measure
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Changes, Effect, LabelledQuestions, QueryEffect, make_labelled
-from ragfilter.evaluate.measuring import measurable
+from ragfilter.evaluate.labels import measurable
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
@@ -197,7 +197,7 @@ def _job(
 
     def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
         left = {i: text for i, text in wanted.items() if i not in pools}
-        new = run.gather_all(left, settings, backends, work.user, progress=job.step)
+        new = measure.gather_all(left, settings, backends, work.user, progress=job.step)
         return make_labelled(pools | new, questions.qrels, settings, work.user)
 
     return work.resources.jobs.start(work.user, key, gather, again=known is not None)

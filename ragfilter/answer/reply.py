@@ -1,4 +1,5 @@
-"""Reads a chat model's reply: in whole characters, up to a size, and without its thoughts.
+"""Reads a chat model's reply: in whole characters, up to a size, without its thoughts, and the
+tokens that it took.
 
 A model behind the protocol may send anything, so every caller reads through this module.
 """
@@ -6,14 +7,40 @@ A model behind the protocol may send anything, so every caller reads through thi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from ragfilter.errors import ChatError
-from ragfilter.protocols import Delta
+from ragfilter.errors import ChatError, ChatErrorKind
+from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.text.characters import ends_in_half, whole
+from ragfilter.text.tokens import estimate
 
 MOST_BYTES = 128 * 1024
 """An answer is a few thousand bytes; one of a model that thinks aloud, a hundred thousand."""
+UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
+"""Failures of a call whose prompt no model read, so that its tokens do not count."""
+
+
+def prompt_tokens(messages: Sequence[Message]) -> int:
+    """Estimated tokens of the messages."""
+    return sum(estimate(message.content) for message in messages)
+
+
+def estimated_usage(messages: Sequence[Message], text: str, failed: str) -> Usage:
+    """The estimated usage of a call with `messages` that returned `text`. `failed` is how the
+    endpoint failed (see ChatError), if it did."""
+    # If anything was answered, the prompt was read.
+    unread = failed in UNREAD and not text
+    return Usage(0 if unread else prompt_tokens(messages), estimate(text), estimated=True)
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """The sum. A call for which nothing was sent does not make it an estimate."""
+    used = [each for each in usages if each.prompt_tokens or each.completion_tokens]
+    return Usage(
+        sum(each.prompt_tokens for each in used),
+        sum(each.completion_tokens for each in used),
+        estimated=any(each.estimated for each in used),
+    )
 
 
 def bounded(deltas: Iterable[Delta], *, most_bytes: int = MOST_BYTES) -> Iterator[Delta]:
@@ -111,8 +138,8 @@ def without_thought(text: str) -> str:
         # Some models open a thought twice and close it once.
         gone.append((opened[0], closed))
     gone += [(start, len(text)) for start in opened if start >= closed][:1]
-    kept, at = [], 0
+    rest, at = [], 0
     for start, end in gone:
-        kept.append(text[at:start])
+        rest.append(text[at:start])
         at = end
-    return _WRAP.sub("", "".join([*kept, text[at:]])).strip()
+    return _WRAP.sub("", "".join([*rest, text[at:]])).strip()
