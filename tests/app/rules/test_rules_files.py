@@ -43,6 +43,9 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any) -> None:
     page.at.checkbox(key="files-prune").uncheck()
     settled(page.run())
     assert stored("monster-owlbear") is None
+    if "files-sure" in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key="files-sure").check()
+        page.run()
     page.press("files-save")
     assert stored("monster-owlbear") == '{"contain":"owlbear"}'
     choose_part(page, "History")
