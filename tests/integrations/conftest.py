@@ -13,12 +13,12 @@ import pytest
 from referring import CHUNKS
 from stores import OneVector
 
+from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.models.bundled import BUNDLED
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
-from ragfilter.library.workspace import OpenWorkspace
 
 # Read when haystack is imported, so that tests send no telemetry.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"

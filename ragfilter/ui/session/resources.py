@@ -15,11 +15,12 @@ import streamlit as st
 from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.backends import Backends
 from ragfilter.indexing.worker import Worker
-from ragfilter.layers.quality import Quality, reranker_key
+from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.schema import Quality
 from ragfilter.ui.session.jobs import Jobs
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
+    from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.runs.measured import MeasuredRun
     from ragfilter.ui.kit.sidebar.examples import Example
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ragfilter.judge.call import NO_LLM
+from ragfilter.layers.base import LayerSpec
 from ragfilter.layers.registry import LAYERS, SWITCHES
-from ragfilter.layers.spec import LayerSpec
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
