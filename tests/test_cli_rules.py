@@ -25,12 +25,12 @@ from ragfilter.cli import main
 from ragfilter.cli.parts import open_for
 from ragfilter.cli.rules import drafting
 from ragfilter.errors import InputError
+from ragfilter.library.workspace import open_workspace
 from ragfilter.protocols import Delta
 from ragfilter.rules import drafting as runs
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.rule import parse
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import open_workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -139,7 +139,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
                 help=about,
             )
     diffs = [(work.name(edit.chunk_id), edit.before, edit.after) for edit in visible]
-    st.fragment(change_preview.draw)(diffs, "history-changes")
+    st.fragment(change_preview.draw_diffs)(diffs, "history-changes")
 
 
 def _confirmation(work: Desk, edit_id: int) -> None:
