@@ -61,9 +61,9 @@ COMMANDS: Mapping[Action, str] = {
 """The command or flag that carries out the remedy of an error."""
 
 
-def show(document: object, text: str, *, as_json: bool) -> None:
-    """Write a result: `document` as JSON, or `text` for people."""
-    emit(document if as_json else text)
+def show(document: object, text: str | Callable[[], str], *, as_json: bool) -> None:
+    """Write a result: `document` as JSON, or `text` for people, which may be drawn only then."""
+    emit(document if as_json else text if isinstance(text, str) else text())
 
 
 def emit(result: object, *, as_file: bool = False) -> bool:
