@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from ragfilter.rules.overview import RuleFilter
 from ragfilter.ui.look import script
 from ragfilter.ui.session import resources
 
@@ -53,8 +52,8 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
 
 
 def rules_frame(page: Any) -> Any:
-    """The table of the chunks, or under Bulk of those that would change."""
-    (frame,) = [f.value for f in page.at.dataframe if {"rule", "state"} & {*f.value}]
+    """The table of the chunks."""
+    (frame,) = [f.value for f in page.at.dataframe if "state" in f.value]
     return frame
 
 
@@ -87,14 +86,6 @@ def select(page: Any, name: str, chunk_id: str) -> Any:
     frame = next(f.value for f in page.at.dataframe if key in f.proto.id)
     row = list(frame["id"]).index(chunk_id)
     page.at.session_state[key] = {"selection": {"rows": [row], "columns": [], "cells": []}}
-    return page.run()
-
-
-def leave_out(page: Any, ids: list[str]) -> Any:
-    """Untick these rows, and tick the others."""
-    held = page.at.session_state
-    change = ("demo", RuleFilter(text=held["rules-text"]), "Add a group")
-    held["bulk-left-out"] = change, frozenset(ids)
     return page.run()
 
 

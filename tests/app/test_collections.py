@@ -281,16 +281,6 @@ def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Pat
     assert table(page.run())["collection"] == ["yours"]
 
 
-def test_a_collection_that_is_ready_is_offered_where_one_is(page: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("Trolls fear fire.")
-    page.at.switch_page("pages/inspect.py")
-    assert "No collection yet" in shown(page.run())
-    Queue(bench().workspace.path).put(Order("ours", str(tmp_path / "a.txt")))
-    indexed(page)
-    (box,) = [w for w in page.at.selectbox if w.label == "Collection"]
-    assert box.options == ["ours · l2"]
-
-
 def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:
     drop(page, ("guide.md", GUIDE))
     named(page, "mine")

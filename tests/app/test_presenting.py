@@ -115,17 +115,6 @@ def test_only_the_unfiltered_answer_is_marked(open_page: Callable[..., Any]) -> 
     assert sum("Armor Class 7" in quote for quote in quotes) == 1
 
 
-def test_leaving_brings_the_page_back_with_its_question(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "full"}).ask(CLERIC)
-    strip = page.strip.partition("retrieved")[0]
-    page.press("present-button")
-    assert page.at.query_params["present"] == "true"
-    page.press("scene-back").press("present-button")
-    assert "present" not in page.at.query_params
-    assert page.at.text_input(key="question").value == CLERIC
-    assert page.strip.partition("retrieved")[0] == strip
-
-
 def test_without_a_question_the_stage_offers_one(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "full", "present": "true"})
     assert any("Ask a question to show what the filter does" in text for text in page.html)
@@ -156,13 +145,6 @@ def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     page.press("scene-flip")
     assert secret not in page.sent
     assert "Which Treasure Maps Are False" not in page.sent
-
-
-def test_help_tells_the_five_stops_and_the_words(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "full"}).press("help-button")
-    told = [text.value for text in page.at.markdown]
-    assert any(text.startswith("1. **Question.**") for text in told)
-    assert any("**cliff**: The gap at which a cutoff cuts." in text for text in told)
 
 
 def test_a_word_that_nothing_kept_has_is_told_at_the_headline(

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
-import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk
-from ragfilter.rules.bulk import BulkPlan, RuleChange
-from ragfilter.rules.overview import brief
+from ragfilter.rules.bulk import RuleChange
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
-from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import change_preview
-from ragfilter.ui.rules.change_preview import LEFT_OUT, Rules
 
 KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Set a rule", "Remove the rule",
@@ -49,7 +41,7 @@ def draw(work: Desk) -> None:
             say.aside(str(error))
         return
     change_preview.draw_outcome()
-    preview(work, change.label, bulk.plan(change, [row.chunk for row in rows]), kind)
+    change_preview.draw(work, change.label, bulk.plan(change, [row.chunk for row in rows]), "bulk")
 
 
 def _change(kind: str) -> RuleChange:
@@ -93,54 +85,3 @@ def _terms(label: str) -> list[str]:
         placeholder="Type a term and press Enter",
         help="The question must contain one of them.",
     )
-
-
-def preview(work: Desk, what: str, plan: BulkPlan, of: object) -> None:
-    """Draw what `plan` would change, with a tick for each chunk, and the button that saves it.
-    `of` is the change: another one, or another filter, begins with every row ticked."""
-    if plan.refused:
-        first, why = next(iter(plan.refused.items()))
-        refused = counted(len(plan.refused), "rule")
-        st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
-    rules = _ticked(work, plan.after, (work.collection, desk.rule_filter(), of))
-    if rules:
-        change_preview.offer(work, rules, what, key="bulk")
-    else:
-        say.empty(
-            "Nothing would change.",
-            "The rules already have this change, or no chunk is shown or ticked.",
-        )
-
-
-def _ticked(work: Desk, rules: Rules, change: object) -> Rules:
-    """Draw a box for each chunk. Returns the rules of those that are ticked."""
-    ids = list(rules)
-    of, left_out = st.session_state.get(LEFT_OUT, (change, frozenset()))
-    chosen = [i for i in ids if of != change or i not in left_out]
-    if 0 < len(ids) <= MOST_TICKED:
-        # The label stays the same, since an expander with a new one is closed.
-        with st.container(key="bulk-chunks"), st.expander("Leave out chunks"):
-            grid.draw(
-                pd.DataFrame(
-                    {
-                        "chunk": [work.title(i) for i in ids],
-                        "id": ids,
-                        "rule": [brief(work.chunks[i].rule) for i in ids],
-                    }
-                ),
-                ids,
-                name="bulk",
-                height=min(32 * (len(ids) + 1) + 6, 320),
-                row_height=32,
-                columns={"rule": st.column_config.TextColumn(width="large")},
-                ticked=chosen,
-                tick=partial(_tick, change, ids),
-            )
-            say.aside("Chunks without a tick keep their rules.")
-    if len(chosen) < len(ids):
-        say.aside(f"{len(chosen):,} of {counted(len(ids), 'chunk')} are ticked.")
-    return {i: rules[i] for i in chosen}
-
-
-def _tick(change: object, ids: Sequence[str], ticked: Sequence[str]) -> None:
-    st.session_state[LEFT_OUT] = change, frozenset(ids).difference(ticked)

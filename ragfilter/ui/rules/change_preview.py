@@ -9,21 +9,34 @@ from difflib import ndiff
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.rules import steps
+from ragfilter.rules import edits
+from ragfilter.rules.bulk import BulkPlan
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import html
+from ragfilter.ui.look import html, say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 
-OUTCOME, LEFT_OUT = "rules-said", "bulk-left-out"
+OUTCOME = "rules-said"
 PAGE = 20
 LOOKS = {"+": "rf-in", "-": "rf-out"}
 Rules = Mapping[str, str | None]
 """Rules by chunk id, None for no rule."""
+
+
+def draw(work: Desk, what: str, plan: BulkPlan, key: str) -> None:
+    """Draw why rules cannot be changed, then what `plan` would change."""
+    if plan.refused:
+        first, why = next(iter(plan.refused.items()))
+        refused = counted(len(plan.refused), "rule")
+        st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
+    if plan.after:
+        offer(work, plan.after, what, key=key)
+    else:
+        say.empty("Nothing would change.", "The rules already have this change.")
 
 
 def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
@@ -40,7 +53,7 @@ def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
         help="Saves all of them as one step, which can be undone under History.",
     )
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
-    progress.unless(rule_effect.waits(work), draw)(diffs, f"{key}-changes")
+    progress.unless(rule_effect.waits(work), draw_diffs)(diffs, f"{key}-changes")
     # Last, since it waits, but shown where the effect will be.
     with place:
         rule_effect.wait(work)
@@ -50,7 +63,7 @@ def save(work: Desk, rules: Rules, what: str) -> None:
     """Store `rules` as one step, unless a rule is no longer the one on the desk."""
     bench = work.resources.bench
     try:
-        saved = steps.save_all(
+        saved = edits.save_all(
             bench.collection(work.collection),
             bench.journal,
             rules=rules,
@@ -64,7 +77,6 @@ def save(work: Desk, rules: Rules, what: str) -> None:
         )
     else:
         put_outcome(f"Saved: {counted(len(saved), 'rule')}, {what}.", good=True)
-        st.session_state.pop(LEFT_OUT, None)
         state.renew()
 
 
@@ -86,7 +98,7 @@ def draw_outcome() -> None:
         (st.success if good else st.error)(message(words))
 
 
-def draw(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
+def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
     """Draw each change as a title, and the rules before and after line by line, one page at a
     time. Additions and removals are marked by sign and colour."""
     for title, before, after in diffs[page(key, len(diffs), PAGE)]:

@@ -15,7 +15,7 @@ from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
-from ragfilter.ui.rules import bulk_change, change_preview
+from ragfilter.ui.rules import change_preview
 
 KINDS = "findings-kinds"
 MOST_FINDINGS = 500
@@ -48,7 +48,7 @@ def draw(work: Desk) -> None:
     listed = [finding for finding in findings if not kinds or finding.kind in kinds]
     progress.unless(rule_effect.waits(work), _table)(work, listed)
     change_preview.draw_outcome()
-    bulk_change.preview(work, "fix findings", _fixes(work, chunks, kinds), tuple(kinds))
+    change_preview.draw(work, "fix findings", _fixes(work, chunks, kinds), "findings")
 
 
 def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[Finding]:

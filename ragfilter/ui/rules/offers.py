@@ -153,7 +153,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
         )
     for doubt in each.doubts:
         say.aside(f"Doubt: {doubt}")
-    change_preview.draw([(each.chunk.name, stored, each.rule)], "suggest-one-diff")
+    change_preview.draw_diffs([(each.chunk.name, stored, each.rule)], "suggest-one-diff")
 
 
 def _edit(each: Offer) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import CLERIC, MATRIX, open_chunk, open_rules, rules_frame, stored, told, write
+from rules_page import MATRIX, open_chunk, open_rules, rules_frame, stored, told, write
 
 from ragfilter.ui.session import resources
 
@@ -46,22 +46,6 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     assert "2 of 572" in told(page)
     page.press("rules-back").press("rule-undo")
     assert stored(first) is None
-
-
-def test_going_to_the_rules_and_back_loses_nothing(
-    open_page: Callable[..., Any], workspace: Path
-) -> None:
-    page = open_page({"profile": "full"}, workspace=workspace).ask(CLERIC)
-    page.slide("cutoff.relative_offset", 0.2)
-    page.at.text_input(key="filter").set_value("cleric")
-    page.run()
-    kept, changes, titles = page.kept, page.changes, page.titles
-    open_rules(page)
-    page.at.switch_page("pages/inspect.py")
-    page.run()
-    assert (page.kept, page.changes, page.titles) == (kept, changes, titles)
-    assert page.at.text_input(key="question").value == CLERIC
-    assert page.at.text_input(key="filter").value == "cleric"
 
 
 def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], workspace: Path) -> None:
