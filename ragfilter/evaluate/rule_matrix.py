@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ragfilter.evaluate.asked import PreparedQuestion, ready
-from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import precision_recall_f1
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
