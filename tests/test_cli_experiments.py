@@ -22,7 +22,7 @@ import pytest
 from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
-from ragfilter.cli import main, parts
+from ragfilter.cli import access, main
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.cache import Judgements
@@ -100,7 +100,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
             yield Workbench(chat, line or Line())
 
-        monkeypatch.setattr(parts, "open_for", opened)
+        monkeypatch.setattr(access, "open_for", opened)
 
     return with_chat
 

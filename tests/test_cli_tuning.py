@@ -96,59 +96,6 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     assert made["settings_file"] == str(out)
 
 
-def test_a_sweep_prints_its_front_and_what_is_highest(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["sweep", *args, "--profile", "adaptive-gap"]
-    pair = ["--across", "cutoff.max_results", "--up", "cutoff.min_results"]
-    capsys.readouterr()
-    assert main([*command, *pair, "--measure", "f2", "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
-    assert (made["queries"], made["across"], made["up"]) == (16, *pair[1::2])
-    profile = load(profile="adaptive-gap", environ={}).settings
-    assert made["in_force"]["settings"] == {path: profile.get(path) for path in pair[1::2]}
-    assert made["in_force"] in made["points"]
-    assert made["highest"]["f2"] == max(point["f2"] for point in made["points"])
-    recalls = [point["recall"] for point in made["front"]]
-    assert recalls == sorted(set(recalls))
-    for point in made["front"]:
-        cheaper = [p["recall"] for p in made["points"] if p["tokens"] <= point["tokens"]]
-        assert point["recall"] == pytest.approx(max(cheaper))
-    # A single setting, as text: what `eval` says of the current settings.
-    assert main(command) == 0
-    told = capsys.readouterr().out
-    assert main(["eval", *args, "--profile", "adaptive-gap", "--json"]) == 0
-    f1 = json.loads(capsys.readouterr().out)["filtered"]["f1"]
-    assert re.search(rf"^in force +0.1 .* {f1:.3f} ", told, re.MULTILINE)
-    assert "front: no other setting has more recall" in told
-
-
-def test_a_sweep_goes_over_what_acts_until_told_otherwise(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    assert main(["sweep", *args, "--profile", "full", "--json"]) == 0
-    full = load(profile="full", environ={}).settings
-    assert json.loads(capsys.readouterr().out)["across"] == usual(axes(full))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--across", "cutoff.jumps"], "is not a numeric setting in effect here"),
-        (["--up", "cutoff.gap_threshold"], "--across and --up both name"),
-        (["--measure", "f9"], "There is no measure"),
-        (["--set", "judge.enabled=true"], "The judge is on"),
-    ],
-)
-def test_what_cannot_be_swept_is_one_line(
-    given: list[str], message: str, args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    assert main(["sweep", *args, "--profile", "adaptive-gap", *given]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_the_settings_file_is_what_was_printed_and_says_where_it_is_from(
     tuned: tuple[Any, Path],
 ) -> None:
@@ -238,11 +185,10 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     learned = ["--config", str(out)]
     these, some = "learned from these same labels", "may have seen some of these questions"
     for others, told in (([], these), (["--except=cat-q0"], some)):
-        for command in ("eval", "sweep", "compare"):
-            capsys.readouterr()
-            assert main([command, *args, *learned, *others]) == 0
-            assert told in capsys.readouterr().err
-    assert main(["runs", "new", *args, *learned, "--json"]) == 0
+        capsys.readouterr()
+        assert main(["eval", *args, *learned, *others]) == 0
+        assert told in capsys.readouterr().err
+    assert main(["eval", *args, *learned, "--save", "learned", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert any("learned from these same labels" in note for note in made["notes"])
     run = str(made["run"])
@@ -271,15 +217,11 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(
     where = [*args[:2], *args[-2:]]
     assert main(["labels", "import", *args, "--set-name", "mine"]) == 0
     capsys.readouterr()
-    for command in (
-        ["eval"], ["gate", "--min", "recall=0.1"], ["compare", "--limit", "2"],
-        ["tune", "--no-rerank"],
-    ):  # fmt: skip
+    for command in (["eval"], ["gate", "--min", "recall=0.1"], ["tune", "--no-rerank"]):
         assert main([*command, *where, "--queries", "mine"]) == 0
         from_set = capsys.readouterr().out
         assert main([*command, *args]) == 0
-        if command[0] != "compare":
-            assert from_set == capsys.readouterr().out
+        assert from_set == capsys.readouterr().out
         assert main([*command, *where, "--queries", "yours"]) == 2
         assert "has no query set 'yours'" in capsys.readouterr().err
         assert main([*command, *where, "--queries", "gone.jsonl", "--qrels", "gone.tsv"]) == 2
@@ -322,7 +264,7 @@ def test_query_keeps_what_the_tuned_settings_keep(
 def test_figures_on_labels_that_tuning_saw_say_so_in_json(
     tuned: tuple[Any, Path], args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in (["eval"], ["sweep"], ["gate", "--min", "f1=0"], ["compare"]):
+    for command in (["eval"], ["gate", "--min", "f1=0"]):
         assert main([*command, *args, "--config", str(tuned[1]), "--json"]) == 0
         (note, *_) = json.loads(capsys.readouterr().out)["notes"]
         assert "these same labels, so the figures here say nothing about new questions" in note
