@@ -23,10 +23,9 @@ from faults import Handler, Serve, says, well
 from waiting import PATIENT_MS, PROCESS_S
 
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.kept import Answers
-from ragfilter.answer.stream import UNFINISHED, Answer, Prices
+from ragfilter.answer.stream import UNFINISHED, Answer, Answers, Prices
 from ragfilter.cli import main
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
@@ -283,11 +282,11 @@ def packed(*texts: str) -> Context:
 
 
 def answered(kept: Callable[..., DiskCache], **changed: Any) -> Answer:
-    from ragfilter.answer import prompts
+    from ragfilter.answer.stream import VERSION, messages
 
-    asked = prompts.messages("why?", packed("one", "two"))
+    asked = messages("why?", packed("one", "two"))
     made = Answer(
-        "Because [2][9].", (2,), (9,), "m", prompt=asked, prompt_version=prompts.VERSION,
+        "Because [2][9].", (2,), (9,), "m", prompt=asked, prompt_version=VERSION,
         usage=Usage(1000, 10), cost=0.1, ms=50.0,
     )  # fmt: skip
     made = replace(made, **changed)

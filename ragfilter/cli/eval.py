@@ -13,7 +13,7 @@ from ragfilter.cli.output import percent, table
 from ragfilter.evaluate import run, told
 from ragfilter.evaluate.run import Evaluation, KeptChunks, Means, QueryRow
 from ragfilter.text.numbers import counted
-from ragfilter.text.query_id import query_name
+from ragfilter.text.titles import query_name
 
 
 @command(name="eval")

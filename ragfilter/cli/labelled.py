@@ -19,8 +19,8 @@ from ragfilter.cli.options import (
     SetOrNone,
     WithLlm,
 )
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import find_chunks
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels

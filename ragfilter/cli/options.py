@@ -23,7 +23,7 @@ from ragfilter.settings import saved
 from ragfilter.settings.config import Config
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import Settings, field
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench

@@ -42,7 +42,7 @@ from ragfilter.evaluate.table import (
 )
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, unmeasured
 from ragfilter.text.numbers import counted, money, signed
-from ragfilter.text.query_id import query_name
+from ragfilter.text.titles import query_name
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices

@@ -13,7 +13,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Json
 from ragfilter.cli.output import table
 from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
-from ragfilter.settings.environment import Places
+from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import fields
@@ -79,7 +79,7 @@ def _seed_variables() -> str:
 
 def _deployment() -> str:
     rows = []
-    for name, info in Places.model_fields.items():
+    for name, info in Deployment.model_fields.items():
         alias = info.validation_alias
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         secret = isinstance(info.default, SecretStr)

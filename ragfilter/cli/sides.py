@@ -20,8 +20,7 @@ from ragfilter.evaluate.sides import Measurement, Side, SideMeans, check, means,
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.text.numbers import counted, p_value, signed
-from ragfilter.text.query_id import query_name
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import query_name, short_title
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench

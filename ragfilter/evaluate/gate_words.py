@@ -10,7 +10,7 @@ from ragfilter.evaluate.gate import Gate
 from ragfilter.evaluate.junit import Case, junit
 from ragfilter.evaluate.limits import SHARES, Check, Limit
 from ragfilter.text.numbers import apart, counted, p_value, signed
-from ragfilter.text.query_id import query_name
+from ragfilter.text.titles import query_name
 
 NAMES = {
     "precision": "precision", "recall": "recall", "f1": "F1", "kept": "kept chunks",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 # Characters that XML does not allow, even escaped.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from json import dumps
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import settle
-from ragfilter.engine.replays import Replays
+from ragfilter.engine.replay import Replays
 from ragfilter.engine.retrieve import gather
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.metrics import relevant_of

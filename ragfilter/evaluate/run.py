@@ -24,9 +24,9 @@ from itertools import compress
 from statistics import fmean
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
+from ragfilter.engine.search import Backends
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.crossval import FOLDS, folds_of
 from ragfilter.evaluate.metrics import Scores, noise_reduction, precision_recall_f1, relevant_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels

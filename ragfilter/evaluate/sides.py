@@ -21,9 +21,9 @@ from statistics import fmean
 from time import perf_counter
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import noise_reduction

@@ -12,7 +12,7 @@ import pytest
 from line import Line
 
 from ragfilter.cli.sides import document
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, InputError
 from ragfilter.evaluate.sides import (
     Measurement,
@@ -22,7 +22,7 @@ from ragfilter.evaluate.sides import (
     measure,
     prompt_sides,
 )  # fmt: skip
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Settings
 

@@ -8,7 +8,7 @@ import pytest
 from line import Line
 
 from ragfilter.cli.eval import document, evaluation_text
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
 from ragfilter.evaluate.beir import Labels

@@ -17,8 +17,8 @@ from evaluate.line import Line
 from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, nDCG
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import beir, query_files
 from ragfilter.evaluate.beir import Labels

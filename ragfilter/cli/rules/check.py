@@ -20,7 +20,7 @@ from ragfilter.errors import InputError
 from ragfilter.rules.explain import Explanation, explain
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import parse
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 
 SHOWN_TERMS = 4

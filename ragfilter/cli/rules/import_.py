@@ -15,7 +15,7 @@ from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.rules import rule_files as files
 from ragfilter.rules.rule_files import FileChange, ImportPlan
-from ragfilter.text.characters import in_one_line
+from ragfilter.text.normalise import in_one_line
 from ragfilter.text.numbers import counted
 
 HELD = (

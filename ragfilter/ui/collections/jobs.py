@@ -10,8 +10,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Refusal
 from ragfilter.indexing.queue import IndexJob, Queue
 from ragfilter.text import numbers
-from ragfilter.text.numbers import counted
-from ragfilter.text.pace import in_words
+from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
@@ -52,7 +51,7 @@ def _job(job: IndexJob, queue: Queue) -> None:
     if at.state == "waiting":
         st.progress(0.0, text=f"**{name}** is waiting")
     elif at.state == "running":
-        left = in_words(at.seconds_left)
+        left = time_left(at.seconds_left)
         counted = f"{at.done:,} {at.phase}" if at.done else "loading the embedding model …"
         how = f"{at.share:.0%} of {at.phase}" if at.total else counted
         st.progress(at.share, text=f"**{name}** {how}{left and ', '}{left}")

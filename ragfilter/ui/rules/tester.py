@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.rules.rule import InvalidRule, read_text
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import OPEN, Desk

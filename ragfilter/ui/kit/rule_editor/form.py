@@ -10,7 +10,7 @@ import streamlit as st
 
 from ragfilter.errors import RuleError
 from ragfilter.rules.rule import MODES, Rule, parse
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import say
 from ragfilter.ui.session import widget

@@ -10,7 +10,7 @@ from uuid import uuid4
 import streamlit as st
 
 from ragfilter.model import Chunk
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state

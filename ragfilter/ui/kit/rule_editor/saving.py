@@ -19,7 +19,7 @@ from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Turn, turned
 from ragfilter.rules.rule import read_rule
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.look import prose
 from ragfilter.ui.session import questions, state, widget
