@@ -12,8 +12,8 @@ from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json
 from ragfilter.cli.output import table
-from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
-from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.config import SEED_VARIABLES, variable
+from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import fields

@@ -14,7 +14,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import bulk, outcome, pages
+from ragfilter.ui.rules import change_preview
 from ragfilter.ui.session import uploads
 
 FILE, DOUBTS, PRUNE = "files-file", "files-doubts", "files-prune"
@@ -36,8 +36,8 @@ def _export(work: Desk) -> None:
     work = desk.lay(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     st.markdown(
-        f"**Export** {counted(len(chunks), 'rule')}, by chunk id. The file is meant for version "
-        "control: `ragfilter rules lint` and `rules test` check it there."
+        f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "
+        "lint` and `rules test` check them."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
         for name, kind, make in (
@@ -46,7 +46,7 @@ def _export(work: Desk) -> None:
         ):
             st.download_button(
                 name,
-                data=partial(_made, make, work, last_edit),
+                data=partial(_exported, make, work, last_edit),
                 file_name=f"{work.collection}-rules.{name.lower()}",
                 mime=kind,
                 key=f"files-{name.lower()}",
@@ -54,13 +54,13 @@ def _export(work: Desk) -> None:
                 disabled=not chunks,
                 # A run that the click started could remove the file before the browser has it.
                 on_click="ignore",
-                help="Rules edited after this export count as changed in the table."
+                help="The table marks rules edited after this export as changed."
                 if work.user.unrestricted
-                else "Holds what you may see; what counts as changed in the table stays.",
+                else "Contains only what you may see. Changed rules stay marked in the table.",
             )
 
 
-def _made(make: Callable[[], str], work: Desk, last_edit: int) -> str:
+def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:
     text = make()
     # Under clearance the file may lack rules, and the page must not show whether it does.
     if work.user.unrestricted:
@@ -69,24 +69,18 @@ def _made(make: Callable[[], str], work: Desk, last_edit: int) -> str:
 
 
 def _import(work: Desk) -> None:
-    st.markdown(
-        "**Import** JSONL or CSV with id and query_must, or drafts. You see what would change "
-        "before anything is saved."
-    )
-    outcome.draw()
+    st.markdown("**Import** JSONL or CSV with id and query_must, or drafts.")
+    change_preview.draw_outcome()
     file = st.file_uploader(
-        "File of rules", type=["jsonl", "csv"], key=FILE, help="Read as UTF-8, up to 200 MB."
+        "File of rules", type=["jsonl", "csv"], key=FILE, help="UTF-8, up to 200 MB."
     )
     if file is None:
         return
-    with_doubts = st.checkbox(
-        "With doubts", key=DOUBTS, help="Also takes drafts that carry remarks."
-    )
+    with_doubts = st.checkbox("With doubts", key=DOUBTS, help="Includes drafts with remarks.")
     prune = st.checkbox(
         "Remove other rules",
         key=PRUNE,
-        help="Also removes the rules of chunks that the file does not name, as for going back to "
-        "an earlier version of it.",
+        help="Also removes the rules of chunks that the file does not name.",
     )
     stored = {i: chunk.rule for i, chunk in work.chunks.items()}
     try:
@@ -109,11 +103,11 @@ def _planned(work: Desk, plan: ImportPlan) -> None:
     refused = [f"{_where(each)}: {each.error}" for each in plan.refusals]
     held = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held]
     if left_out := [*refused, *held]:
-        shown = left_out[pages.choose("files-left-out", len(left_out), PAGE)]
+        shown = left_out[change_preview.page("files-left-out", len(left_out), PAGE)]
         st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:
         rules = {change.chunk_id: change.after for change in plan.changes}
-        bulk.offer(work, rules, "import", key="files")
+        change_preview.offer(work, rules, "import", key="files")
 
 
 def _where(each: FileChange | RefusedLine) -> str:
