@@ -11,9 +11,8 @@ from waiting import ends_soon
 
 from ragfilter.answer.context import FRAME_TOKENS, SHORTENED, defuse, fits, pack
 from ragfilter.answer.stream import REFUSAL, messages
-from ragfilter.layers.context import ContextSettings
 from ragfilter.model import Chunk, Hit
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import ContextSettings, Settings
 from ragfilter.text.tokens import estimate, head
 
 
