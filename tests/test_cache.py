@@ -26,11 +26,11 @@ from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import UNFINISHED, Answer, Answers, Prices
 from ragfilter.cli import main
 from ragfilter.judge.call import Judgements
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.cache import FOLDER, DiskCache
-from ragfilter.workbench import open_workspace
 
 SAID = Judgement(
     ("a", "b"), (Verdict("a", "KEEP"), Verdict("b", "EXPAND", 3)), remarks=("odd",), model="m",
@@ -282,11 +282,11 @@ def packed(*texts: str) -> Context:
 
 
 def answered(kept: Callable[..., DiskCache], **changed: Any) -> Answer:
-    from ragfilter.answer.stream import VERSION, messages
+    from ragfilter.answer import stream as prompts
 
-    asked = messages("why?", packed("one", "two"))
+    asked = prompts.messages("why?", packed("one", "two"))
     made = Answer(
-        "Because [2][9].", (2,), (9,), "m", prompt=asked, prompt_version=VERSION,
+        "Because [2][9].", (2,), (9,), "m", prompt=asked, prompt_version=prompts.VERSION,
         usage=Usage(1000, 10), cost=0.1, ms=50.0,
     )  # fmt: skip
     made = replace(made, **changed)
