@@ -1176,4 +1176,4 @@ def test_a_foreign_variable_that_changes_a_setting_is_told(
 
 
 def test_a_question_mark_ends_a_sentence(failing: Failing) -> None:
-    assert failing("experimnt").endswith("Did you mean 'experiment'? See `ragfilter --help`.")
+    assert failing("collectoins").endswith("Did you mean 'collections'? See `ragfilter --help`.")

@@ -13,7 +13,6 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
-from ragfilter.evaluate.maps import axes, usual
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import open_workbench
@@ -94,6 +93,51 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     gain = made["after"]["f1"] - made["best_fixed_k"]["f1"]
     assert made["gain_over_fixed_k"]["f1"] == pytest.approx(gain)
     assert made["settings_file"] == str(out)
+
+
+def test_values_are_measured_over_a_range_and_in_pairs(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["eval", *args, "--profile", "adaptive-gap", "--json"]
+    pair = ["--vary", "cutoff.max_results=2,8", "--vary", "quality.min_top_k=1,60"]
+    capsys.readouterr()
+    assert main([*command, *pair, "--set", "quality.enabled=true"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    rows = {row["name"]: row for row in made["rows"] if row["group"] == "settings"}
+    # The last is above quality.max_top_k.
+    assert [*rows] == [
+        f"adaptive-gap cutoff.max_results={most} quality.min_top_k=1" for most in (2, 8)
+    ]
+    assert "2 combinations left out" in made["notes"][0]
+    front = sorted((row["tokens"]["mean"], row["recall"]["mean"])
+                   for row in rows.values() if row["front"])  # fmt: skip
+    assert front == sorted(set(front), key=lambda point: point[1])
+    assert max(row["recall"]["mean"] for row in rows.values()) == front[-1][1]
+    # Over the whole range of a setting, with what `eval` says of the current value.
+    assert main([*command, "--vary", "cutoff.gap_threshold"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert len(rows) > 20
+    assert main(command) == 0
+    f1 = json.loads(capsys.readouterr().out)["filtered"]["f1"]
+    assert rows["adaptive-gap cutoff.gap_threshold=0.1"]["f1"]["mean"] == pytest.approx(f1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["cutoff.jumps"], "is not a numeric setting in effect here"),
+        (["cutoff.max_results=1"] * 2, "--vary takes one or two different settings"),
+        (["cutoff.max_results=many"], "cutoff.max_results = 'many' (from --vary)"),
+        (["cutoff.nothing=1"], "cutoff.nothing"),
+    ],
+)
+def test_what_cannot_be_varied_is_one_line(
+    given: list[str], message: str, args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    options = [word for each in given for word in ("--vary", each)]
+    assert main(["eval", *args, "--profile", "adaptive-gap", *options]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_the_settings_file_is_what_was_printed_and_says_where_it_is_from(
@@ -185,9 +229,10 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     learned = ["--config", str(out)]
     these, some = "learned from these same labels", "may have seen some of these questions"
     for others, told in (([], these), (["--except=cat-q0"], some)):
-        capsys.readouterr()
-        assert main(["eval", *args, *learned, *others]) == 0
-        assert told in capsys.readouterr().err
+        for more in ([], ["--vary", "cutoff.max_results=5"]):
+            capsys.readouterr()
+            assert main(["eval", *args, *learned, *others, *more]) == 0
+            assert told in capsys.readouterr().err
     assert main(["eval", *args, *learned, "--save", "learned", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert any("learned from these same labels" in note for note in made["notes"])
@@ -217,7 +262,10 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(
     where = [*args[:2], *args[-2:]]
     assert main(["labels", "import", *args, "--set-name", "mine"]) == 0
     capsys.readouterr()
-    for command in (["eval"], ["gate", "--min", "recall=0.1"], ["tune", "--no-rerank"]):
+    for command in (
+        ["eval"], ["gate", "--min", "recall=0.1"], ["eval", "--limit", "2"],
+        ["tune", "--no-rerank"],
+    ):  # fmt: skip
         assert main([*command, *where, "--queries", "mine"]) == 0
         from_set = capsys.readouterr().out
         assert main([*command, *args]) == 0
@@ -264,7 +312,11 @@ def test_query_keeps_what_the_tuned_settings_keep(
 def test_figures_on_labels_that_tuning_saw_say_so_in_json(
     tuned: tuple[Any, Path], args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in (["eval"], ["gate", "--min", "f1=0"]):
+    for command in (
+        ["eval"],
+        ["gate", "--min", "f1=0"],
+        ["eval", "--vary", "cutoff.max_results=5"],
+    ):
         assert main([*command, *args, "--config", str(tuned[1]), "--json"]) == 0
         (note, *_) = json.loads(capsys.readouterr().out)["notes"]
         assert "these same labels, so the figures here say nothing about new questions" in note

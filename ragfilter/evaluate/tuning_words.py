@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.caveats import between_ends, gain
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.frame import ABOUT_ORACLE
+from ragfilter.evaluate.variants import ABOUT_ORACLE
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
