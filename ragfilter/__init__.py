@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
-    from ragfilter.evaluate.callers import measure, read_labels, tune
+    from ragfilter.evaluate.api import measure, read_labels, tune
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
     from ragfilter.model import Chunk, Cut, Hit, User
@@ -49,10 +49,10 @@ _PLACES = {
     "Settings": "settings.schema.Settings",
     "User": "model.User",
     "cut": "library.filter.cut",
-    "measure": "evaluate.callers.measure",
+    "measure": "evaluate.api.measure",
     "open_workspace": "workbench.open_workspace",
-    "read_labels": "evaluate.callers.read_labels",
-    "tune": "evaluate.callers.tune",
+    "read_labels": "evaluate.api.read_labels",
+    "tune": "evaluate.api.tune",
 }
 """Where each name is, so that importing the package loads nothing."""
 

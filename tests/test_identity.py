@@ -33,7 +33,7 @@ from test_no_leak import (
 from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.prompts import messages
-from ragfilter.cli.text import query_text
+from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import (
@@ -51,7 +51,7 @@ from ragfilter.model import (
 from ragfilter.protocols import Where
 from ragfilter.publish import question
 from ragfilter.publish.html import ReportOrigin
-from ragfilter.report.forecast import judge_prompt, preview_expansion
+from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields

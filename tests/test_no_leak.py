@@ -31,7 +31,7 @@ from ragfilter.layers import base, cutoff
 from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, PoolResult, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
-from ragfilter.report.forecast import forecast, preview_expansion
+from ragfilter.report.verdicts import forecast, preview_expansion
 from ragfilter.settings.schema import Settings
 
 N = 10

@@ -35,7 +35,7 @@ from test_no_leak import (
 from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
-from ragfilter.cli.text import query_text
+from ragfilter.cli.query import query_text
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
@@ -50,7 +50,7 @@ from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
-from ragfilter.report.forecast import preview_expansion
+from ragfilter.report.verdicts import preview_expansion
 from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaStore

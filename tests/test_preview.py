@@ -17,7 +17,7 @@ from ragfilter.engine.retrieve import gather, run
 from ragfilter.judge.cache import Judgements
 from ragfilter.model import Chunk, Space, User
 from ragfilter.protocols import Delta, Message, Vectors
-from ragfilter.report.forecast import forecast, preview_expansion
+from ragfilter.report.verdicts import forecast, preview_expansion
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 

@@ -15,7 +15,7 @@ from ragfilter.answer.context import pack
 from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.matching import duel
 from ragfilter.evaluate.plotted import LabelPoint
 from ragfilter.evaluate.records import Curve, KeptCounts, QueryRecord

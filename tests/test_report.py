@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ragfilter as rf
 from ragfilter import report
-from ragfilter.cli.text import query_text
+from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.model import (
     Chunk,

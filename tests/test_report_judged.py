@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter import report
-from ragfilter.cli.text import query_text
+from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.model import Brought, Chunk, Hit, Judgement, Pool, PoolResult, User, Verdict
 from ragfilter.settings.schema import Settings

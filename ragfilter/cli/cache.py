@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Json
 from ragfilter.errors import InputError
@@ -42,4 +42,4 @@ def cache(
     said = ("cleared: " if clear else "") + counted(entries, "answer")
     text = f"{path}: {said}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n"
     document = {"path": str(path), "entries": entries, "bytes": size, "limit_mb": most}
-    parts.emit(document if as_json else text)
+    output.emit(document if as_json else text)

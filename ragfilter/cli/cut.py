@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import GapThreshold, Json, SetValues, setting
+from ragfilter.cli.options import GapThreshold, Json, SetValues, load_config, setting
 from ragfilter.errors import InputError
-from ragfilter.layers.cut import check_distances
-from ragfilter.layers.cut import cut as cut_values
+from ragfilter.layers.cutoff import check_distances
+from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.model import Cut
 
 LARGEST = 1e9
@@ -43,10 +43,10 @@ def cut(
         "--distance-offset": {"cutoff.distance_offset": distance_offset},
     }
     read = [distance(given) for given in distances]
-    settings = parts.load_config("adaptive-gap", None, values, flags).settings.cutoff
+    settings = load_config("adaptive-gap", None, values, flags).settings.cutoff
     check_distances(settings)
     made = cut_values(read, settings)
-    parts.emit(document(made) if as_json else text(made, read))
+    output.emit(document(made) if as_json else text(made, read))
 
 
 def distance(text: str) -> float:

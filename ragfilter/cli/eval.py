@@ -9,7 +9,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
-from ragfilter.cli.table import percent, table
+from ragfilter.cli.output import percent, table
 from ragfilter.evaluate import run, told
 from ragfilter.evaluate.run import Evaluation, KeptChunks, Means, QueryRow
 from ragfilter.text.numbers import counted

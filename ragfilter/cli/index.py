@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Json, text_option
+from ragfilter.cli.options import DataDir, Json, refuse_beside, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
@@ -89,7 +89,7 @@ def index(
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
     if rebuild:
-        parts.refuse_beside(
+        refuse_beside(
             "--rebuild", SOURCE=source, reset=reset, size=size, overlap=overlap,
             no_headings=not headings, column=column, skip_bad=skip_bad,
         )  # fmt: skip
@@ -105,13 +105,13 @@ def index(
     try:
         done = _carried_out(order, data_dir, bars)
     except KeyboardInterrupt:
-        parts.tell(bars.reached)
+        output.tell(bars.reached)
         raise
     for warning in done.report.warnings:
         log.warning(warning)
     for refusal in done.refused:
         log.warning("left out: %s", refusal.message)
-    parts.emit(document(done) if as_json else text(done))
+    output.emit(document(done) if as_json else text(done))
 
 
 def _columns(given: Sequence[str]) -> Mapping[str, str]:
@@ -127,7 +127,7 @@ def _columns(given: Sequence[str]) -> Mapping[str, str]:
 
 def _carried_out(order: Order, data_dir: Path | None, bars: _Bars) -> Done:
     try:
-        with parts.open_for(data_dir, "index") as bench:
+        with access.open_for(data_dir, "index") as bench:
             from ragfilter.indexing.order import carry_out
 
             return carry_out(order, bench, bars.watch())
@@ -148,7 +148,7 @@ class _Bars:
     def show(self, what: str, done: int, total: int) -> None:
         of = f" of {total:,}" if total else ""
         self.reached = f"{done:,}{of} {what}. Run the same command again to continue."
-        self._bars.setdefault(what, parts.progress(what))(done, total)
+        self._bars.setdefault(what, output.progress(what))(done, total)
 
     def watch(self) -> Watch:
         """Shows what is done in this process."""
@@ -187,7 +187,7 @@ def _by_the_app(order: Order, data_dir: Path | None, bars: _Bars) -> Done | None
         each.order.collection for each in queue.jobs() if each.standing.open and each.id < job.id
     ]
     waits = f", after {', '.join(ahead)}" if ahead else ""
-    parts.tell(f"The app has the workspace open. It indexes for this command{waits}.")
+    output.tell(f"The app has the workspace open. It indexes for this command{waits}.")
     try:
         while job.standing.open:
             if not queue.attended:

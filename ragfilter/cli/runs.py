@@ -24,8 +24,8 @@ from ragfilter.cli.options import (
     WithLlm,
     text_option,
 )
+from ragfilter.cli.output import table as columns
 from ragfilter.cli.sides import paired_text
-from ragfilter.cli.table import table as columns
 from ragfilter.evaluate import kinds, paired, told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.kinds import Kind, QuestionRow

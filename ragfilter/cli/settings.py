@@ -8,8 +8,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ragfilter.cli import parts
+from ragfilter.cli import output
 from ragfilter.cli.app import command
+from ragfilter.cli.options import Json
+from ragfilter.cli.output import table
 from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
 from ragfilter.settings.environment import Places
 from ragfilter.settings.field import FieldInfo
@@ -27,7 +29,7 @@ with its name, the allowed values and its origin. `ragfilter settings` generates
 @command()
 def settings() -> None:
     """Print the settings reference (Markdown)."""
-    parts.emit(markdown(), as_file=True)
+    output.emit(markdown(), as_file=True)
 
 
 def markdown() -> str:
@@ -97,8 +99,16 @@ def _cell(text: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if value == "":
+    if value in ("", None):
         return "empty"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+@command()
+def profiles(as_json: Json = False) -> None:
+    """List the profiles and what each sets."""
+    made = [{"name": p.name, "help": p.help, "values": {**p.values}} for p in PROFILES.values()]
+    text = table(("profile", ""), [(p.name, p.help) for p in PROFILES.values()])
+    output.emit(made if as_json else text)

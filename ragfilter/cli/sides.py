@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.cli import parts
 from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Place
-from ragfilter.cli.table import percent, table
+from ragfilter.cli.output import percent, table
 from ragfilter.evaluate import paired, told
 from ragfilter.evaluate.paired import Paired
 from ragfilter.evaluate.sides import Measurement, Side, SideMeans, check, means, measure, pairs

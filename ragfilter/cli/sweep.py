@@ -10,7 +10,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place
-from ragfilter.cli.table import table
+from ragfilter.cli.output import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate import maps, run, told
 from ragfilter.evaluate.maps import Map

@@ -10,18 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from ragfilter.basics.files import kind, write_text
-from ragfilter.cli import parts
+from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_of
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
-from ragfilter.cli.table import table
+from ragfilter.cli.output import table
 from ragfilter.errors import InputError
-from ragfilter.evaluate import run, target, told
+from ragfilter.evaluate import run, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.crossval import Target, read_target
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.tune import Gain, TunedMeans, Tuning
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import field
@@ -66,7 +66,7 @@ def tune(
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
     loaded, user = filtering.load()
-    aim = target.read(measure)
+    aim = read_target(measure)
     if loaded.settings.judge.enabled:
         raise InputError(
             "The judge is on, and tuning cannot replay LLM answers.",
@@ -87,7 +87,7 @@ def tune(
         warn_of(labels)
         wide = gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
-            labels.labelled, wide, backends, user, progress=parts.progress("gathered")
+            labels.labelled, wide, backends, user, progress=output.progress("gathered")
         )
         embedder = backends.embedder.name
         head = place.head(backends.incomplete) | {"with_llm": labelled.llm}
@@ -95,7 +95,7 @@ def tune(
         pools, labels.qrels, loaded.settings, user,
         target=aim, folds=folds, rerank=rerank,
         provenance=Provenance(labels_version(labels), date.today().isoformat()),
-        progress=parts.progress("replayed"),
+        progress=output.progress("replayed"),
     )  # fmt: skip
     if strategy is not None:
         if strategy not in made.strategies:
@@ -115,7 +115,7 @@ def tune(
     changed = made.tuned.settings.changed_from(loaded.settings)
     file = None if out is None else str(out)
     shown = document(made, changed, file)
-    parts.emit(head | shown if as_json else text(made, place.collection, changed, file))
+    output.emit(head | shown if as_json else text(made, place.collection, changed, file))
 
 
 def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[str, Any]:

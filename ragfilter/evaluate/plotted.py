@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.evaluate.crossval import FOLDS, Table, choose, folds_of, pick, picked
+from ragfilter.evaluate.crossval import FOLDS, Table, Target, choose, folds_of, pick, picked
 from ragfilter.evaluate.metrics import f_measure
 from ragfilter.evaluate.prefixes import without_nothing
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import prefixes_of
-from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.variants import IN_FORCE
 
 DEEP = 30

@@ -12,9 +12,8 @@ import numpy as np
 from ragfilter.answer.context import cost, fill, fits
 from ragfilter.engine.replay import unfiltered
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.crossval import Choice, Table, Tables, picked
+from ragfilter.evaluate.crossval import Choice, Table, Tables, Target, picked
 from ragfilter.evaluate.metrics import Counts, figures, relevant_of
-from ragfilter.evaluate.target import Target
 from ragfilter.model import Hit, Pool, User
 from ragfilter.settings.schema import Settings
 

@@ -21,7 +21,7 @@ from ragfilter.rules.families import Family, find_families
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.named import telling
 from ragfilter.rules.proposals import NAME_ALONE, Proposal, propose
-from ragfilter.rules.rule import Rule, canonical, parse
+from ragfilter.rules.rule import Rule, parse
 from ragfilter.rules.values import tokens
 
 
@@ -109,7 +109,7 @@ def _learned(
             words = [word for word in telling(tokens(query)) if counts[word]]
             if words and len(missed) == 1 < len(groups):
                 groups[missed[0]] = (*groups[missed[0]], min(words, key=lambda w: counts[w]))
-        return replace(each, rule=canonical(Rule(contain_one_of=tuple(groups))))
+        return replace(each, rule=Rule(contain_one_of=tuple(groups)).text)
 
     return tuple(
         learned(each) if each.chunk.id in lost and not each.doubt else each for each in proposals
@@ -117,7 +117,7 @@ def _learned(
 
 
 def _meets(group: tuple[str, ...], question: str) -> bool:
-    rule = canonical(Rule(contain_one_of=(group,)))
+    rule = Rule(contain_one_of=(group,)).text
     return RuleBook([rule]).scan(question).passes(rule)
 
 

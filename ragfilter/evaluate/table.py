@@ -32,7 +32,7 @@ from ragfilter.evaluate.crossval import (
 from ragfilter.evaluate.prefixes import DEEPEST, best_fixed_k, by_k, oracle, prefixes
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
-from ragfilter.layers.in_force import origin
+from ragfilter.layers.origin import origin
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices

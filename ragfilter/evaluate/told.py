@@ -12,9 +12,9 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.tune import FEW
 from ragfilter.evaluate.variants import profiles_version
-from ragfilter.layers.calibration import Calibration, read
-from ragfilter.layers.in_force import seen_labels
+from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
@@ -332,7 +332,8 @@ def _missing(made: Tuning) -> str:
     share = next((each for each in SHARES if f"{each:g}" not in made.dial), None)
     if share is None:
         return ""
-    known = read(made.strategies["calibrated"].settings.cutoff.calibration)
+    known = made.strategies["calibrated"].settings.cutoff.calibration
+    assert known is not None
     missing = counted(lacking(share, known), "more labelled relevant chunk")
     return (
         f"For {share:.0%} and more, the recall dial needs at least {missing} that reach the "

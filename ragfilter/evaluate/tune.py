@@ -21,27 +21,26 @@ from ragfilter.errors import SettingsError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
 from ragfilter.evaluate.crossval import (
+    CHOSEN_BY,
     Choice,
     Interval,
     Tables,
+    Target,
     folds_of,
     interval,
     intervals,
     picked,
 )
-from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
-from ragfilter.evaluate.learning import Lessons, learn_by_fold
+from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.sweep import check_reranked, sweep
-from ragfilter.evaluate.target import CHOSEN_BY, Target
-from ragfilter.layers.calibration import read
-from ragfilter.layers.in_force import seen_labels
-from ragfilter.layers.origin import TunedOn
+from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
+from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
@@ -164,7 +163,7 @@ def tune(
     n = len(pools)
     texts = [pool.query for pool in pools.values()]
     assigned = folds_of(texts, folds)
-    seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
+    seen = settings.cutoff.calibration is not None or seen_labels(settings) is not None
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
     named = candidates(settings, pools.values(), rerank=rerank)
     tried = [settings, *(each for group in named.values() for each in group)]
@@ -274,20 +273,21 @@ def recorded(
         values={path: settings.get(path) for path in (own if paths is None else paths)},
         values_only=values_only,
     )
-    return settings.with_values({RECORD: made.to_json()})
+    return settings.with_values({RECORD: made})
 
 
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
     settings = lessons.whole.settings
-    known = read(settings.cutoff.calibration)
+    known = settings.cutoff.calibration
+    assert known is not None
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
     keeps = {share: least for share, least in known.keeps.items() if share in usable}
     told = known.model_copy(update={"held_out": shares, "keeps": keeps, "folds": folds})
-    return settings.with_values({"cutoff.calibration": told.to_json()})
+    return settings.with_values({"cutoff.calibration": told})
 
 
 def _held_out(

@@ -13,7 +13,7 @@ from ragfilter.layers.clearance import for_user
 from ragfilter.model import Hit
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow
-from ragfilter.report.explain import explain
+from ragfilter.report.trace import explain
 
 if TYPE_CHECKING:
     import pandas as pd

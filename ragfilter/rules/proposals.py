@@ -15,7 +15,7 @@ from ragfilter.rules.families import Family, Mark
 from ragfilter.rules.match import prepared
 from ragfilter.rules.named import Name
 from ragfilter.rules.plurals import forms
-from ragfilter.rules.rule import Rule, canonical
+from ragfilter.rules.rule import Rule
 from ragfilter.rules.values import Value, spellings
 
 NAME_ALONE = "a question that does not name it would drop it"
@@ -60,7 +60,7 @@ def propose(
         for member in family.members:
             groups = tuple(map(group, member.marks))
             if _meets(member.chunk.title, groups):
-                rule = canonical(Rule(contain_one_of=groups))
+                rule = Rule(contain_one_of=groups).text
                 named = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
                 made.append(Proposal(member.chunk, family.pattern, rule, named, member.named, doubt))
     return tuple(made)

@@ -186,7 +186,7 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     assert "`ragfilter labels export`" in told
     assert "Chunks that the user chosen on Inspect may not see are left out." in told
     # An operator sees all of them.
-    page.at.session_state["operator"] = True
+    page.session.operator = True
     assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 3
     assert "left out" not in page.at.text_input(key="delete-mine").help
 
@@ -388,7 +388,7 @@ def test_a_collection_that_others_made_is_opened_as_it_is(page: Any, tmp_path: P
     page.run().press("elsewhere-open")
     assert table(page)["collection"] == ["mine", "notes"]
     assert table(page)["state"][1] == "not made by ragfilter"
-    assert page.at.session_state["collection"] == "notes"
+    assert page.session.collection == "notes"
     # The browser is told too, and not only the parts below the box.
     looked_after = page.at.selectbox(key="manage-name")
     assert (looked_after.value, looked_after.proto.set_value) == ("notes", True)

@@ -28,7 +28,7 @@ def test_a_dropped_chunk_is_brought_back_by_a_button_and_undo_drops_it_again(
     limit = "limited by Background share = 0.800 (quality)"
     assert f"k) = 40 (cutoff) is not reached: 9 chunks came in, {limit}" in said
     # What was open when the link was copied is open, and in the next link too.
-    assert page.at.session_state["panel"] == "Chunk"
+    assert page.session.panel == "Chunk"
     assert 0 < len(page.titles) < 100
     wanted = {"chunk": MATRIX, "panel": "Chunk", "filter": "cleric matrix"}
     assert (wanted | {"cutoff.max_results": "40"}).items() <= page.link.items()
@@ -49,7 +49,7 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     good = b'profile = "query-must"\n[retrieval]\nk = 9\n'
     uploader.set_value(("ours.toml", good, "application/toml"))
     page.run()
-    assert page.at.session_state["profile"] == "query-must"
+    assert page.session.profile == "query-must"
     assert page.changes == {"retrieval.k": 9}
     bad = b"[cutoff]\nmax_results = 3\ngap_threshold = 9\n"
     page.at.file_uploader(key="settings-file").set_value(("bad.toml", bad, "application/toml"))
@@ -63,7 +63,7 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     none = b"[cutoff]\nmax_results = 4\n"
     page.at.file_uploader(key="settings-file").set_value(("none.toml", none, "application/toml"))
     page.run()
-    assert page.at.session_state["profile"] == "adaptive-gap"
+    assert page.session.profile == "adaptive-gap"
     assert page.changes == {"cutoff.max_results": 4}
 
 
@@ -84,10 +84,10 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     # Another session finds it too.
     other = open_page({"profile": "full"})
     other.press("load-saved")
-    assert other.at.session_state["profile"] == "adaptive-gap"
+    assert other.session.profile == "adaptive-gap"
     assert other.changes == {"cutoff.max_results": 7}
     other.press("undo")
-    assert other.at.session_state["profile"] == "full"
+    assert other.session.profile == "full"
     other.press("delete-saved")
     assert other.at.button(key="load-saved").disabled
     other.press("restore-saved")
@@ -110,9 +110,9 @@ def test_the_chunks_of_the_filtered_table_are_gone_through_by_key(
     assert (back.proto.shortcut, on.proto.shortcut) == ("alt+up", "alt+down")
     assert (back.disabled, on.disabled) == (True, False)
     page.choose("chunk-part", "Rule").press("chunk-next")
-    assert page.at.session_state["chunk"] == second
-    assert page.at.session_state["part"] == "Rule"
-    assert page.press("chunk-previous").at.session_state["chunk"] == first
+    assert page.session.chunk == second
+    assert page.session.part == "Rule"
+    assert page.press("chunk-previous").session.chunk == first
     assert page.open_chunk(last).at.button(key="chunk-next").disabled
 
 

@@ -115,9 +115,9 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
         page.choose("panel-box", panel)
         assert "relax" in page.buttons
     # Which layer dropped what is hidden from whoever labels blind.
-    page.at.session_state["panel"], page.at.session_state["blind"] = "Chunk", True
+    page.session.panel, page.session.blind = "Chunk", True
     assert "relax" not in page.run().buttons
-    page.at.session_state["panel"], page.at.session_state["blind"] = "Answer", False
+    page.session.panel, page.session.blind = "Answer", False
     page.run()
     label = page.at.button(key="relax").label
     assert label.startswith("Lower the similarity threshold from 0.500 to 0.")

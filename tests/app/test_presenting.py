@@ -142,17 +142,17 @@ def test_the_stage_of_an_empty_collection_can_be_left(
     page = open_page({"present": "true", "collection": "hollow"}, workspace=workspace)
     assert any("Collection hollow is empty" in text for text in page.html)
     page.press("present-button")
-    assert not page.at.session_state["present"]
+    assert not page.session.present
 
 
 def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     secret = "secret-treasure-maps"
     asked = {"profile": "adaptive-gap", "q": "Which treasure maps are false?"}
     page = open_page(asked).switch("clearance", False)
-    page.at.session_state["present"] = True
+    page.session.present = True
     assert "Which Treasure Maps Are False" in page.run().sent
     page = open_page(asked | {"present": "true"})
-    page.at.session_state["operator"] = True
+    page.session.operator = True
     page.press("scene-flip")
     assert secret not in page.sent
     assert "Which Treasure Maps Are False" not in page.sent

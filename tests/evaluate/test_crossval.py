@@ -9,6 +9,7 @@ from scipy.stats import sem, t
 from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import (
     Interval,
+    Target,
     assign_folds,
     choose,
     folds_of,
@@ -16,7 +17,6 @@ from ragfilter.evaluate.crossval import (
     intervals,
     pick,
 )
-from ragfilter.evaluate.target import Target
 
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
 

@@ -17,18 +17,18 @@ from ragfilter.evaluate.records import record
 from ragfilter.evaluate.run import score
 from ragfilter.evaluate.sweep import kept, plan, sweep
 from ragfilter.evaluate.variants import UNFILTERED, variants
-from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.library.filter import Filter
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.settings.config import load
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
 
 FULL = load(profile="full", environ={}).settings
 LEARNED = Calibration(
     collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
     date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0, "words": 2.0},
-).to_json()  # fmt: skip
+).json_text  # fmt: skip
 SETTINGS = st.builds(
     lambda **values: FULL.with_values({k.replace("__", "."): v for k, v in values.items()}),
     cutoff__strategy=st.sampled_from([spec.name for spec in STRATEGIES]),

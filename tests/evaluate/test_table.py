@@ -29,10 +29,9 @@ from ragfilter.evaluate.table import figures_of, layer_gains, prefixes_of, table
 from ragfilter.evaluate.told import left_out
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, unmeasured, variants
 from ragfilter.ingest.load import load as read_file
-from ragfilter.layers.calibration import Calibration
-from ragfilter.layers.origin import TunedOn
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.settings.config import load
+from ragfilter.settings.learned import Calibration, TunedOn
 from ragfilter.settings.schema import Settings
 
 GAP = load(profile="adaptive-gap", environ={}).settings
@@ -64,7 +63,7 @@ def test_what_was_learned_is_told_to_be_better_over_its_own_questions() -> None:
         weights={"rank": -0.1},
     )  # fmt: skip
     settings = GAP.with_values(
-        {"cutoff.strategy": "calibrated", "cutoff.calibration": learned.to_json()}
+        {"cutoff.strategy": "calibrated", "cutoff.calibration": learned.json_text}
     )
     about = {each.name: each.about for each in table([one(OWLBEARS, settings)], variants(settings))}
     told = "1 weights learned from 149 queries of c; its figures on those are better than on"
@@ -340,7 +339,7 @@ def test_what_was_tuned_elsewhere_is_left_out_unless_it_is_in_force() -> None:
         collection="other", embedder="", space="cosine", reranker="", labels="v1", queries=20,
         date="", strategy="gap", values={"cutoff.gap_threshold": GAP.cutoff.gap_threshold},
     )  # fmt: skip
-    by_gap = GAP.with_values({"cutoff.tuned_on": tuned.to_json()})
+    by_gap = GAP.with_values({"cutoff.tuned_on": tuned.json_text})
     named = variants(by_gap.with_values({"cutoff.strategy": "relative"}))
     labels, line = Labels({"a": "1"}, {"a": {"1": 1}}), Line()
     made = list(measure(labels, named, Backends(line, line)))

@@ -1,35 +1,13 @@
-"""A panel is a fragment, except in a run that goes on to wait: a click would not end that."""
+"""When a run waits for questions, which a click on a fragment would not end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import streamlit as st
 
 from ragfilter.ui.kit.rule_editor import effect, labelled
-from ragfilter.ui.session import waiting
-
-
-@pytest.mark.parametrize(("waits", "alone"), [(False, ["panel"]), (True, [])])
-def test_a_panel_of_a_run_that_waits_is_no_fragment(
-    waits: bool, alone: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    drawn: list[str] = []
-
-    def fragment(draw: Callable[[str], None]) -> Callable[[str], None]:
-        made.append(draw.__name__)
-        return draw
-
-    def panel(word: str) -> None:
-        drawn.append(word)
-
-    monkeypatch.setattr(st, "fragment", fragment)
-    waiting.unless(waits, panel)("here")
-    assert made == alone
-    assert drawn == ["here"]
 
 
 @pytest.mark.parametrize(("chosen", "waits"), [({}, True), ({effect.WITH_ASKED: False}, False)])

@@ -10,8 +10,8 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MOST, Json, Place
+from ragfilter.cli.output import table
 from ragfilter.cli.rules.group import OneChunk, rules
-from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 

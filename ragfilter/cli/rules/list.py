@@ -13,10 +13,10 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import Measuring
 from ragfilter.cli.options import MOST, Filtering, Json, Place, text_option
+from ragfilter.cli.output import table
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.rules.matrix import FIGURES, figures, measured
 from ragfilter.cli.rules.select import list_chunks
-from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.evaluate.rule_matrix import Matrix, row_document
 from ragfilter.rules.overview import STORED, ListingRow, RuleFilter, brief

@@ -14,6 +14,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
@@ -112,7 +113,7 @@ def _buttons(job: IndexJob, queue: Queue) -> None:
                 "Ask a question", key=f"ask-{job.id}", type="primary", icon=":material/search:",
                 help="Opens the collection on the Inspect page.",
             ):  # fmt: skip
-                st.session_state.collection = job.order.collection
+                state.session().collection = job.order.collection
                 st.switch_page("pages/inspect.py")
         else:
             st.button(

@@ -44,7 +44,7 @@ def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     names = [facts.info.name for facts in every]
     if st.session_state.get("manage-name") not in names:
         # Set as state, because a box that is already on the page ignores a new default.
-        chosen = st.session_state.collection
+        chosen = state.session().collection
         st.session_state["manage-name"] = chosen if chosen in names else names[0]
     name = st.selectbox(
         "Manage", names, key="manage-name",
@@ -87,7 +87,7 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "Ask a question", key="manage-ask", icon=":material/search:", disabled=not info.count,
         help="Opens the collection on the Inspect page.",
     ):  # fmt: skip
-        st.session_state.collection = info.name
+        state.session().collection = info.name
         st.switch_page("pages/inspect.py")
     st.download_button(
         "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
@@ -151,6 +151,6 @@ def _lines(resources: Resources, name: str, user: User) -> str:
 def _do(change: partial[None], name: str, after: str) -> None:
     """Rename or delete a collection, then select what replaces it."""
     change()
-    if st.session_state.collection == name:
-        st.session_state.collection = after
+    if state.session().collection == name:
+        state.session().collection = after
     st.session_state["manage-name"] = after

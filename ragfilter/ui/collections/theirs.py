@@ -93,7 +93,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
             problems.show(error, retry=False)
             return
         st.session_state["theirs-found"] = (name, found)
-        st.session_state.collection = name
+        state.session().collection = name
         st.session_state.pop("manage-name", None)
         st.rerun()
 

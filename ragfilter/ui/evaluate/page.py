@@ -84,7 +84,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             help="Measures the settings on the left over the labelled questions of this set. "
             "A stopped run is continued.",
         ):
-            run = running.begin(asked, st.session_state.profile, asked.visit.settings)
+            run = running.begin(asked, state.session().profile, asked.visit.settings)
             st.session_state[RUN] = run.id
             saved = {run.id: run, **saved}
         if saved:

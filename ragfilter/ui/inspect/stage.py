@@ -11,6 +11,7 @@ from ragfilter.ui.inspect.panels import labels, panel
 from ragfilter.ui.kit import problems, summary
 from ragfilter.ui.kit.rule_editor import recovery
 from ragfilter.ui.look import html
+from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 
@@ -61,4 +62,4 @@ def finish(view: View, beside: DeltaGenerator) -> None:
 
 
 def _clicked() -> bool:
-    return bool(st.session_state.panel == "Chunk")
+    return bool(state.session().panel == "Chunk")

@@ -20,7 +20,7 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import signs
 from ragfilter.ui.look import choice, hint, theme
 from ragfilter.ui.look.prose import on_button, quiet
-from ragfilter.ui.session import reports
+from ragfilter.ui.session import reports, state
 from ragfilter.ui.session.visit import View
 
 NAME, HEIGHT = "rows", 400
@@ -94,7 +94,7 @@ def draw(view: View) -> None:
             "spreadsheet would run as formulas are escaped.",
         )
         reports.button(
-            partial(reports.of_query, view, str(st.session_state.profile)),
+            partial(reports.of_query, view, str(state.session().profile)),
             "ragfilter.html",
             key="download-report",
         )

@@ -10,11 +10,11 @@ import streamlit as st
 
 from ragfilter.report.story import Story, called, cutting, sentences, story
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answer, ask, empty, people, problems, summary
+from ragfilter.ui.kit import answer, ask, empty, people, problems, progress, summary
 from ragfilter.ui.kit.help import switch
 from ragfilter.ui.look import chart, hint, html, prose, theme
 from ragfilter.ui.present import columns, scene
-from ragfilter.ui.session import reports, state, visit, waiting
+from ragfilter.ui.session import link, reports, state, visit
 from ragfilter.ui.session.visit import View, Visit
 
 FOUND = (
@@ -42,7 +42,7 @@ def draw(here: Visit) -> None:
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
     view, error = visit.view(here)
-    state.show_address()
+    link.show_address()
     if view is None:
         html.heading("Present", level=1)
         ask.draw(here)
@@ -57,7 +57,7 @@ def draw(here: Visit) -> None:
     word = called(view.mine, doubt=bool(missing))
     _head(view, told, missing, word)
     if told.found:
-        waiting.unless(answer.is_awaited(), _scenes)(view, told, word)
+        progress.unless(answer.is_awaited(), _scenes)(view, told, word)
         answer.with_and_without(view, columns.title, columns.show, columns.QUOTING)
 
 
@@ -70,7 +70,7 @@ def _head(view: View, told: Story, missing: str, word: str) -> None:
             with st.container(key="present-user", width=240):
                 people.choose("presented-to", people.offered(people.groups(view.resources)))
         reports.button(
-            partial(reports.of_query, view, str(st.session_state.profile)),
+            partial(reports.of_query, view, str(state.session().profile)),
             "ragfilter.html",
             key="present-report",
         )
@@ -107,7 +107,7 @@ def _scene(told: Story, word: str) -> int:
     """Draw the scene controls. Returns how many steps have dropped their passages: all, unless the
     user is stepping through them."""
     last = len(told.steps)
-    chosen: int | None = st.session_state.get("scene")
+    chosen: int | None = state.session().scene
     now = last if chosen is None else min(chosen, last)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         st.button(
@@ -117,7 +117,7 @@ def _scene(told: Story, word: str) -> int:
             type="primary",
             icon=":material/compare:",
             disabled=not last,
-            on_click=state.keep,
+            on_click=state.put,
             args=(last if now < last else 0, "scene"),
             help="Show everything the search found, or only what the filter kept.",
         )
@@ -126,7 +126,7 @@ def _scene(told: Story, word: str) -> int:
             key="scene-back",
             shortcut="Left",
             disabled=not now,
-            on_click=state.keep,
+            on_click=state.put,
             args=(now - 1, "scene"),
             help="Bring back the passages dropped last.",
         )
@@ -135,7 +135,7 @@ def _scene(told: Story, word: str) -> int:
             key="scene-next",
             shortcut="Right",
             disabled=now >= last,
-            on_click=state.keep,
+            on_click=state.put,
             args=(now + 1, "scene"),
             help="Drop the next passages, one reason at a time.",
         )
@@ -158,8 +158,8 @@ def _caption(told: Story, now: int, word: str) -> str:
 
 def _picture(view: View, told: Story, after: int, word: str) -> None:
     dark = theme.is_dark()
-    before = st.session_state.get("scene_before")
-    st.session_state.scene_before = after
+    before = state.session().scene_before
+    state.session().scene_before = after
     # Each plot is a new element; its height is reserved while it is drawn.
     st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):

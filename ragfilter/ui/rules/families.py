@@ -10,13 +10,13 @@ import streamlit as st
 from ragfilter.evaluate.proposed import Suggested, suggest
 from ragfilter.rules.proposals import Proposal
 from ragfilter.stores.labels import ASKED
+from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import effect, labelled
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
-from ragfilter.ui.session import background, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session.jobs import Job
 
 WANTED, FAMILY = "suggest-wanted", "suggest-family"
 
@@ -41,7 +41,7 @@ def draw(work: Desk) -> None:
         if labelled.told(work):
             labelled.wait(work)
         return
-    made = waiting.result(_job(work), "suggest-looking", "Looking for families")
+    made = progress.result(_job(work), "suggest-looking", "Looking for families")
     if made is None:
         return
     if not made.families:
@@ -62,7 +62,7 @@ def _job(work: Desk) -> Job[Suggested]:
     mark = labelled.mark(work)
     # Without the version, so that accepting one family does not start a new search for the others.
     content = collection.content or work.version
-    key = (work.collection, content, work.user, work.settings, mark, known is None)
+    key = ("families", work.collection, content, work.user, work.settings, mark, known is None)
     ids, user = list(work.chunks), work.user
 
     def look(_: Job[Suggested]) -> Suggested:
@@ -70,7 +70,7 @@ def _job(work: Desk) -> Job[Suggested]:
         chunks = [c for c in collection.chunks(ids).values() if user.sees(c)]
         return suggest(chunks, asked, known)
 
-    return resources.suggested.of(key, lambda: background.start(look))
+    return resources.jobs.start(user, key, look)
 
 
 def _family(work: Desk, made: Suggested) -> None:

@@ -20,6 +20,7 @@ from ragfilter.ui.rules import (
     outcome,
     tester,
 )
+from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 
 PART_WAS = "rules-part-was"
@@ -36,7 +37,7 @@ def draw(visit: Visit) -> None:
     with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = choice.draw("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
     try:
-        work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
+        work = desk.lay(state.session().collection, visit.settings, visit.resources)
         problems.incomplete(visit.incomplete)
         if not work.user.unrestricted:
             say.aside(

@@ -10,6 +10,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 if TYPE_CHECKING:
@@ -95,5 +96,5 @@ def _build(name: str, resources: Resources) -> bool:
         bar.empty()
         problems.show(error)
         return False
-    st.session_state.collection = name
+    state.session().collection = name
     return True

@@ -22,7 +22,7 @@ from rules_page import (
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
 from ragfilter.ui.kit.rule_editor import effect, labelled
-from ragfilter.ui.session import background, resources
+from ragfilter.ui.session import jobs, resources
 
 pytestmark = pytest.mark.model
 
@@ -77,9 +77,8 @@ def test_what_is_not_known_to_lose_nothing_asks_once_more(
     open_chunk(page, MATRIX)
     write(page, '{"contain":"wizard"}')
     # Collections of other sessions have evicted this one's questions.
-    shelf = resources.open_resources().labelled
-    for other in range(4):
-        shelf.put(other, background.start(lambda job: None))
+    for other in range(jobs.MOST):
+        resources.open_resources().jobs.start(None, other, lambda job: None).value()
     page.press("rule-save")
     assert says in told(page).partition("Not saved yet.")[2]
     assert stored(MATRIX) != '{"contain":"wizard"}'

@@ -74,8 +74,6 @@ def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], works
     assert "Seen as level 0, no department." in told(page)
     assert secret.title not in page.sent
     assert not [w for w in page.at.text_area if w.key == "rule-editor"]
-    page.at.session_state["user"] = type(page.at.session_state["user"])(
-        9, (secret.department or "",)
-    )
+    page.session.user = type(page.session.user)(9, (secret.department or "",))
     open_chunk(page, secret.id)
     assert secret.title in told(page)

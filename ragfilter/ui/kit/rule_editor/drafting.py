@@ -20,9 +20,9 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
-from ragfilter.rules.rule import pretty, stored_form_or_text
-from ragfilter.ui.session import background, state
-from ragfilter.ui.session.background import Job, Stoppable
+from ragfilter.rules.rule import read_rule
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import open_resources
 
 HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
@@ -107,7 +107,7 @@ def begin(chunk_id: str, collection: str, rule: str | None) -> None:
     def work(job: Job[Draft]) -> Draft:
         return suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
 
-    _jobs()[collection, chunk_id] = background.start(work)
+    _jobs()[collection, chunk_id] = resources.jobs.start(user, object(), work)
 
 
 def stop(chunk_id: str, collection: str) -> None:
@@ -134,8 +134,8 @@ def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
         told = f"{sentence[:1].upper()}{sentence[1:]} {remedy}".strip()
         return replace(before, error=told, draft=made)
     drafts: dict[str, str] = state.drafts()
-    text, stood = pretty(made.rule), drafts.get(chunk.id)
-    same = made.text == stored_form_or_text(chunk.rule)
+    text, stood = made.rule.pretty, drafts.get(chunk.id)
+    same = made.rule == read_rule(chunk.rule)
     if same:
         drafts.pop(chunk.id, None)
     else:

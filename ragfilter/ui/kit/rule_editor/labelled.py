@@ -18,11 +18,12 @@ from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
 from ragfilter.evaluate.measuring import measurable
 from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import ASKED
+from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import background, uploads, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import uploads
+from ragfilter.ui.session.jobs import Job
 
 DROPPED, TRIES = "rules-labels", "rules-tries"
 MOST_ASKED, MOST_LABELLED = 200, 500
@@ -122,7 +123,7 @@ def wait(work: Desk, *, asked: bool = False) -> None:
     if job is None or job.done:
         return
     which = "questions asked" if asked else "labelled questions"
-    waiting.until_done(job, "rules-gathering", f"Gathering the {which}, once")
+    progress.until_done(job, "rules-gathering", f"Gathering the {which}, once")
     st.rerun()
 
 
@@ -171,16 +172,13 @@ def _job(
         wanted = dict(list(wanted.items())[:MOST_LABELLED])
     tries = st.session_state.get(TRIES, 0)
     mark = crc32(repr(wanted).encode())
-    key = (work.collection, store.content, settings, work.user, mark, tries)
-    job = None if known else work.resources.labelled.get(key)
-    if job is None:
-        pools = {i: p for i, p in known.pools.items() if i not in known.short} if known else {}
-        backends = work.resources.backends(work.collection)
+    key = ("labelled", work.collection, store.content, settings, work.user, mark, tries)
+    pools = {i: p for i, p in known.pools.items() if i not in known.short} if known else {}
+    backends = work.resources.backends(work.collection)
 
-        def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
-            left = {i: text for i, text in wanted.items() if i not in pools}
-            new = run.gather_all(left, settings, backends, work.user, progress=job.step)
-            return make_labelled(pools | new, found.qrels, settings, work.user)
+    def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
+        left = {i: text for i, text in wanted.items() if i not in pools}
+        new = run.gather_all(left, settings, backends, work.user, progress=job.step)
+        return make_labelled(pools | new, found.qrels, settings, work.user)
 
-        job = work.resources.labelled.put(key, background.start(gather))
-    return job
+    return work.resources.jobs.start(work.user, key, gather, again=known is not None)

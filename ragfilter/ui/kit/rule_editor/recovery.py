@@ -63,7 +63,7 @@ def draw(chunk: Chunk, text: str) -> None:
     """Store the drafts of this session in the browser, including `text` in the editor of `chunk`,
     and say if the text comes from an earlier session."""
     drafts = saving.every()
-    here = (st.session_state.collection or "", chunk.id)
+    here = (state.session().collection or "", chunk.id)
     if text != saving.shown(chunk.rule):
         drafts[here] = (text, saving.base(chunk))
     _store(drafts)

@@ -12,13 +12,13 @@ from typing import Literal, TypeVar
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError, RuleError
+from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import RuleStore
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Turn, turned
-from ragfilter.rules.rule import parse, pretty
+from ragfilter.rules.rule import read_rule
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.look import prose
@@ -228,7 +228,7 @@ def every() -> dict[tuple[str, str], tuple[str, str | None]]:
     bases = st.session_state.get("rule-bases", {})
     return {
         (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
-        for collection, drafts in st.session_state.drafts.items()
+        for collection, drafts in state.session().drafts.items()
         for chunk_id, text in drafts.items()
     }
 
@@ -239,7 +239,7 @@ def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset
     new = kept.keys() - every().keys()
     for collection, chunk_id in new:
         text, rule = kept[collection, chunk_id]
-        st.session_state.drafts.setdefault(collection, {})[chunk_id] = text
+        state.session().drafts.setdefault(collection, {})[chunk_id] = text
         state.bases(collection)[chunk_id] = rule
     return frozenset(new)
 
@@ -252,12 +252,8 @@ def take(chunk_id: str) -> None:
 
 def shown(rule: str | None) -> str:
     """A stored rule formatted for the editor; an invalid one is returned unchanged."""
-    if not rule:
-        return ""
-    try:
-        return pretty(parse(rule))
-    except RuleError:
-        return rule
+    read = read_rule(rule)
+    return "" if read is None else read.pretty
 
 
 def _conflict(told: str, chunk_id: str, collection: str, resources: Resources) -> Trouble:
