@@ -91,7 +91,7 @@ def _learned(
     proposals: Sequence[Proposal], labelled: LabelledQuestions, chunks: Iterable[Chunk]
 ) -> tuple[Proposal, ...]:
     """The proposals with the rarest word of each question they would lose, if the question meets
-    all groups but one: "wizard", where the rule asks for magic-users. Other texts must use it."""
+    all groups but one: "wizard", where the rule asks for magic-users. Another text must use it."""
     counts = Counter(word for chunk in chunks for word in set(telling(tokens(chunk.passage))))
     # Proposals without doubts can be accepted without the others, so what the others drop must not
     # hide their losses.
@@ -104,9 +104,10 @@ def _learned(
 
     def learned(each: Proposal) -> Proposal:
         groups = list(parse(each.rule).contain_one_of)
+        own = {*tokens(each.chunk.passage)}
         for query in lost[each.chunk.id]:
             missed = [i for i, group in enumerate(groups) if not _meets(group, query)]
-            words = [word for word in telling(tokens(query)) if counts[word]]
+            words = [word for word in telling(tokens(query)) if counts[word] and word not in own]
             if words and len(missed) == 1 < len(groups):
                 groups[missed[0]] = (*groups[missed[0]], min(words, key=lambda w: counts[w]))
         return replace(each, rule=Rule(contain_one_of=tuple(groups)).text)

@@ -95,8 +95,8 @@ def _by_text(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
     }
     held = Counter(kind for kinds in stated.values() for kind in kinds)
     groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
-    for title, kinds in stated.items():
-        usual = sorted((k for k in kinds if held[k] >= FEWEST), key=lambda k: (-held[k], k))
+    for title, own in stated.items():
+        usual = sorted((k for k in own if held[k] >= FEWEST), key=lambda k: (-held[k], k))
         if len(usual) >= KINDS:
             groups[tuple(usual[:KINDS])].append(title)
     for kinds, titles in groups.items():
@@ -136,12 +136,12 @@ def _read(title: str) -> Iterator[Mark]:
         if isinstance(part, str) and part in JOINED:
             joined = part in CONJUNCTIONS or not CONJUNCTIONS.isdisjoint(every[at:])
             continue
-        is_name = isinstance(part, str) and (bool(telling([part])) or is_short(part))
-        if names and not (is_name and joined):
+        name = part if isinstance(part, str) and (telling([part]) or is_short(part)) else ""
+        if names and not (name and joined):
             yield Name(tuple(names))
             names = []
-        if is_name:
-            names.append(part)
+        if name:
+            names.append(name)
         elif (value := value_at(every, at)) is not None:
             yield value
         joined = False

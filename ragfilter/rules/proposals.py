@@ -62,7 +62,9 @@ def propose(
             if _meets(member.chunk.title, groups):
                 rule = Rule(contain_one_of=groups).text
                 named = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
-                made.append(Proposal(member.chunk, family.pattern, rule, named, member.named, doubt))
+                made.append(
+                    Proposal(member.chunk, family.pattern, rule, named, member.named, doubt)
+                )
     return tuple(made)
 
 
