@@ -18,7 +18,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import gather
 from ragfilter.errors import InputError, ModelError
-from ragfilter.evaluate.sides import NO_LLM
+from ragfilter.evaluate.measure import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgePrompt
 from ragfilter.judge.prompts import PromptVariant

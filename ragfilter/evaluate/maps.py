@@ -171,8 +171,8 @@ def make(
     quick = fast(settings, x, y) and not any(pool.space == "rank" for pool in pools.values())
     n = FINE if quick else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
-    xs = _points(first, settings, n)
-    ys = (0.0,) if second is None else _points(second, settings, n)
+    xs = points(first, settings, n)
+    ys = (0.0,) if second is None else points(second, settings, n)
     if quick:
         made = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
     else:
@@ -217,8 +217,8 @@ def by_factors(low: float, high: float) -> bool:
     return low > 0 and high / low > MAGNITUDES
 
 
-def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
-    """Values from the lowest to the slider's highest, including the current one."""
+def points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
+    """`n` values from the lowest to the slider's highest, including the current one."""
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
     # The interesting part of a budget from 50 to 32,000 tokens is in the hundreds.
     spaced = np.geomspace if by_factors(low, high) else np.linspace

@@ -44,8 +44,6 @@ from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
-FEW = 20
-"""With fewer labelled queries, the figures say little."""
 RECORD = "cutoff.tuned_on"
 """Where settings carry what they were tuned on."""
 BEFORE = "before"

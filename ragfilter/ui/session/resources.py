@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
+    from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.runs.measured import MeasuredRun
     from ragfilter.ui.kit.sidebar.examples import Example
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
