@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli.access import open_for
+from ragfilter.cli import access
 from ragfilter.cli.output import LogFormat
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
@@ -21,9 +21,10 @@ from ragfilter.model import User
 from ragfilter.settings import config as configuration
 from ragfilter.settings import saved
 from ragfilter.settings.config import Config
+from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import Settings, field
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -198,7 +199,7 @@ class Place:
 
     def open(self, what: str) -> Workbench:
         """Open the workspace until it is closed; `what` names who holds it."""
-        return open_for(self.data_dir, what)
+        return access.open_for(self.data_dir, what)
 
     def head(self, incomplete: str) -> dict[str, Any]:
         """The beginning of a JSON document about the collection. `incomplete` says why it may be
@@ -271,7 +272,7 @@ def load_config(
     for path, origin in loaded.origins.items():
         if origin.startswith(configuration.FROM_ENVIRONMENT):
             # Our own variables are meant for us; the others may have been set for other programs.
-            ours = f"{configuration.FROM_ENVIRONMENT} {configuration.PREFIX}" in origin
+            ours = f"{configuration.FROM_ENVIRONMENT} {PREFIX}" in origin
             log.log(
                 logging.INFO if ours else logging.WARNING,
                 "%s = %s is set by the %s", path, loaded.settings.get(path), origin,

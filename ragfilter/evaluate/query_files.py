@@ -19,9 +19,9 @@ from ragfilter.basics.files import read_lines, read_text, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.ingest.csv_file import check_cells, rows
-from ragfilter.text.characters import loads
+from ragfilter.text.normalise import loads
 from ragfilter.text.numbers import counted
-from ragfilter.text.query_id import query_id as id_of
+from ragfilter.text.titles import query_id as id_of
 
 log = logging.getLogger(__name__)
 

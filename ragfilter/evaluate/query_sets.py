@@ -15,7 +15,7 @@ from ragfilter.evaluate.labelling import Agreement, agreement
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
