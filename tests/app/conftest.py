@@ -35,8 +35,8 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
-from ragfilter.ui.kit import copy_link
-from ragfilter.ui.kit.sidebar.controls import key
+from ragfilter.ui.kit import share
+from ragfilter.ui.kit.controls import key
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import KEY, Session
 from ragfilter.workbench import read_deployment
@@ -141,7 +141,7 @@ class Page:
     def link(self) -> dict[str, str]:
         """The parameters of the link that a click copies."""
         protos = (getattr(node, "proto", None) for node in self.at)
-        sent = [p.json for p in protos if getattr(p, "component_name", "") == copy_link.NAME]
+        sent = [p.json for p in protos if getattr(p, "component_name", "") == share.NAME]
         assert len(sent) == 1
         return dict(parse_qsl(json.loads(sent[0])))
 

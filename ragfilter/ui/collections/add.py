@@ -16,7 +16,7 @@ from ragfilter.stores.chroma.store import check_name
 from ragfilter.ui.collections import draft as drafts
 from ragfilter.ui.collections.draft import UploadDraft
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -43,7 +43,7 @@ MOST_TOLD = 5
 @problems.shown()
 def draw(visit: Visit) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
-    say.heading("Add data")
+    elements.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
     folder = st.segmented_control(
@@ -67,7 +67,7 @@ def draw(visit: Visit) -> None:
         _refusals(refused)
         _discard_button()
     if draft is None:
-        say.aside(
+        elements.aside(
             "Drop Markdown, text, PDF, CSV, JSONL or OpenAPI files, or a zip of them. You see how "
             "they would be cut before anything is indexed."
         )
@@ -112,7 +112,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
     them."""
     if not names:
         return {}
-    say.aside("Columns of the CSV files. Others are kept as metadata.")
+    elements.aside("Columns of the CSV files. Others are kept as metadata.")
     chosen: dict[str, str] = {}
     with st.container(key="columns", horizontal=True, gap="small"):
         for field, (label, about) in MAPPED.items():
@@ -146,14 +146,14 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 def _chunks(records: Sequence[Record]) -> None:
     """Draw the first chunks as they would be stored."""
-    say.aside("The first chunks")
+    elements.aside("The first chunks")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
             chunk = record.chunk
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
             facts += [f"{len(chunk.text):,} characters"]
             st.markdown(f"**{literal(chunk.title or chunk.id)}**")
-            say.aside(" · ".join(filter(None, facts)))
+            elements.aside(" · ".join(filter(None, facts)))
             st.text(chunk.text)
 
 
@@ -203,7 +203,7 @@ def _model(target: str, visit: Visit) -> str:
     bench = visit.resources.bench
     if target:
         model = visit.collections[target].embedder
-        say.aside(f"Embedding model: {model}.")
+        elements.aside(f"Embedding model: {model}.")
         return model
     given = bench.deployment.embedding_model
     chosen = st.text_input(

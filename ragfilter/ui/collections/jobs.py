@@ -12,7 +12,7 @@ from ragfilter.indexing.queue import IndexJob, Queue
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -26,7 +26,7 @@ def draw(resources: Resources) -> None:
     jobs = queue.jobs()
     if not jobs:
         return
-    say.heading("Indexing")
+    elements.heading("Indexing")
     # Refreshed automatically only while a job is active.
     active = _active(jobs)
     st.fragment(_all, run_every=LOOK_S if active else None)(queue, active)

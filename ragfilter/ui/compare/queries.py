@@ -19,13 +19,13 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.runs import chosen, plots, running
 from ragfilter.ui.kit.runs.chosen import ChosenSet
-from ragfilter.ui.look import chart, say, theme
+from ragfilter.ui.look import elements, plotting, theme
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import reports, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -53,7 +53,7 @@ def draw(
     measured = [each for each in found if each is not None]
     titles = dict.fromkeys(each.run.plan.query_set for each in measured)
     if list(titles) != [stored.title(name, llm=chosen.llm())]:
-        say.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
+        elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     a, b = (running.load(each.run.id, resources).records for each in measured)
     made = duel(a, measured[0].variant, b, measured[1].variant)
     runs_of = [each.run for each in measured]
@@ -61,14 +61,14 @@ def draw(
     bench = resources.bench
     since = [changed_since(each.plan, bench.collection, bench.labels) for each in runs_of]
     for note in told.between(runs_of, made, settings, since):
-        say.aside(note)
+        elements.aside(note)
     if not made.paired.queries:
-        say.empty(
+        elements.empty(
             "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
     _told(made, resources.prices, seen=any(told.seen(runs_of, settings)))
-    reports.button(
+    share.report_button(
         partial(
             of_duel,
             made,
@@ -113,7 +113,7 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
-    say.empty(f"{letters} {verb} not measured yet over these questions.")
+    elements.empty(f"{letters} {verb} not measured yet over these questions.")
     pressed = st.button(
         f"Measure {letters} over {counted(count, 'question')}",
         key="compare-measure",
@@ -152,10 +152,10 @@ def _told(made: Duel, prices: Prices | None, *, seen: bool) -> None:
             for side in (0, 1)
         ]
         facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
-    say.facts("Comparison", facts)
+    elements.facts("Comparison", facts)
     worst = made.worst
     if worst is None:
-        say.aside("No question is worse with B.")
+        elements.aside("No question is worse with B.")
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         st.markdown(
@@ -176,10 +176,10 @@ def _changes(made: Duel) -> None:
     """Draw the questions that changed, most changed first."""
     rows = [each for each in made.changes if each.gain or len(set(each.chunks)) > 1]
     if not rows:
-        say.empty("No question changes.", "Choose another side.")
+        elements.empty("No question changes.", "Choose another side.")
         return
     with st.container(key="compare-gains"):
-        chart.draw(
+        plotting.draw(
             plots.gains(made.changes, dark=theme.is_dark()),
             key="compare-gains-chart",
             alt="F1 gain or loss of every question, largest gain first",

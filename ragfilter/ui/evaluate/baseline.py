@@ -14,7 +14,7 @@ from ragfilter.evaluate.stored import untitled
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.kit.runs.measured import MeasuredRun
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.session.resources import Resources
 
 FILE = "baseline.json"
@@ -30,7 +30,7 @@ def draw(measured: MeasuredRun, resources: Resources) -> None:
         help="Makes a CI job fail when the filter gets worse than this run.",
     ):
         if not measured.run.complete:
-            say.empty("A baseline needs all questions of the run.", "Evaluate continues it.")
+            elements.empty("A baseline needs all questions of the run.", "Evaluate continues it.")
             return
         reached, about = limits.of_records(measured.records), _about(measured.run, resources)
         st.download_button(

@@ -7,8 +7,8 @@ import streamlit as st
 from ragfilter.answer.stream import Answer
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import answer as panel
-from ragfilter.ui.look import hint, html
+from ragfilter.ui.kit.answer import draw_words
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources
 
@@ -36,14 +36,14 @@ def title(side: AnswerSide) -> None:
             f"<span>{numbers.counted(n, 'passage')}, {numbers.tokens(context.tokens)}</span></h2>",
             width="content",
         )
-        hint.beside(f"{ABOUT[side.name]} {TOKENS}")
+        elements.hint(f"{ABOUT[side.name]} {TOKENS}")
 
 
 def show(
     query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
 ) -> None:
     """Draw the answer, then the passages it was made from."""
-    panel.words(query, side, other, answer, resources)
+    draw_words(query, side, other, answer, resources)
     theirs = {hit.id for hit in other.context.chunks}
     items = "".join(
         f"<li{'' if hit.id in theirs else ' class=rf-only'}>"

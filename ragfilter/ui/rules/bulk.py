@@ -20,11 +20,11 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import desk, effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import diff, outcome
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
+from ragfilter.ui.session.visit import author
 
 KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Fix findings", "Set a rule",
@@ -40,7 +40,7 @@ Rules = Mapping[str, str | None]
 def draw(work: Desk) -> None:
     """Draw the choice of change, its preview and the button that saves it."""
     rows = desk.selected(work)
-    say.aside(
+    elements.aside(
         f"Acts on the {counted(len(rows), 'chunk')} that the filter under Chunks shows. You see "
         "what would change before anything is saved."
     )
@@ -66,7 +66,7 @@ def draw(work: Desk) -> None:
     except InputError as error:
         outcome.draw()
         if any(st.session_state.get(name) for name in (TERM, TERMS, NEW, RULE)):
-            say.aside(str(error))
+            elements.aside(str(error))
         return
     outcome.draw()
     _preview(work, change.say, bulk.plan(change, chunks))
@@ -95,12 +95,12 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         )
     )
     if len(chunks) > desk.MOST_READ:
-        say.aside(
+        elements.aside(
             f"Texts are read for up to {desk.MOST_READ:,} rules. With a narrower filter the linter "
             "may find more."
         )
     if not found:
-        say.empty("No findings.", "The linter found no problems.")
+        elements.empty("No findings.", "The linter found no problems.")
         return None
     counts = Counter(finding.kind for finding in found)
     kinds = st.multiselect(
@@ -145,7 +145,7 @@ def _list(work: Desk, listed: Sequence[Finding]) -> None:
         help="Click a finding first. Opens its chunk under Chunks.",
     )
     if len(listed) > MOST_FINDINGS:
-        say.aside(f"and {len(listed) - MOST_FINDINGS:,} more")
+        elements.aside(f"and {len(listed) - MOST_FINDINGS:,} more")
 
 
 def _mend(finding: Finding) -> str:
@@ -206,7 +206,7 @@ def _preview(work: Desk, what: str, plan: BulkPlan) -> None:
         st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
     rules = _ticked(work, plan.after)
     if not rules:
-        say.empty(
+        elements.empty(
             "Nothing would change.",
             "The rules already have this change, it applies to no chunk that the filter shows, or "
             "no chunk is ticked.",
@@ -262,9 +262,9 @@ def _ticked(work: Desk, rules: Rules) -> Rules:
                 ticked=chosen,
                 tick=partial(_tick, change, ids),
             )
-            say.aside("The chunks without a tick keep their rules.")
+            elements.aside("The chunks without a tick keep their rules.")
     if len(chosen) < len(ids):
-        say.aside(f"{len(chosen):,} of {counted(len(ids), 'chunk')} are ticked.")
+        elements.aside(f"{len(chosen):,} of {counted(len(ids), 'chunk')} are ticked.")
     return {i: rules[i] for i in chosen}
 
 

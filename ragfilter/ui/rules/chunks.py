@@ -19,7 +19,7 @@ from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, labelled, signs
 from ragfilter.ui.kit.rule_editor.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
-from ragfilter.ui.look import say, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.rules import matrix, open_chunk, pages
 
 MEASURE = "rules-measuring"
@@ -101,7 +101,9 @@ def _filters(rows: Listing) -> None:
 def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
     with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
         shown = ids[pages.choose(desk.PAGE_AT, len(ids), PAGE)]
-        say.aside(f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content")
+        elements.aside(
+            f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content"
+        )
         st.button(
             "Measure",
             key="rules-measure",
@@ -119,7 +121,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
             help="The order stays fixed while you edit. Click to re-sort by urgency.",
         )
     if not shown:
-        say.empty("No chunk matches the filter.", "Use fewer words or states.")
+        elements.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
     by_id = rows.by_id
     found = [by_id[i] for i in shown if i in by_id]

@@ -13,7 +13,7 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import effect, labelled
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session.jobs import Job
@@ -23,7 +23,7 @@ WANTED, FAMILY = "suggest-wanted", "suggest-family"
 
 def draw(work: Desk) -> None:
     """Draw the families, their proposals, and the buttons that accept them."""
-    say.aside(
+    elements.aside(
         "A family is a set of similar chunks that differ in a few values: titles of one pattern, "
         "texts nearly the same, or chunks close in meaning that state the same kinds of values, "
         "such as stat blocks. No LLM is asked."
@@ -45,7 +45,7 @@ def draw(work: Desk) -> None:
     if made is None:
         return
     if not made.families:
-        say.empty(
+        elements.empty(
             "No families.",
             "No three chunks are similar and differ in a few values only, such as “Armor Class 6” "
             "and “Armor Class 7”.",
@@ -96,7 +96,7 @@ def _family(work: Desk, made: Suggested) -> None:
     )
     if len(left) < len(by_pattern):
         done = len(by_pattern) - len(left)
-        say.aside(f"Families with a rule on every chunk: {done:,} of {len(by_pattern):,}.")
+        elements.aside(f"Families with a rule on every chunk: {done:,} of {len(by_pattern):,}.")
     family = by_pattern[pattern]
     proposals = proposed[pattern]
     losses = made.evidence.losses
@@ -116,7 +116,7 @@ def _family(work: Desk, made: Suggested) -> None:
     with listed:
         if family.names:
             names = " and one of these: ".join(map(", ".join, family.places))
-            say.aside(f"Each rule also asks for one of these: {names}.")
+            elements.aside(f"Each rule also asks for one of these: {names}.")
         offers.table(work, offered, made.evidence, {"value": [p.value for p in proposals]})
     with chosen:
         offers.accept(work, offered, "of this family", partial(_next, left, pattern))

@@ -17,11 +17,11 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.saving import DONE
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import diff, outcome, pages
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
+from ragfilter.ui.session.visit import author
 
 PAGE, TITLE_WIDTH = 50, 35
 OPEN, DOUBT = "history-open", "history-doubt"
@@ -43,7 +43,7 @@ def draw(work: Desk) -> None:
     journal, among = work.resources.bench.journal, _among(work)
     count = journal.count_steps(work.collection, among=among)
     if not count:
-        say.empty(
+        elements.empty(
             "No rule has been edited yet.",
             "Every change that is saved is listed here, with who made it and what it changed.",
         )
@@ -122,7 +122,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
         if edit.collection == work.collection and (among is None or edit.chunk_id in among)
     ]
     if not seen:
-        say.empty(
+        elements.empty(
             "No change is open.", "Click a row to see what it changed, and to undo or redo it."
         )
         return

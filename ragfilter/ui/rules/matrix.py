@@ -19,7 +19,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk, labelled
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import pages
 
@@ -140,7 +140,7 @@ def draw(work: Desk) -> None:
         labelled.wait(work, asked=from_history)
         return
     if not made.rules:
-        say.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
+        elements.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
     else:
         over = (
             counted(made.queries, "question") + " asked"
@@ -148,10 +148,10 @@ def draw(work: Desk) -> None:
             else counted(made.queries, "labelled question") + ", the most harmful first"
         )
         fell = f"; {made.waiting:,} fell back for lack of rerank scores" if made.waiting else ""
-        say.aside(f"{numbers.count(len(made.rules))} rules over {over}{fell}.")
+        elements.aside(f"{numbers.count(len(made.rules))} rules over {over}{fell}.")
         _rules(work, made.rules, asked)
     if made.crowding:
-        say.aside(
+        elements.aside(
             "Chunks without a rule that crowd results: often retrieved, and not labelled relevant"
         )
         st.dataframe(
@@ -282,7 +282,7 @@ def _parts(work: Desk, rules: Sequence[RuleRow], asked: LabelledQuestions) -> No
     _table("matrix-parts", "part", places, parts, [written(rule, place) for place in places])
     conflicts = by_id[chosen].conflicts
     if conflicts:
-        say.aside("Questions whose relevant chunk the rule blocks")
+        elements.aside("Questions whose relevant chunk the rule blocks")
         st.dataframe(
             {
                 "question": [asked.pools[query_id].query for query_id, _ in conflicts],

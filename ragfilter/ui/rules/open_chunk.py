@@ -11,7 +11,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules.overview import Listing
 from ragfilter.ui.kit.rule_editor import desk, editor, effect
 from ragfilter.ui.kit.rule_editor.desk import OPEN, Desk
-from ragfilter.ui.look import html, say
+from ragfilter.ui.look import elements, html
 
 TEXT_HEIGHT = 150
 
@@ -23,7 +23,9 @@ def draw(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
     with st.container(key="rules-panel", border=True, gap="small"):
         _steps(place, ids)
         if chunk is None:
-            say.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
+            elements.empty(
+                "No chunk is open.", "Click a row, or press Next to begin with the first."
+            )
             return
         _head(chunk)
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
@@ -54,7 +56,7 @@ def _steps(place: int | None, ids: Sequence[str]) -> None:
                 else "Opens the row before.",
             )
         if place is not None:
-            say.aside(f"{place + 1:,} of {len(ids):,}", width="content")
+            elements.aside(f"{place + 1:,} of {len(ids):,}", width="content")
 
 
 def _go(place: int, chunk_id: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.kit import clearance, problems
+from ragfilter.ui.kit import problems, view_as
 from ragfilter.ui.kit.rule_editor import desk, recovery
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import choice, say
+from ragfilter.ui.look import elements
 from ragfilter.ui.rules import (
     bulk,
     chunks,
@@ -35,14 +35,14 @@ ABOUT = (
 def draw(visit: Visit) -> None:
     """Draw the chosen part for the chosen collection."""
     with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        part = choice.draw("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
+        part = elements.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
     try:
         work = desk.lay(state.session().collection, visit.settings, visit.resources)
         problems.incomplete(visit.incomplete)
         if not work.user.unrestricted:
-            say.aside(
-                f"Seen as {clearance.called(work.user)}. What this user may not see is left out as "
-                "if it did not exist. View as, on the Inspect page, changes who that is."
+            elements.aside(
+                f"Seen as {view_as.user_label(work.user)}. What this user may not see is left out "
+                "as if it did not exist. View as, on the Inspect page, changes who that is."
             )
         # Clear the previous part while this one is being drawn.
         fresh = st.session_state.get(PART_WAS) != part
@@ -58,7 +58,9 @@ def draw(visit: Visit) -> None:
 
 
 def _suggest(work: Desk) -> None:
-    way = choice.draw("Way", WAYS, key="suggest-way", default="Families", on_change=outcome.forget)
+    way = elements.choice(
+        "Way", WAYS, key="suggest-way", default="Families", on_change=outcome.forget
+    )
     WAYS[way](work)
 
 

@@ -17,7 +17,7 @@ from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import OPEN, Desk
-from ragfilter.ui.look import html, say
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import message
 
 TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
@@ -43,20 +43,20 @@ def draw(work: Desk) -> None:
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MOST]
     if not questions:
-        say.empty(
+        elements.empty(
             "No questions yet.",
             "Paste some to see which rules let their chunk pass, which block it, and which never "
             "block.",
         )
         return
     if len(every) > MOST:
-        say.aside(f"Only the first {MOST:,} are read.")
+        elements.aside(f"Only the first {MOST:,} are read.")
     of_rule: dict[str, list[str]] = defaultdict(list)
     for chunk in work.chunks.values():
         if chunk.rule:
             of_rule[chunk.rule].append(chunk.id)
     if not of_rule:
-        say.empty("No rules yet.", "Every chunk passes.")
+        elements.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
     key = (*work.key, tuple(questions))
@@ -123,7 +123,7 @@ def _table(
         },
     )
     if len(chosen) > MOST_ROWS:
-        say.aside(f"The first {MOST_ROWS} rules of {len(chosen):,}.")
+        elements.aside(f"The first {MOST_ROWS} rules of {len(chosen):,}.")
 
 
 @st.fragment

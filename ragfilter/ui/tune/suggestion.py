@@ -28,9 +28,9 @@ from ragfilter.evaluate.told import (
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
@@ -109,7 +109,7 @@ def _draw(found: Tuning, visit: Visit) -> None:
     with st.container(key="suggestion", border=True, gap="small"):
         strip, said = st.empty(), st.empty()
         for note in notes(found):
-            say.aside(note)
+            elements.aside(note)
         _table(found)
         with st.container(
             key="apply-bar", horizontal=True, vertical_alignment="bottom", gap="small"
@@ -144,7 +144,7 @@ def _facts(made: Tuning) -> None:
         ("Tuned", made.tuned.means),
         ("Oracle", made.oracle),
     )
-    say.facts("Suggestion", (_fact(name, means, made.target) for name, means in rows))
+    elements.facts("Suggestion", (_fact(name, means, made.target) for name, means in rows))
 
 
 def _say(made: Tuning, changed: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.kit.rule_editor.drafting import HIDDEN, STOPPED, Drafted
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import models
+from ragfilter.ui.session import answers
 from ragfilter.ui.session.resources import Resources
 
 NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
@@ -35,7 +35,7 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
     else:
         tokens = numbers.tokens(_estimated(chunk, resources))
         said = (
-            f"Asks {literal(models.called(chat.name))}: one call, or two if the first draft "
+            f"Asks {literal(answers.model_label(chat.name))}: one call, or two if the first draft "
             f"has a fault, about {tokens} each, at most {timeout:g} s. The draft goes into the "
             "editor; nothing is saved."
         )
@@ -105,7 +105,11 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resou
         why = NO_LLM if resources.bench.chat is None else why
         return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
-    by = f"{models.called(draft.model)}," if models.is_tiny(draft.model) else draft.model
+    by = (
+        f"{answers.model_label(draft.model)},"
+        if answers.is_demonstration(draft.model)
+        else draft.model
+    )
     second = " The first answer had a fault; this is the second." if draft.repaired else ""
     there = " It is identical to the stored rule." if found.same else ""
     return (

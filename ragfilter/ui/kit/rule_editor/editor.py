@@ -16,7 +16,7 @@ from ragfilter.rules.rule import parse, stored_form_or_text, template
 from ragfilter.rules.sibling import propose
 from ragfilter.ui.kit.rule_editor import draft_note, drafting, form, recovery, saving
 from ragfilter.ui.kit.rule_editor.saving import Guard, Trouble
-from ragfilter.ui.look import choice, html, script
+from ragfilter.ui.look import elements, frame, html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
@@ -101,7 +101,7 @@ def is_changed(chunk: Chunk, rule: str | None) -> bool:
 
 def _view() -> str:
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        return choice.draw(
+        return elements.choice(
             "Edit as", VIEWS,
             "JSON: the rule as it is stored. Form: its groups as rows of terms.",
             key="rule-view", default=JSON,
@@ -121,13 +121,13 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **given,
     )
-    script.mount(
+    frame.mount(
         "kit/rule_editor/while_typing.js",
         key=saving.TYPING,
         data=chunk_id,
         on_typed_change=partial(saving.type_on, chunk_id, stored),
     )
-    script.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
+    frame.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
 def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:

@@ -12,7 +12,7 @@ from ragfilter.errors import RuleError
 from ragfilter.rules.rule import MODES, Rule, canonical, parse, pretty
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import saving
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import widget
 
 ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
@@ -24,7 +24,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
-        say.aside("The form shows the rule as soon as the JSON can be read.")
+        elements.aside("The form shows the rule as soon as the JSON can be read.")
         return
     fields = _fields(chunk_id, rule.contain_one_of)
     write = (chunk_id, len(fields), stored)

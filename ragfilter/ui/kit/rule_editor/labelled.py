@@ -20,7 +20,7 @@ from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import uploads
 from ragfilter.ui.session.jobs import Job
@@ -130,7 +130,7 @@ def wait(work: Desk, *, asked: bool = False) -> None:
 def told(work: Desk, *, asked: bool = False) -> bool:
     """Whether there are such questions. If not, draw how to get some."""
     if (history(work) if asked else labels(work)) is None:
-        say.aside(NONE_ASKED if asked else NONE)
+        elements.aside(NONE_ASKED if asked else NONE)
         return False
     job = _job(work, asked=asked)
     if job is not None and job.failure:
@@ -140,13 +140,13 @@ def told(work: Desk, *, asked: bool = False) -> bool:
         return False
     if asked:
         if (count := len(_asked(work))) > MOST_ASKED:
-            say.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
+            elements.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
         return True
     found = labels(work)
     if work.settings.judge.enabled:
-        say.aside("Measured without the judge, which would ask the LLM about every question.")
+        elements.aside("Measured without the judge, which would ask the LLM about every question.")
     if found is not None and len(found.qrels) > MOST_LABELLED:
-        say.aside(
+        elements.aside(
             f"Measured on the first {MOST_LABELLED} of {len(found.qrels):,} labelled questions."
         )
     return True

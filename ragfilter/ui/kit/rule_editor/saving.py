@@ -23,8 +23,8 @@ from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.look import prose
 from ragfilter.ui.session import questions, state, widget
-from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.visit import author
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]
@@ -124,7 +124,7 @@ def act(
         _warn(told)
     else:
         try:
-            questions.follow(collection, version, resources)
+            questions.follow_edit(collection, version, resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()

@@ -15,7 +15,7 @@ from ragfilter.evaluate.told import between_ends
 from ragfilter.evaluate.variants import UNFILTERED
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import LEGEND, Ink
+from ragfilter.ui.look.plotting import LEGEND, Ink
 
 HEIGHT = 360
 SMALL = LEGEND | {"font": {"size": 12}}

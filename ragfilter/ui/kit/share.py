@@ -1,12 +1,17 @@
-"""The reports of the page, made when the button is pressed, with the answers that exist by then. No
-model is called."""
+"""What leaves the page: the link to exactly this page, and the reports.
+
+A report is made when its button is pressed, with the answers that exist by then. No model is
+called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.model import PoolResult
 from ragfilter.protocols import Embedder
@@ -14,12 +19,59 @@ from ragfilter.publish import question
 from ragfilter.publish.html import ReportOrigin
 from ragfilter.publish.question import Called
 from ragfilter.publish.told import Told, told
-from ragfilter.ui.session import answers
+from ragfilter.report import visible
+from ragfilter.ui.session import answers, link
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.visit import View
 
+NAME = "ragfilter.copy_link"
+LINK_HELP = (
+    "Copies a link that holds the question, the settings, the open chunk and panel, the ranks "
+    "shown, the filter, and the user. A chunk that this user may not see is left out."
+)
+_copy = st.components.v2.component(
+    NAME,
+    html=f'<button type="button" class="rf-copy" title="{LINK_HELP}"><i aria-hidden="true">link</i>'
+    '<span>Link</span></button><p class="rf-unseen" role="status"></p>',
+    # Browsers allow writing to the clipboard only on a click and, through the modern API, only over
+    # HTTPS. The check mark stays while the copied link is the current one.
+    js="""const write = async text => {
+      if (navigator.clipboard) return navigator.clipboard.writeText(text)
+      const put = event => {
+        event.clipboardData.setData("text/plain", text)
+        event.preventDefault()
+      }
+      document.addEventListener("copy", put)
+      const copied = document.execCommand("copy")
+      document.removeEventListener("copy", put)
+      if (!copied) throw new Error("The browser did not copy.")
+    }
+    export default ({ parentElement, data }) => {
+      const button = parentElement.querySelector("button")
+      const say = (icon, aloud) => {
+        button.firstChild.textContent = icon
+        parentElement.querySelector("[role=status]").textContent = aloud
+      }
+      button.onclick = async () => {
+        const link = `${location.origin}${location.pathname}?${data}`
+        await write(link).then(
+          () => say("check", "Link copied"), () => say("error", "Link not copied"))
+      }
+      say("link", "")
+    }""",
+    isolate_styles=False,
+)
 
-def button(make: Callable[[], str], name: str, *, key: str) -> None:
+
+def draw_link(place: DeltaGenerator, view: View | None) -> None:
+    """Draw the button in `place`, if a question was asked."""
+    params = link.whole_link(visible(view.result) if view is not None else ())
+    if params:
+        with place:
+            _copy(key="copy-link", data=urlencode(params), width="content")
+
+
+def report_button(make: Callable[[], str], name: str, *, key: str) -> None:
     """The button that downloads a report."""
     st.download_button(
         "Report",
@@ -34,7 +86,7 @@ def button(make: Callable[[], str], name: str, *, key: str) -> None:
     )
 
 
-def of_query(view: View, profile: str) -> str:
+def report_of_query(view: View, profile: str) -> str:
     """The report of the current question, with settings that started from `profile`."""
     filtered, plain = answers.sides(view.mine)
     named = {"without the filter": plain, "with the filter": filtered}
@@ -44,7 +96,7 @@ def of_query(view: View, profile: str) -> str:
     )
 
 
-def of_two(
+def report_of_two(
     view: View,
     results: tuple[PoolResult, PoolResult],
     names: tuple[Called, Called],
