@@ -131,7 +131,7 @@ def test_lint_mends_what_it_can_as_one_step(run: Run) -> None:
     assert not made["saved"]
     # The siblings need not be selected.
     (shared,) = run.json("lint", "--where", "id=cleric-7")["findings"]
-    assert (shared["chunk_id"], shared["kind"]) == ("cleric-7", "shared")
+    assert (shared["chunk_ids"], shared["kind"]) == (["cleric-7"], "shared")
     chosen = ("--where", "id=cleric-7", "--kind", "shared", "--fix", "--dry-run")
     assert [each["id"] for each in run.json("lint", *chosen)["fixed"]] == ["cleric-7"]
     made = run.json("lint", "--fix", "--kind", "everywhere")

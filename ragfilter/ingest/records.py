@@ -31,7 +31,7 @@ import numpy as np
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
-from ragfilter.rules.rule import canonical, parse, value_of
+from ragfilter.rules.rule import parse, read_rule
 from ragfilter.text.characters import loads, whole
 
 FIELDS = frozenset(
@@ -109,6 +109,7 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
 def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
     """A chunk as a line of JSON, from which `to_record` makes the same chunk."""
     record: dict[str, Any] = {"id": chunk.id, "text": chunk.text, "source": chunk.source}
+    rule = read_rule(chunk.rule)
     record |= {
         name: value
         for name, value in (
@@ -117,7 +118,7 @@ def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
             ("page", chunk.page),
             ("refs", list(chunk.refs)),
             ("department", chunk.department),
-            ("query_must", value_of(chunk.rule)),
+            ("query_must", rule and rule.value),
             ("metadata", dict(chunk.metadata)),
         )
         if value not in (None, "", [], {})
@@ -323,7 +324,7 @@ def _list(value: object) -> object:
 @lru_cache(maxsize=4096)
 def _rule_of(text: str) -> tuple[str | None, str]:
     try:
-        stored = canonical(parse(text))
+        stored = parse(text).text
     except RuleError as error:
         return text, str(error)
     return (None if stored == "{}" else stored), ""

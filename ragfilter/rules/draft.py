@@ -24,7 +24,7 @@ from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.reading import ParsedRule, read
-from ragfilter.rules.rule import MAX_BYTES, Rule, canonical, parse, pretty
+from ragfilter.rules.rule import MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
 from ragfilter.text.tokens import estimate, head
 
@@ -123,7 +123,7 @@ def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
     user = (
         f"What the rule for this kind of chunk ({template.category}) holds:\n{template.holds}\n\n"
         f"Example. For a chunk with the title {template.example_title!r} the rule is:\n"
-        f"{pretty(template.example_rule)}\n\n"
+        f"{template.example_rule.pretty}\n\n"
         "The chunk to write a rule for:\n"
         "<chunk>\n"
         f"title: {one_line(chunk.title, LINE_CHARS)}\n"
@@ -167,7 +167,7 @@ def of_fields(values: Mapping[str, Any]) -> Draft:
     return Draft(
         plain.pop("id"),
         rule=read_,
-        text="" if read_ is None else canonical(read_),
+        text="" if read_ is None else read_.text,
         remarks=tuple(plain.pop("remarks")),
         usage=usage,
         **plain,
@@ -208,7 +208,7 @@ def _suggest(
     return replace(
         draft,
         rule=reading.rule,
-        text=canonical(reading.rule),
+        text=reading.rule.text,
         remarks=reading.faults,
         repaired=repaired,
     )

@@ -16,7 +16,6 @@ from ragfilter.errors import ChatError, ChatErrorKind, InputError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Usage
 from ragfilter.rules.draft import Draft, messages, suggest
-from ragfilter.rules.rule import pretty
 from ragfilter.rules.templates import Template, recognise
 from ragfilter.text.tokens import estimate
 
@@ -58,7 +57,7 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
             # No prompt is sent for this chunk.
             continue
         prompt += using.tokens(messages(chunk, template))
-        completion += estimate(pretty(template.example_rule))
+        completion += estimate(template.example_rule.pretty)
     share = total / max(1, len(sample))
     return Usage(round(prompt * share), round(completion * share), estimated=True)
 

@@ -114,7 +114,7 @@ def _text(collection: str, change: RuleChange, plan: BulkPlan, *, saved: bool) -
     lines += [f"refused: {i}: {why}" for i, why in plan.refused.items()]
     verb = "changed" if saved else "would be changed"
     lines.append(
-        f"{collection}: {change.say}: {counted(len(plan.after), 'rule')} {verb}, "
+        f"{collection}: {change.label}: {counted(len(plan.after), 'rule')} {verb}, "
         f"{len(plan.unchanged)} unchanged, {len(plan.refused)} refused"
     )
     return "\n".join(lines) + "\n"

@@ -19,6 +19,7 @@ from ragfilter.cli.rules.group import rules, select_rules
 from ragfilter.errors import InputError
 from ragfilter.rules.explain import Explanation, explain
 from ragfilter.rules.match import RuleBook
+from ragfilter.rules.rule import parse
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 
@@ -72,10 +73,10 @@ def check(
         parts.emit(document if as_json else _text(rows, len(questions)))
         return
 
-    rule = next((r for r, ids in of_rule.items() if chunk in ids), None)
-    if rule is None:
+    text = next((text for text, ids in of_rule.items() if chunk in ids), None)
+    if text is None:
         raise InputError(f"There is no chunk {chunk!r} with a rule.", remedy="Check its id.")
-    made, asked = explain(rule, questions[0]), whole(questions[0])
+    made, asked = explain(parse(text), questions[0]), whole(questions[0])
     document = {"chunk_id": chunk, "question": asked, "incomplete": chosen.incomplete}
     parts.emit(document | asdict(made) if as_json else _explanation_text(made, asked))
 

@@ -17,10 +17,9 @@ from ragfilter.cli.rules.effect import Saved, Saving, effect_document, effect_te
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
-from ragfilter.rules.lint import SEVERITIES, SEVERITY, Finding, by_severity
-from ragfilter.rules.lint import lint as find
-from ragfilter.rules.lint_values import usual_words
-from ragfilter.rules.mend import mend
+from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
+from ragfilter.rules.lint import analyse, fix_rules, rules_of, usual_words
+from ragfilter.rules.rule import read_text
 from ragfilter.rules.rule_files import read
 from ragfilter.text.numbers import counted
 
@@ -66,10 +65,10 @@ def lint(
             "--fix", kind=kinds, queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
             dry_run=saving.dry_run,
         )  # fmt: skip
-    unknown = next((kind for kind in kinds or () if kind not in SEVERITY), None)
+    unknown = next((kind for kind in kinds or () if kind not in KINDS), None)
     if unknown is not None:
         raise InputError(
-            f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(SEVERITY)}."
+            f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(KINDS)}."
         )
     if rules_file is not None:
         if fix or where:
@@ -89,19 +88,18 @@ def lint(
         parts.tell(selected.incomplete)
         texts = {chunk.id: chunk.rule or "" for chunk in selected.chunks}
         every = bench.collection(place.collection).entries()
-        seen = [chunk for chunk in every.values() if chunk.rule and viewer.sees(chunk)]
         # A rule may be shared with a chunk that is not selected.
-        others = {c.id: c.rule or "" for c in seen if c.id not in texts}
-        titles = {chunk.id: chunk.title for chunk in seen}
-        bodies = {chunk.id: chunk.text for chunk in selected.chunks}
+        catalogue = {i: chunk for i, chunk in every.items() if viewer.sees(chunk)}
+        catalogue |= {chunk.id: chunk for chunk in selected.chunks}
         asked = stored.every_question(bench.labels, place.collection, every, viewer)
         usual = usual_words(asked)
         if fix:
-            mended = mend(texts, titles, kinds or (), bodies, usual, others)
+            ruled = rules_of(selected.chunks)
+            mended = fix_rules(catalogue, ruled, kinds or (), usual=usual)
             saved = saving.save(mended, texts, bench, place, filtering)
     left = {**texts, **mended} if saved.done else texts
-    ruled = {i: rule for i, rule in left.items() if rule}
-    findings = find(ruled, titles, bodies, usual, others)
+    ruled = {i: read_text(rule) for i, rule in left.items() if rule}
+    findings = analyse(catalogue, ruled, usual=usual)
     document = lint_document(place.collection, len(texts), findings)
     document["incomplete"] = selected.incomplete
     text = lint_text(place.collection, len(texts), findings)
@@ -119,12 +117,11 @@ def lint(
 def _lint_file(path: Path, *, strict: bool, as_json: bool) -> int:
     read_chunks, refusals = read(path)
     chunks = {i: chunk for i, chunk in read_chunks.items() if chunk.rule}
-    texts = {i: chunk.rule or "" for i, chunk in chunks.items()}
-    findings = find(texts, {i: chunk.title for i, chunk in chunks.items()})
-    document = lint_document(str(path), len(texts), findings)
+    findings = analyse(chunks)
+    document = lint_document(str(path), len(chunks), findings)
     document["refused"] = [asdict(each) for each in refusals]
     refused = "".join(f"{refusal.told}\n" for refusal in refusals)
-    parts.emit(document if as_json else refused + lint_text(str(path), len(texts), findings))
+    parts.emit(document if as_json else refused + lint_text(str(path), len(chunks), findings))
     return FOUND if _fails(findings, strict=strict) or refusals else 0
 
 
@@ -140,7 +137,7 @@ def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[st
         "collection": name,
         "rules": rules,
         **{f"{severity}s": counts[severity] for severity in SEVERITIES},
-        "findings": [asdict(f) | {"severity": f.severity} for f in findings],
+        "findings": [finding.model_dump(mode="json") for finding in findings],
     }
 
 
@@ -149,10 +146,11 @@ def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
     lines: list[str] = []
     for finding in by_severity(findings):
         place = f" {finding.place}" if finding.place else ""
-        lines.append(f"{finding.severity}: {finding.chunk_id}{place}: {finding.problem}")
-        if finding.proposal is not None:
+        ids = ", ".join(finding.chunk_ids)
+        lines.append(f"{finding.severity}: {ids}{place}: {finding.message}")
+        if finding.fix is not None:
             better = "better" if finding.sure else "perhaps"
-            lines.append(f"  {better}: {finding.proposal or 'no rule'}")
+            lines.append(f"  {better}: {finding.fixed or 'no rule'}")
     counts = Counter(finding.severity for finding in findings)
     figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
     lines.append(f"{collection}: {counted(rules, 'rule')}, {figures}")

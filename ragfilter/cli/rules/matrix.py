@@ -19,7 +19,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import rule_matrix, run
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
-from ragfilter.rules.rule import parse, shorten, written
+from ragfilter.rules.rule import parse, shorten
 from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
 
 def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
     if isinstance(one, tuple):
-        named = [f"{row.place} {shorten(written(parse(row.rule), row.place))}" for row in one]
+        named = [f"{row.place} {shorten(parse(row.rule).written(row.place))}" for row in one]
         return _rows(one, "part", named)
     text = _rows(one.rules, "chunks", [_named(row.chunk_ids) for row in one.rules])
     if one.crowding:

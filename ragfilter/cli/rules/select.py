@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.lint_values import usual_words
+from ragfilter.rules.lint import usual_words
 from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_listing
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -14,7 +13,7 @@ from ragfilter.errors import InputError, RagfilterError, StoreError
 from ragfilter.model import Chunk
 from ragfilter.rules import bulk, steps
 from ragfilter.rules.bulk import BulkPlan, RuleChange
-from ragfilter.rules.lint import Finding, by_severity
+from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.overview import brief
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, progress
@@ -69,7 +68,7 @@ def draw(work: Desk) -> None:
             elements.aside(str(error))
         return
     outcome.draw()
-    _preview(work, change.say, bulk.plan(change, chunks))
+    _preview(work, change.label, bulk.plan(change, chunks))
 
 
 def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPlan:
@@ -78,7 +77,7 @@ def _mends(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPla
 
     def mend() -> BulkPlan:
         with st.spinner("Fixing the rules …"):
-            return bulk.plan_mends(chunks, kinds, work.checks.usual, work.chunks.values())
+            return bulk.plan_fixes(chunks, kinds, work.checks.usual, work.chunks)
 
     return work.resources.mends.of(key, mend)
 
@@ -87,7 +86,7 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
     """The kinds of finding to fix, empty for all certain fixes. None if there are no findings."""
     shared = desk.listing(work).shared
     found = by_severity(
-        replace(finding, chunk_id=chunk.id)
+        finding
         for chunk in chunks
         for finding in (
             *work.checks.findings(chunk),
@@ -125,13 +124,13 @@ def _list(work: Desk, listed: Sequence[Finding]) -> None:
             {
                 "severity": [finding.severity for finding in shown],
                 "kind": [finding.kind for finding in shown],
-                "chunk": [work.title(finding.chunk_id) for finding in shown],
-                "finding": [finding.problem for finding in shown],
+                "chunk": [work.title(finding.chunk_ids[0]) for finding in shown],
+                "finding": [finding.message for finding in shown],
                 "place": [finding.place for finding in shown],
                 "fix": [_mend(finding) for finding in shown],
             }
         ),
-        [f"{finding.chunk_id} {finding.kind} {finding.place}" for finding in shown],
+        [f"{finding.chunk_ids[0]} {finding.kind} {finding.place}" for finding in shown],
         name="bulk-findings",
         height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
@@ -140,7 +139,7 @@ def _list(work: Desk, listed: Sequence[Finding]) -> None:
         "Edit the chosen chunk",
         key="bulk-edit",
         on_click=desk.edit,
-        args=() if row is None else (shown[row].chunk_id,),
+        args=() if row is None else (shown[row].chunk_ids[0],),
         disabled=row is None,
         help="Click a finding first. Opens its chunk under Chunks.",
     )
@@ -149,7 +148,7 @@ def _list(work: Desk, listed: Sequence[Finding]) -> None:
 
 
 def _mend(finding: Finding) -> str:
-    if finding.proposal is None:
+    if finding.fix is None:
         return "by hand"
     return "sure" if finding.sure else "if meant so"
 

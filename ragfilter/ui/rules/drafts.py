@@ -14,7 +14,8 @@ from ragfilter.evaluate.proposed import Evidence, weigh
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import foresee, total
-from ragfilter.rules.lint import Finding, lint
+from ragfilter.rules.findings import Finding
+from ragfilter.rules.lint import analyse
 from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
 from ragfilter.ui.kit.rule_editor import desk, effect, labelled
@@ -191,9 +192,10 @@ def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Of
     which labelled questions they would fail."""
     doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
     for finding in _findings(work, drafted):
-        said = f"{finding.place}: {finding.problem}" if finding.place else finding.problem
-        if finding.severity != "note" and said not in doubts[finding.chunk_id]:
-            doubts[finding.chunk_id].append(said)
+        said = f"{finding.place}: {finding.message}" if finding.place else finding.message
+        for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
+            if said not in doubts[chunk_id]:
+                doubts[chunk_id].append(said)
     for chunk_id, queries in evidence.losses.items():
         doubts[chunk_id] += [f"would drop what “{query}” needs" for query in queries]
     return [
@@ -206,15 +208,12 @@ def _mark(drafted: Sequence[Draft]) -> int:
     return crc32("\n".join(f"{draft.chunk_id} {draft.text}" for draft in drafted).encode())
 
 
-def _findings(work: Desk, drafted: Sequence[Draft]) -> tuple[Finding, ...]:
+def _findings(work: Desk, drafted: Sequence[Draft]) -> list[Finding]:
     """What the linter finds in the drafts beside the stored rules, cached per set of drafts."""
 
-    def find() -> tuple[Finding, ...]:
-        rules = {draft.chunk_id: draft.text for draft in drafted}
-        others = {i: c.rule for i, c in work.chunks.items() if c.rule and i not in rules}
-        titles = {i: work.chunks[i].title for i in (*rules, *others)}
-        texts = {i: chunk.text for i, chunk in work.read(rules).items()}
-        return lint(rules, titles, texts, work.checks.usual, others)
+    def find() -> list[Finding]:
+        rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
+        return analyse({**work.chunks, **work.read(rules)}, rules, usual=work.checks.usual)
 
     return work.resources.linted.of((*work.key, work.checks, _mark(drafted)), find)
 

@@ -14,7 +14,7 @@ from ragfilter.evaluate.effect import LabelledQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.overview import brief
-from ragfilter.rules.rule import parse, written
+from ragfilter.rules.rule import parse
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk, labelled
@@ -279,7 +279,7 @@ def _parts(work: Desk, rules: Sequence[RuleRow], asked: LabelledQuestions) -> No
     )  # fmt: skip
     rule = parse(by_id[chosen].rule)
     places = [row.place for row in parts]
-    _table("matrix-parts", "part", places, parts, [written(rule, place) for place in places])
+    _table("matrix-parts", "part", places, parts, [rule.written(place) for place in places])
     conflicts = by_id[chosen].conflicts
     if conflicts:
         elements.aside("Questions whose relevant chunk the rule blocks")

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import parse, pretty
+from ragfilter.rules.rule import parse
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk, effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -157,5 +157,5 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
 
 
 def _edit(each: Offer) -> None:
-    saving.put(each.chunk.id, pretty(parse(each.rule)), each.chunk.rule)
+    saving.put(each.chunk.id, parse(each.rule).pretty, each.chunk.rule)
     desk.edit(each.chunk.id)

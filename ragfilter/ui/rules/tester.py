@@ -10,9 +10,9 @@ from operator import itemgetter
 
 import streamlit as st
 
-from ragfilter.errors import RuleError
 from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
+from ragfilter.rules.rule import InvalidRule, read_text
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk
@@ -144,12 +144,11 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
         )
     if not question or chunk_id not in rules:
         return
-    try:
-        made = explain(rules[chunk_id], question)
-    except RuleError as error:
-        st.error(message(str(error)))
+    rule = read_text(rules[chunk_id])
+    if isinstance(rule, InvalidRule):
+        st.error(message(str(rule.error)))
         return
-    html.draw(_explained(made, whole(question)))
+    html.draw(_explained(explain(rule, question), whole(question)))
 
 
 def _chosen(questions: list[str]) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.rules.bulk import BulkPlan
-    from ragfilter.rules.lint import Finding
+    from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.examples import Example
     from ragfilter.ui.kit.references import Known
@@ -67,7 +67,7 @@ class Resources:
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
-    linted: Shelf[tuple[Finding, ...]] = field(default_factory=lambda: Shelf(4))
+    linted: Shelf[list[Finding]] = field(default_factory=lambda: Shelf(4))
     """What the linter finds in LLM drafts."""
     mends: Shelf[BulkPlan] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
@@ -88,7 +88,7 @@ class Resources:
         """The linter's findings about rules of this version of a collection, whose questions say
         which words are usual: those that `user` may know. Raises StoreError."""
         from ragfilter.evaluate.stored import every_question
-        from ragfilter.rules.lint_values import usual_words
+        from ragfilter.rules.lint import usual_words
 
         labels = self.bench.labels
         # What everybody may know does not depend on the chunks.

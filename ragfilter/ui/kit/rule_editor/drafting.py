@@ -20,7 +20,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
-from ragfilter.rules.rule import pretty, stored_form_or_text
+from ragfilter.rules.rule import read_rule
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import open_resources
@@ -134,8 +134,8 @@ def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
         told = f"{sentence[:1].upper()}{sentence[1:]} {remedy}".strip()
         return replace(before, error=told, draft=made)
     drafts: dict[str, str] = state.drafts()
-    text, stood = pretty(made.rule), drafts.get(chunk.id)
-    same = made.text == stored_form_or_text(chunk.rule)
+    text, stood = made.rule.pretty, drafts.get(chunk.id)
+    same = made.rule == read_rule(chunk.rule)
     if same:
         drafts.pop(chunk.id, None)
     else:

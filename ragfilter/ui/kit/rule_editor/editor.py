@@ -4,15 +4,15 @@ at their place, findings with their fix, save, undo and redo."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import streamlit as st
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.lint import Finding, lint
-from ragfilter.rules.rule import parse, stored_form_or_text, template
+from ragfilter.rules.findings import Finding
+from ragfilter.rules.rule import InvalidRule, read_rule, template
 from ragfilter.rules.sibling import propose
 from ragfilter.ui.kit.rule_editor import draft_note, drafting, form, recovery, saving
 from ragfilter.ui.kit.rule_editor.saving import Guard, Trouble
@@ -75,8 +75,8 @@ def draw(it: Editing, *, both: bool = False) -> None:
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
     elif sound:
-        _findings(it, stored_form_or_text(text))
-        it.preview(stored_form_or_text(text))
+        _findings(it, _stored(text))
+        it.preview(_stored(text))
     note = draft_note.draw(chunk, collection, text, it.user, resources, busy=busy)
     if note is not None:
         draft_note.wait(note, chunk, collection, resources)
@@ -85,18 +85,22 @@ def draw(it: Editing, *, both: bool = False) -> None:
 def _begin(it: Editing) -> None:
     """Put an initial rule into the editor, based on a sibling's rule if the user may see one."""
     chunk, catalogue = it.chunk, it.resources.bench.collection(it.collection).catalogue()
-    others = (
-        c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and it.user.sees(c)
-    )
-    found = propose(chunk.name, ((each.name, each.rule or "") for each in others))
+    others = (c for c in (catalogue or {}).values() if c.id != chunk.id and it.user.sees(c))
+    sibling = propose(chunk.name, others)
     drafting.forget(chunk.id)
     # On the rule that the author saw, not on one that was saved since.
-    saving.put(chunk.id, found or template(chunk.name), chunk.rule)
+    saving.put(chunk.id, sibling.pretty if sibling else template(chunk.name), chunk.rule)
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
     """Whether `rule`, in the form in which it would be stored, differs from the chunk's rule."""
-    return (rule or None) != stored_form_or_text(chunk.rule)
+    return (rule or None) != _stored(chunk.rule)
+
+
+def _stored(text: str | None) -> str | None:
+    """The rule in the form in which it would be stored; an invalid one as it is."""
+    rule = read_rule(text)
+    return None if rule is None else rule.text
 
 
 def _view() -> str:
@@ -185,11 +189,8 @@ def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:
 
 def _error(text: str) -> RuleError | None:
     """What is wrong with the text, if anything."""
-    try:
-        parse(text) if text.strip() else None
-    except RuleError as error:
-        return error
-    return None
+    rule = read_rule(text)
+    return rule.error if isinstance(rule, InvalidRule) else None
 
 
 def _doubt(it: Editing) -> None:
@@ -212,9 +213,9 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
-    usual = it.resources.checks_of(it.collection, it.version, it.user).usual
+    checks = it.resources.checks_of(it.collection, it.version, it.user)
     found = (
-        *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}, usual),
+        *checks.findings(replace(chunk, rule=rule)),
         *(() if is_changed(chunk, rule) else it.more),
     )
     for number, finding in enumerate(found[:MOST_FINDINGS]):
@@ -232,14 +233,14 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
     ):
         html.draw(
             f'<p class="rf-aside"><b>{finding.severity.capitalize()}</b>{place}: '
-            f"{html.text(finding.problem)}</p>"
+            f"{html.text(finding.message)}</p>"
         )
-        if finding.proposal is not None:
+        if finding.fix is not None:
             st.button(
                 "Fix",
                 key=f"rule-mend-{number}",
                 on_click=saving.put,
-                args=(chunk.id, saving.shown(finding.proposal), chunk.rule),
+                args=(chunk.id, finding.fix.pretty if finding.fixed else "", chunk.rule),
                 help="Puts the fixed rule into the editor. Nothing is saved.",
             )
 

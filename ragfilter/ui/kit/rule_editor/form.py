@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.errors import RuleError
-from ragfilter.rules.rule import MODES, Rule, canonical, parse, pretty
+from ragfilter.rules.rule import MODES, Rule, parse
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import elements
@@ -98,14 +98,13 @@ def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
     if st.session_state[FIELDS][0] != chunk_id:
         # The browser has not replaced the form of another chunk yet.
         return
-    rule = Rule(
+    rule = Rule().with_parts(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
         contain_all_of=_terms(ALL),
         contain_none_of=_terms(NONE),
         match=widget.value_of(MODE),
     )
-    asks = canonical(rule) not in ("{}", '{"match":"substring"}')
-    saving.put(chunk_id, pretty(rule) if asks else "", stored)
+    saving.put(chunk_id, rule.pretty if rule.terms else "", stored)
 
 
 def _terms(name: str) -> tuple[str, ...]:

@@ -12,13 +12,13 @@ from typing import Literal, TypeVar
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError, RuleError
+from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import RuleStore
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.journal_rows import Turn, turned
-from ragfilter.rules.rule import parse, pretty
+from ragfilter.rules.rule import read_rule
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import drafting
 from ragfilter.ui.look import prose
@@ -252,12 +252,8 @@ def take(chunk_id: str) -> None:
 
 def shown(rule: str | None) -> str:
     """A stored rule formatted for the editor; an invalid one is returned unchanged."""
-    if not rule:
-        return ""
-    try:
-        return pretty(parse(rule))
-    except RuleError:
-        return rule
+    read = read_rule(rule)
+    return "" if read is None else read.pretty
 
 
 def _conflict(told: str, chunk_id: str, collection: str, resources: Resources) -> Trouble:
