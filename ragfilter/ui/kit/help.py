@@ -10,7 +10,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from ragfilter.ui.kit import examples
-from ragfilter.ui.look import html
+from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
@@ -68,17 +68,6 @@ STOPS = (
     Stop("Answer", "The answers that an LLM, or quoted sentences, give from the filtered and the "
     "unfiltered chunks. Present (P) shows all of it to an audience.", ".st-key-panel"),
 )  # fmt: skip
-_look_at = st.components.v2.component(
-    "ragfilter.tour",
-    # Once per stop, because a redrawn element does not scroll.
-    js="""let last
-    export default ({ data }) => {
-      const part = document.querySelector(data)
-      if (data === last || !part) return
-      last = data
-      part.scrollIntoView({ block: "center" })
-    }""",
-)
 
 
 def begin_tour(resources: Resources) -> None:
@@ -115,17 +104,7 @@ def draw_tour() -> None:
                 "End", key="tour-end", type="tertiary", on_click=state.put, args=(None, "tour"),
                 help="End the tour. Help starts it again.",
             )  # fmt: skip
-    _look_at(key="tour-look", data=stop.part, height=0)
-
-
-_first_visit = st.components.v2.component(
-    "ragfilter.first_visit",
-    js="""export default ({ setTriggerValue }) => {
-      if (localStorage.getItem("ragfilter-toured")) return
-      localStorage.setItem("ragfilter-toured", "yes")
-      setTriggerValue("first", true)
-    }""",
-)
+    frame.mount("kit/tour.js", key="tour-look", data=stop.part, height=0)
 
 
 def draw(resources: Resources) -> None:
@@ -133,7 +112,9 @@ def draw(resources: Resources) -> None:
     question, since its reader came for the result."""
     first = False
     if state.session().asked is None and not state.session().pending:
-        first = bool(_first_visit(key="first-visit", on_first_change=lambda: None).first)
+        first = bool(
+            frame.mount("kit/first_visit.js", key="first-visit", on_first_change=lambda: None).first
+        )
     with st.container(key="guide", width="content"):
         pressed = st.button(
             "Help",
