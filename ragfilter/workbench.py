@@ -25,12 +25,12 @@ from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
-from ragfilter.layers.quality import Quality, reranker_key
+from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
 from ragfilter.protocols import Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Quality, Settings
 from ragfilter.stores.cache import FOLDER, DiskCache
 from ragfilter.stores.workspace import Workspace
 

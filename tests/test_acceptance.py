@@ -25,7 +25,7 @@ from ragfilter.answer.context import pack
 from ragfilter.answer.extractive import extract
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
-from ragfilter.evaluate.run import Evaluation, evaluate
+from ragfilter.evaluate.evaluation import Evaluation, evaluate
 from ragfilter.ingest import demo
 from ragfilter.report import rows as report_rows
 from ragfilter.settings.config import load

@@ -296,7 +296,7 @@ def test_json_escapes_what_its_encoding_lacks(
         (["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"], "There is no query"),
         (["rules", "history", "--limit", "9" * 20], 
          "--limit: it must be less than or equal to 1000000000."),
-        (["compare", "--queries", "demo", "--profile", "full", "--profile", "query-must",
+        (["eval", "--queries", "demo", "--profile", "full", "--profile", "query-must",
           "--limit", "9" * 20],
          "--limit: it must be less than or equal to 1000000000."),
         (["rules", "history", f"--edit=-{'9' * 20}"], f"--edit: {LEAST}"),
@@ -304,7 +304,7 @@ def test_json_escapes_what_its_encoding_lacks(
         (["rules", "redo", f"--edit=-{'9' * 20}"], f"--edit: {LEAST}"),
         (["runs", "show", "--", f"-{'9' * 20}"], f"RUN: {LEAST}"),
         (["runs", "remove", "--", f"-{'9' * 20}"], f"RUN: {LEAST}"),
-        (["runs", "compare", "--", "1", f"-{'9' * 20}"], f"OTHER: {LEAST}"),
+        (["runs", "show", "1", f"--against=-{'9' * 20}"], f"--against: {LEAST}"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) -> None:
@@ -342,12 +342,12 @@ def test_a_path_without_end_is_told_in_a_short_line(
     ("args", "told"),
     [
         (["eval", "--queries", "{}"], "The collection 'small' has no query set 'xxx"),
-        (["runs", "new", "--queries", "{}"], "The collection 'small' has no query set 'xxx"),
+        (["eval", "--save=x", "--queries", "{}"], "The collection 'small' has no query set 'xx"),
         (["rules", "suggest", "--families", "--level", "9", "--out", "{}"],
          "cannot be written: File name too long. Use another file"),
         (["tune", "--queries", "demo", "--out", "{}/y"], "the folder does not exist. Use another"),
     ],
-    ids=["eval", "runs new", "rules suggest", "tune"],
+    ids=["eval", "eval --save", "rules suggest", "tune"],
 )  # fmt: skip
 def test_a_name_that_no_file_can_have_is_told_as_one_of_none(
     args: list[str], told: str, name: str, workspace: Path, failing: Failing

@@ -57,7 +57,13 @@ def test_streams_and_exit_code_are_the_same(
 
 @pytest.mark.parametrize(
     "command",
-    ["eval", "compare", "sweep --across cutoff.max_results", "gate --max f1=1", "tune --no-rerank"],
+    [
+        "eval",
+        "eval --against full",
+        "eval --vary cutoff.max_results",
+        "gate --max f1=1",
+        "tune --no-rerank",
+    ],
 )
 def test_figures_are_the_same_without_the_labels_of_hidden_chunks(
     workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str

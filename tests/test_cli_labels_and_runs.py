@@ -16,7 +16,7 @@ from faults import Handler, Serve
 from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
-from ragfilter.evaluate.told import TOO_FEW
+from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.evaluate.variants import profiles_version
 from ragfilter.settings.deployment import Deployment
 from ragfilter.text.numbers import signed

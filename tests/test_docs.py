@@ -173,10 +173,10 @@ def test_the_labels_of_the_library_page_measure_and_tune_a_filter(
     )
     assert made.filtered.f1 > made.best_fixed_k.means.f1
     assert names["flt"] is not first
-    (more,) = (each for each in snippets("docs/library.md") if "table.table" in each)
+    (more,) = (each for each in snippets("docs/library.md") if "frame.rows" in each)
     exec(more, names)
     printed = capsys.readouterr().out
-    assert all(f"\n{row} Interval(mean=" in printed for row in ("otsu", "full", "best fixed k"))
+    assert all(re.search(rf" {row} +\d\.\d", printed) for row in ("otsu", "full", "best fixed k"))
 
 
 CALL = re.compile(r"((?:\w+\.)+\w+)[(`]")

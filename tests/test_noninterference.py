@@ -43,8 +43,9 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.effect import make_labelled
-from ragfilter.evaluate.measuring import measurable, measure
-from ragfilter.evaluate.run import evaluate, gather_all
+from ragfilter.evaluate.evaluation import document, evaluate
+from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate.measure import gather_all, measure
 from ragfilter.evaluate.tune import tune
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
@@ -321,16 +322,13 @@ def test_figures_are_the_same_without_many_nearer_hidden_chunks(
         wide = gathering(settings, rerank=False)
         pools = gather_all(queries, wide, backends)
         tuned = tune(pools, labels.qrels, settings, rerank=False)
-        records = measure(labels, variants(settings), backends)
+        measured = measure(labels, variants(settings), backends)
         told.append(
             (
                 [(pool.complete, [hit.id for hit in pool.hits]) for pool in pools.values()],
                 (tuned, to_toml(tuned.tuned.settings, profile)),
-                evaluate(labels.queries, labels.qrels, settings, backends),
-                [
-                    replace(r, kept={v: replace(k, ms=0.0) for v, k in r.kept.items()})
-                    for r in records
-                ],
+                document(evaluate(labels.queries, labels.qrels, settings, backends)),
+                [replace(record, ms=0.0) for records in measured for record in records],
                 make_labelled(pools, labels.qrels, settings).effect({"c001": None, "c002": None}),
             )
         )

@@ -183,7 +183,7 @@ def test_its_collections_prompts_and_templates_are_read_from_it(
 
 CORE = """
 from ragfilter.engine.replay import replay
-from ragfilter.layers.cut import cut
+from ragfilter.layers.cutoff import cut
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.report import csv, document, rows, summary
 from ragfilter.settings.config import load

@@ -10,16 +10,19 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from ragfilter.evaluate.matching import duel
+from ragfilter.evaluate.plotted import LabelPoint
+from ragfilter.evaluate.records import KeptCounts
+from ragfilter.ui.kit.runs.measured import MeasuredRun
 
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.replay import replay
+from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.matching import duel
-from ragfilter.evaluate.plotted import LabelPoint
-from ragfilter.evaluate.records import Curve, KeptCounts, QueryRecord
-from ragfilter.evaluate.told import TOO_FEW
+from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.tune import recorded
 from ragfilter.evaluate.variants import IN_FORCE, profiles_version, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
@@ -32,7 +35,6 @@ from ragfilter.report.contrast import contrast, reason
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.kit.runs.measured import MeasuredRun
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORIGIN = ReportOrigin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)

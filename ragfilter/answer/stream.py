@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
 
-from ragfilter.answer import prompts, usage
+from ragfilter.answer import prompts
 from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import doubt, extract
-from ragfilter.basics.reply import MAY_BE_MARK, bounded, without_thought
+from ragfilter.answer.reply import MAY_BE_MARK, bounded, estimated_usage, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.protocols import ChatModel, Embedder, Message, Usage
 
@@ -210,7 +210,7 @@ class AnswerStream:
     def _estimated(self, text: str) -> Usage:
         if self._chat is None or not (text or self._failed):
             return Usage()
-        return usage.estimated(self._prompt, text, self._failed)
+        return estimated_usage(self._prompt, text, self._failed)
 
     def _cost(self, used: Usage) -> float | None:
         if self._prices is None or self._chat is None:

@@ -14,7 +14,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -66,9 +66,11 @@ def command(
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
             kind = parameter.annotation
             if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-                members = inspect.signature(kind, eval_str=True).parameters
-                groups[parameter.name] = kind, list(members)
-                options += members.values()
+                # Each in the module of the class that adds it.
+                hints = get_type_hints(kind, include_extras=True)
+                members = inspect.signature(kind).parameters.values()
+                groups[parameter.name] = kind, [member.name for member in members]
+                options += (each.replace(annotation=hints[each.name]) for each in members)
             else:
                 options.append(parameter)
         keyword = inspect.Parameter.KEYWORD_ONLY
@@ -106,8 +108,8 @@ def _root(
 
 MODULES = {
     **{name: name for name in (
-        "cache", "collections", "compare", "cut", "eval", "experiment", "gate", "index", "labels",
-        "query", "report", "rules", "runs", "settings", "sweep", "tune",
+        "cache", "collections", "cut", "eval", "gate", "index", "labels", "query", "report",
+        "rules", "runs", "settings", "tune",
     )},
     "app": "serve",
     "mcp": "serve",

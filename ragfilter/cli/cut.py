@@ -12,8 +12,8 @@ from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import GapThreshold, Json, SetValues, load_config, setting
 from ragfilter.errors import InputError
-from ragfilter.layers.cut import check_distances
-from ragfilter.layers.cut import cut as cut_values
+from ragfilter.layers.cutoff import check_distances
+from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.model import Cut
 
 LARGEST = 1e9

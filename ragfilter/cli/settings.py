@@ -99,7 +99,7 @@ def _cell(text: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if value == "":
+    if value in ("", None):
         return "empty"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

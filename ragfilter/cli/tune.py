@@ -16,12 +16,13 @@ from ragfilter.cli.labelled import LabelledOptions, warn_of
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
 from ragfilter.cli.output import table
 from ragfilter.errors import InputError
-from ragfilter.evaluate import run, told
+from ragfilter.evaluate import caveats, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import Target, read_target
+from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import Gain, TunedMeans, Tuning
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import field
@@ -86,7 +87,7 @@ def tune(
             )
         warn_of(labels)
         wide = gathering(loaded.settings, rerank=rerank)
-        pools = run.gather_all(
+        pools = gather_all(
             labels.labelled, wide, backends, user, progress=output.progress("gathered")
         )
         embedder = backends.embedder.name
@@ -161,7 +162,7 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     columns = ("", figure, "95% interval", *(name for name in _OTHERS if name != figure))
     head = [told.NAMES.get(name, name) for name in columns]
     means = tuned.means
-    range_ = told.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
+    range_ = caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
     lines = [
         f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
         f"{made.folds}-fold cross-validation\n",
@@ -214,7 +215,7 @@ def _row(name: str, means: TunedMeans, target: Target) -> tuple[str, ...]:
     return (
         f"{name} (recall under {target.recall:g})" if means.recall < target.recall else name,
         _round(means.of.mean),
-        told.between_ends(means.of, _round),
+        caveats.between_ends(means.of, _round),
         *(show(means) for column, show in _OTHERS.items() if column != target.figure),
     )
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ragfilter.judge.cache import Judgements
-from ragfilter.layers.quality import Quality
 from ragfilter.protocols import ChatModel, Collection, Embedder, Reranker
+from ragfilter.settings.schema import Quality
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from typing import Any
 
 from ragfilter.engine.file_filter import matcher
 from ragfilter.layers import clearance
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Chunk, Hit, LayerTrace, Pending, Pool, PoolResult, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
@@ -66,7 +65,7 @@ def replay(
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
         # By identity: `memo` holds what came before, and hashing it would take long.
-        own = tuple(settings.section(kind) for kind in (layer.section, *layer.reads) if kind)
+        own = tuple(getattr(settings, name, None) for name in (layer.name, *layer.reads))
         key = (layer.name, own, settings.retrieval, id(before))
         if key not in memo:
             started = perf_counter()

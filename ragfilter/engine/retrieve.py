@@ -19,10 +19,9 @@ from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
 from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import is_clean, viewer, with_clearance
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
+from ragfilter.layers.base import LayerSpec
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Pool, PoolResult, User
 from ragfilter.rules.explain import explain
 from ragfilter.rules.rule import parse

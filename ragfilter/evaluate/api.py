@@ -12,16 +12,15 @@ from pathlib import Path
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate import told
+from ragfilter.evaluate import caveats
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import read_target
-from ragfilter.evaluate.labels import missing
+from ragfilter.evaluate.evaluation import Evaluation, score
+from ragfilter.evaluate.labels import labels_version, missing
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.query_files import read
-from ragfilter.evaluate.run import Evaluation, score
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import PoolResult
 
@@ -46,7 +45,7 @@ def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
     """
     one = _one(results, qrels, least=1)
     version = labels_version(_labels(results, qrels))
-    if said := told.in_sample(one.settings, version, one.pool.collection):
+    if said := caveats.in_sample(one.settings, version, one.pool.collection):
         log.warning("%s", said)
     pools = {i: result.pool for i, result in results.items()}
     bare = tuple(i for i in results if i not in qrels)
@@ -107,7 +106,7 @@ def _one(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> Pool
         )
     labels = _labels(results, qrels)
     labels.check_relevant()
-    for said in told.about_labels(labels):
+    for said in caveats.about_labels(labels):
         log.warning("%s", said)
     ids = (chunk for i in results for chunk in qrels.get(i, ()))
     missing(ids, {hit.id for result in labelled for hit in result.pool.hits})

@@ -21,15 +21,14 @@ from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
 from ragfilter.evaluate.metrics import FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.calibration import Calibration, Split, read
+from ragfilter.layers.calibration import SCORED, Floats, features, probabilities
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.cut import cut
-from ragfilter.layers.cutoff import cut_of
-from ragfilter.layers.features import FEATURES, SCORED, Floats, features
+from ragfilter.layers.cutoff import cut, cut_of
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.calibrated import SHARES, labels_for
 from ragfilter.model import Pool, User
 from ragfilter.report.summary import NO_BUDGET
+from ragfilter.settings.learned import FEATURES, Calibration, Split
 from ragfilter.settings.schema import Settings
 
 DEPTH = 50
@@ -96,7 +95,7 @@ def learn(
                 continue
             about = about.model_copy(update={"keeps": _keeps(each, chances)})
             for values in _aims(target, about):
-                settings = base.with_values(values | {"cutoff.calibration": about.to_json()})
+                settings = base.with_values(values | {"cutoff.calibration": about})
                 tried.append((settings, base, boosted))
                 columns.append(_outcomes(each, chances, settings))
     if not tried:
@@ -104,9 +103,10 @@ def learn(
     tables = {name: np.stack([c[name] for c in columns], axis=1) for name in columns[0]}
     best = target.choose(tables)
     settings, base, boosted = tried[best]
-    about = read(settings.cutoff.calibration)
-    made = calibrate(examples[base], about, _names(base, examples[base]), boosted=boosted)
-    return Learned(settings.with_values({"cutoff.calibration": made.to_json()}), columns[best])
+    chosen = settings.cutoff.calibration
+    assert chosen is not None
+    made = calibrate(examples[base], chosen, _names(base, examples[base]), boosted=boosted)
+    return Learned(settings.with_values({"cutoff.calibration": made}), columns[best])
 
 
 def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def _held_out(
         made = calibrate(seen, about, names, boosted=boosted)
         for place in map(int, np.flatnonzero(folds == fold)):
             if examples[place].features:
-                chances[place] = made.probabilities(examples[place].features)
+                chances[place] = probabilities(made, examples[place].features)
     return tuple(chances)
 
 
@@ -361,7 +361,10 @@ def _ways(learned: Settings) -> tuple[Settings, Settings]:
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
-    known = {fold: read(each.settings.cutoff.calibration) for fold, each in learned.items()}
+    known = {}
+    for fold, each in learned.items():
+        assert each.settings.cutoff.calibration is not None
+        known[fold] = each.settings.cutoff.calibration
     shares = set.intersection(*(set(about.keeps) for about in known.values()))
     made = {}
     for share in sorted(shares):
@@ -372,7 +375,7 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
             for place in map(int, np.flatnonzero(folds == fold)):
                 one = examples[base][place]
                 if one.features:
-                    stays = about.probabilities(one.features) >= about.keeps[share]
+                    stays = probabilities(about, one.features) >= about.keeps[share]
                     stays[: one.pinned] = True
                     found += one.relevant.sum()
                     kept += (one.relevant * stays).sum()

@@ -19,13 +19,13 @@ from ragfilter.evaluate.candidates import GRID, SHARES, gathering
 from ragfilter.evaluate.metrics import FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
 from ragfilter.evaluate.tune import RECORD
-from ragfilter.layers.cutoff import Cutoff, cut_of
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Cutoff, Settings, field
 
 THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
 FINE, LINE, COARSE = 50, 31, 9
@@ -118,7 +118,8 @@ def axes(settings: Settings) -> list[str]:
     empty, because the context layer has its budget."""
     found = ["retrieval.k"] if layer("top_k").enabled(settings) else []
     for spec in sorted(LAYERS, key=lambda spec: spec.name != "cutoff"):
-        if spec.section and spec.enabled(settings) and spec.name not in ("clearance", "judge"):
+        varied = spec.settings_names and spec.name not in ("clearance", "judge")
+        if varied and spec.enabled(settings):
             for name in spec.used(settings):
                 info = field(f"{spec.name}.{name}")
                 if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):
@@ -170,8 +171,8 @@ def make(
     quick = fast(settings, x, y) and not any(pool.space == "rank" for pool in pools.values())
     n = FINE if quick else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
-    xs = _points(first, settings, n)
-    ys = (0.0,) if second is None else _points(second, settings, n)
+    xs = points(first, settings, n)
+    ys = (0.0,) if second is None else points(second, settings, n)
     if quick:
         made = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
     else:
@@ -216,8 +217,8 @@ def by_factors(low: float, high: float) -> bool:
     return low > 0 and high / low > MAGNITUDES
 
 
-def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
-    """Values from the lowest to the slider's highest, including the current one."""
+def points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
+    """`n` values from the lowest to the slider's highest, including the current one."""
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
     # The interesting part of a budget from 50 to 32,000 tokens is in the hundreds.
     spaced = np.geomspace if by_factors(low, high) else np.linspace

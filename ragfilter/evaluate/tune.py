@@ -35,18 +35,15 @@ from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenan
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.sweep import check_reranked, sweep
-from ragfilter.layers.calibration import read
-from ragfilter.layers.in_force import seen_labels
-from ragfilter.layers.origin import TunedOn
+from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
+from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
-FEW = 20
-"""With fewer labelled queries, the figures say little."""
 RECORD = "cutoff.tuned_on"
 """Where settings carry what they were tuned on."""
 BEFORE = "before"
@@ -164,7 +161,7 @@ def tune(
     n = len(pools)
     texts = [pool.query for pool in pools.values()]
     assigned = folds_of(texts, folds)
-    seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
+    seen = settings.cutoff.calibration is not None or seen_labels(settings) is not None
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
     named = candidates(settings, pools.values(), rerank=rerank)
     tried = [settings, *(each for group in named.values() for each in group)]
@@ -274,20 +271,21 @@ def recorded(
         values={path: settings.get(path) for path in (own if paths is None else paths)},
         values_only=values_only,
     )
-    return settings.with_values({RECORD: made.to_json()})
+    return settings.with_values({RECORD: made})
 
 
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
     settings = lessons.whole.settings
-    known = read(settings.cutoff.calibration)
+    known = settings.cutoff.calibration
+    assert known is not None
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
     keeps = {share: least for share, least in known.keeps.items() if share in usable}
     told = known.model_copy(update={"held_out": shares, "keeps": keeps, "folds": folds})
-    return settings.with_values({"cutoff.calibration": told.to_json()})
+    return settings.with_values({"cutoff.calibration": told})
 
 
 def _held_out(

@@ -19,11 +19,9 @@ from functools import lru_cache
 from hashlib import sha256
 from math import isnan
 from time import perf_counter
-from typing import TYPE_CHECKING
 
-from ragfilter.answer import usage as using
 from ragfilter.answer.context import one_line
-from ragfilter.basics.reply import bounded
+from ragfilter.answer.reply import bounded, estimated_usage, prompt_tokens
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.judge import fit
 from ragfilter.judge import prompts as judge_prompts
@@ -32,11 +30,8 @@ from ragfilter.judge.parse import SCHEMA, parse
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
 from ragfilter.protocols import ChatModel, Message, Usage
+from ragfilter.settings.schema import Judge, Settings
 from ragfilter.text.tokens import estimate
-
-if TYPE_CHECKING:
-    from ragfilter.layers.judge import Judge
-    from ragfilter.settings.schema import Settings
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +68,7 @@ class JudgePrompt:
     @property
     def tokens(self) -> int:
         """Estimated tokens of the messages."""
-        return using.tokens(self.messages)
+        return prompt_tokens(self.messages)
 
     @property
     def key(self) -> str:
@@ -234,7 +229,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     if not error and not verdicts:
         error = NO_DECISION
     if usage is None:
-        usage = using.estimated(ready.messages, text, failed)
+        usage = estimated_usage(ready.messages, text, failed)
     return Judgement(
         asked=ready.asked,
         verdicts=verdicts,

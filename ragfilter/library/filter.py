@@ -17,8 +17,8 @@ from ragfilter.engine.complete import settle
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.cut import check_distances
-from ragfilter.layers.cut import cut as cut_values
+from ragfilter.layers.cutoff import check_distances
+from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.layers.quality import always_reranks
 from ragfilter.library.documents import to_hits
 from ragfilter.library.result import Result, to_result

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ragfilter.layers.calibration import Calibration
-from ragfilter.layers.cut import cut_hits
-from ragfilter.layers.cutoff import Cutoff, cut_of
-from ragfilter.layers.in_force import origin
+from ragfilter.layers.cutoff import cut_hits, cut_of
+from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.model import CutoffDetail, LayerTrace, PoolResult
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.profiles import Fit, profile
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Cutoff, Settings, field
 from ragfilter.text import numbers
 
 EPSILON = 1e-9
@@ -158,7 +157,7 @@ def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
     labels = [
         info.label
         for layer in LAYERS
-        if layer.section is not None and layer.enabled(settings)
+        if layer.settings_names and layer.enabled(settings)
         for info in (field(f"{layer.name}.{each}") for each in layer.used(settings))
         if info.unit in SCALES and settings.get(info.path) == own.get(info.path)
     ]

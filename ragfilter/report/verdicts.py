@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragfilter.answer.stream import Prices
 from ragfilter.judge import call
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import JudgePrompt, JudgeStats
@@ -23,6 +22,9 @@ from ragfilter.report.rows import seen, visible
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from ragfilter.answer.stream import Prices
 
 
 @dataclass(frozen=True, slots=True)

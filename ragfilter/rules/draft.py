@@ -17,9 +17,8 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
-from ragfilter.answer import usage as using
 from ragfilter.answer.context import SHORTENED, defuse, one_line
-from ragfilter.basics.reply import bounded, without_thought
+from ragfilter.answer.reply import bounded, estimated_usage, total_usage, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
@@ -242,8 +241,8 @@ def _ask(
         error, failed = f"the model failed ({type(failure).__name__})", "model"
     text = "".join(pieces)
     if usage is None:
-        usage = using.estimated(asked, text, failed)
-    usage = using.total((draft.usage, usage))
+        usage = estimated_usage(asked, text, failed)
+    usage = total_usage((draft.usage, usage))
     made = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
     return made, without_thought(text)
 

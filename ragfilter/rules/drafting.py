@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ragfilter.answer import usage as using
+from ragfilter.answer.reply import prompt_tokens, total_usage
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import ChatError, ChatErrorKind, InputError
 from ragfilter.model import Chunk
@@ -56,7 +56,7 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
         except InputError:
             # No prompt is sent for this chunk.
             continue
-        prompt += using.tokens(messages(chunk, template))
+        prompt += prompt_tokens(messages(chunk, template))
         completion += estimate(template.example_rule.pretty)
     share = total / max(1, len(sample))
     return Usage(round(prompt * share), round(completion * share), estimated=True)
@@ -99,7 +99,7 @@ def drafts(
 
 def total(made: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
     """The totals of the drafts `made`, which took `seconds`."""
-    usage = using.total(draft.usage for draft in made)
+    usage = total_usage(draft.usage for draft in made)
     return Totals(
         drafted=sum(draft.rule is not None for draft in made),
         repaired=sum(draft.repaired for draft in made),

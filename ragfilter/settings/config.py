@@ -243,7 +243,8 @@ def to_toml(settings: Settings, profile: str) -> str:
     tree: dict[str, Any] = {"profile": profile}
     for path, value in settings.changed_from(of_profile(profile)).items():
         section, _, name = path.partition(".")
-        tree.setdefault(section, {})[name] = json.loads(value) if field(path).table else value
+        table = value and field(path).table
+        tree.setdefault(section, {})[name] = json.loads(value) if table else value
     with extra("app"):
         import tomlkit
 
@@ -270,9 +271,6 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         info = field(path)
     except KeyError:
         raise _unknown(path, origin) from None
-    if info.table and isinstance(value, dict):
-        # A date of TOML is no JSON.
-        value = json.dumps(value, default=str, separators=(",", ":"), ensure_ascii=False)
     if info.type is bool and isinstance(value, str):
         return _boolean(path, value, origin)
     if info.type in (bool, int, float) and isinstance(value, bool) != (info.type is bool):
@@ -294,11 +292,14 @@ def _refusal(
     error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]
 ) -> SettingsError:
     first = error.errors()[0]
-    path = ".".join(str(part) for part in first["loc"])
+    parts = [str(part) for part in first["loc"]]
+    path = ".".join(parts[:2])
     if path in values and field(path).table:
-        why = complaint(first["msg"])
+        place = f" in {'.'.join(parts[2:])}" if parts[2:] else ""
         return SettingsError(
-            f"{path} (from {origins[path]}): {why}.", remedy="Let tuning write it.", action="tune"
+            f"{path} (from {origins[path]}): {complaint(first['msg'])}{place}.",
+            remedy="Let tuning write it.",
+            action="tune",
         )
     if path in values:
         return _bad(path, values[path], origins[path])

@@ -66,7 +66,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = [Record(Chunk(f"c{i}", text=f"text {i}", title=f"Title {i}"), "x") for i in range(3)]
-    monkeypatch.setattr("ragfilter.ingest.load.load", lambda source: few)
+    monkeypatch.setattr("ragfilter.ingest.load.load", lambda source, **_: few)
     page = open_page(workspace=tmp_path)
     assert any("No collection yet" in text for text in page.html)
     assert "ask-button" not in page.buttons

@@ -15,8 +15,8 @@ import pytest
 from test_every_control_explains_itself import unexplained
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate.measuring import measure
-from ragfilter.evaluate.told import TOO_FEW
+from ragfilter.evaluate.caveats import TOO_FEW
+from ragfilter.evaluate.measure import measure
 from ragfilter.ingest import demo
 from ragfilter.model import User
 from ragfilter.ui.session import resources

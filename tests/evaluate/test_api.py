@@ -13,8 +13,8 @@ import pytest
 import ragfilter as rf
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measuring import labels_version
 
 DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]
 FAR = [0.2, 0.22, 0.24, 0.26, 0.8] + [0.9 + 0.01 * n for n in range(25)]

@@ -13,8 +13,9 @@ from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
 from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example, learn
 from ragfilter.evaluate.tune import Gain, tune
-from ragfilter.layers.calibration import Calibration, read
+from ragfilter.layers.calibration import probabilities
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
 
 # Each fits models on every fold.
@@ -66,7 +67,7 @@ def test_what_no_cut_can_tell_is_learned() -> None:
     assert told.verdict(unsure).startswith("The choice among all strategies is not shown to beat")
     assert told.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
     assert told.verdict(replace(unsure, strategies={})).startswith("No settings are shown to beat")
-    about = read(made.tuned.settings.cutoff.calibration)
+    about = made.tuned.settings.cutoff.calibration
     assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
     assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)
     assert "score" not in about.weights
@@ -95,7 +96,7 @@ def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
     assert {"0.5", "0.9"} <= made.dial.keys()
     assert made.dial["0.9"] >= 0.8
     assert made.dial["0.5"] <= made.dial["0.9"] <= 1
-    told = read(made.strategies["calibrated"].settings.cutoff.calibration).held_out
+    told = made.strategies["calibrated"].settings.cutoff.calibration.held_out
     assert told == {share: round(kept, 3) for share, kept in made.dial.items()}
 
 
@@ -126,7 +127,7 @@ def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
 def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:
     each = examples()
     learned = learn({PLAIN: each}, POOLS["q0"], Provenance(), Target())
-    keeps = read(learned.settings.cutoff.calibration).keeps
+    keeps = learned.settings.cutoff.calibration.keeps
     assert list(keeps) == ["0.5", "0.6", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95", "0.98"]
     assert sorted(keeps.values(), reverse=True) == list(keeps.values())
 
@@ -138,10 +139,10 @@ def test_both_kinds_of_model_are_rounded_and_readable() -> None:
     )  # fmt: skip
     for boosted in (False, True):
         made = calibrate(examples(), about, ["words", "way"], boosted=boosted)
-        text = made.to_json()
-        assert read(text) == made
+        text = made.json_text
+        assert Calibration.read(text) == made
         assert len(text) < 12_000
-        chances = made.probabilities({"words": np.array([1.0, 0.0]), "way": np.array([0.2, 0.2])})
+        chances = probabilities(made, {"words": np.array([1.0, 0.0]), "way": np.array([0.2, 0.2])})
         assert chances[0] > 0.5 > chances[1]
 
 

@@ -13,10 +13,8 @@ from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
-from ragfilter.layers.calibration import read
-from ragfilter.layers.features import SCORED
-from ragfilter.layers.in_force import seen_labels
-from ragfilter.layers.origin import read_tuned
+from ragfilter.layers.calibration import SCORED
+from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
@@ -161,7 +159,7 @@ def test_what_always_reranks_without_scores_is_tuned_by_distance(changes: dict[s
     always = PLAIN.with_values({"quality.enabled": True, "quality.mode": "always"} | changes)
     made = tune(POOLS, QRELS, always, rerank=False)
     assert not made.why_not
-    learned = read(made.strategies["calibrated"].settings.cutoff.calibration)
+    learned = made.strategies["calibrated"].settings.cutoff.calibration
     assert learned.features.isdisjoint(SCORED)
     assert learned.reranker == ""
 
@@ -178,9 +176,9 @@ def test_what_was_never_learned_is_learned_by_tuning() -> None:
 
 def test_settings_that_no_longer_apply_have_still_seen_their_labels() -> None:
     tuned = recorded(PLAIN, POOLS["q0"], len(POOLS), Provenance("v1"))
-    record = read_tuned(tuned.cutoff.tuned_on).model_copy(update={"reranker": "late_interaction"})
+    record = tuned.cutoff.tuned_on.model_copy(update={"reranker": "late_interaction"})
     made = tune(
-        POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.to_json()}), rerank=False
+        POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.json_text}), rerank=False
     )
     assert "with the reranker late_interaction, not none" in made.stands_in
     assert (made.seen, "before" in made.strategies) == (True, False)

@@ -23,13 +23,12 @@ from ragfilter.answer import context
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import Message, Progress, Vectors
 from ragfilter.rules.draft import suggest
 from ragfilter.rules.rule import parse
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Judge, Settings
 from scripts.local_llm import UNUSABLE
 
 pytestmark = pytest.mark.llm

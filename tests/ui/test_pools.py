@@ -14,10 +14,9 @@ from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.cache import Judgements
-from ragfilter.layers.quality import Quality
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult
 from ragfilter.protocols import Delta, Message, Reranker
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Quality, Settings
 from ragfilter.ui.session.questions import falls_short, keep_pool, reach_of, settle_pool
 from ragfilter.ui.session.state import AskedQuestion
 

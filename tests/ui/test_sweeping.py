@@ -7,8 +7,8 @@ from math import isnan
 
 import numpy as np
 import pytest
-
 from ragfilter.cli.sweep import document, text
+
 from ragfilter.errors import InputError
 from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, gathering_for, make, usual
 from ragfilter.evaluate.tune import RECORD

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from ragfilter.ui.kit.rule_editor import effect, labelled
+from ragfilter.ui.kit.rule_editor import rule_effect
 
 
-@pytest.mark.parametrize(("chosen", "waits"), [({}, True), ({effect.WITH_ASKED: False}, False)])
+@pytest.mark.parametrize(("on", "waits"), [({}, True), ({rule_effect.WITH_ASKED: False}, False)])
 def test_without_labels_a_run_waits_for_the_questions_asked_unless_switched_off(
-    chosen: dict[str, bool], waits: bool, monkeypatch: pytest.MonkeyPatch
+    on: dict[str, bool], waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work: Any = None
-    monkeypatch.setattr(st, "session_state", chosen)
-    monkeypatch.setattr(labelled, "labels", lambda work: None)
-    monkeypatch.setattr(labelled, "is_under_way", lambda work, *, asked=False: asked)
-    assert effect.waits(work) is waits
+    monkeypatch.setattr(st, "session_state", on)
+    monkeypatch.setattr(rule_effect, "labels", lambda work: None)
+    monkeypatch.setattr(rule_effect, "is_under_way", lambda work, *, asked=False: asked)
+    assert rule_effect.waits(work) is waits

@@ -15,7 +15,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.labelled import QuerySelection, read_labels
 from ragfilter.cli.options import SET_HELP, DryRun, Filtering, Place, QrelsFile
 from ragfilter.errors import InputError
-from ragfilter.evaluate import run
+from ragfilter.evaluate import measure
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
 from ragfilter.evaluate.proposed import Evidence
@@ -85,7 +85,7 @@ class Asking:
         if known is None:
             return None
         backends, show = parts.backends(bench, place.collection), parts.progress("queries")
-        pools = run.gather_all(asked or known.labelled, settings, backends, user, progress=show)
+        pools = measure.gather_all(asked or known.labelled, settings, backends, user, progress=show)
         return make_labelled(pools, known.qrels, settings, user).effect(rules)
 
     def agrees(self, effect: Effect | None) -> bool:
@@ -171,7 +171,7 @@ def gather_labelled(
     if read is None:
         return None
     backends, show = parts.backends(bench, place.collection), parts.progress("queries")
-    pools = run.gather_all(read.labelled, given, backends, user, progress=show)
+    pools = measure.gather_all(read.labelled, given, backends, user, progress=show)
     return make_labelled(pools, read.qrels, given, user)
 
 

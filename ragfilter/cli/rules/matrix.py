@@ -16,7 +16,7 @@ from ragfilter.cli.options import Filtering, Json, Place, text_argument
 from ragfilter.cli.output import table
 from ragfilter.cli.rules.group import rules
 from ragfilter.errors import InputError
-from ragfilter.evaluate import rule_matrix, run
+from ragfilter.evaluate import measure, rule_matrix
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 from ragfilter.model import Chunk, User
 from ragfilter.rules.rule import parse, shorten
@@ -46,7 +46,7 @@ def measured(
     if labels is None:
         return None
     backends, show = parts.backends(bench, place.collection), parts.progress("queries")
-    pools = run.gather_all(labels.labelled, settings, backends, user, progress=show)
+    pools = measure.gather_all(labels.labelled, settings, backends, user, progress=show)
     return rule_matrix.build_matrix(pools, labels.qrels, chunks, settings, user)
 
 
@@ -105,7 +105,7 @@ def matrix(
             if not rule:
                 raise InputError(f"The chunk {chunk!r} has no rule.", remedy="Name another.")
         for name, (texts, known) in asked.items():
-            pools = run.gather_all(
+            pools = measure.gather_all(
                 texts, settings, backends, user, progress=parts.progress(f"{name} questions")
             )
             what = pools, known, catalogue.values(), settings, user

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragfilter.errors import InputError, RagfilterError, SettingsError
-from ragfilter.evaluate.runs import settings_of
+from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.told import shown
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.question import Called
@@ -20,7 +20,6 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.session import link, state
 
 IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from ragfilter.evaluate import told
+from ragfilter.evaluate import caveats
+from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import labelling, results
@@ -14,7 +15,6 @@ from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import chosen, running
 from ragfilter.ui.kit.runs.chosen import ChosenSet
-from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
@@ -129,7 +129,7 @@ def _notes(asked: ChosenSet) -> list[str]:
     """Caveats about the labels, shown before measuring."""
     if asked.given is None:
         return []
-    notes, count = told.about_labels(asked.given), len(asked.given.qrels)
+    notes, count = caveats.about_labels(asked.given), len(asked.given.qrels)
     gone, lost = asked.gone()
     bare = len(asked.given.queries) - count - lost
     if bare:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ragfilter.judge.call import NO_LLM
+from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS, SWITCHES
-from ragfilter.layers.spec import Cost, LayerSpec
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import profiles

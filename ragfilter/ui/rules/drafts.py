@@ -18,9 +18,9 @@ from ragfilter.rules.findings import Finding
 from ragfilter.rules.lint import analyse
 from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
-from ragfilter.ui.kit.rule_editor import desk, effect, labelled
+from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.kit.rule_editor.draft_note import NO_LLM, NO_LLM_MORE
+from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import drafting_run, offers
@@ -155,7 +155,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         left, right = st.columns((1.2, 1), gap="medium")
         with left:
             more = {"template": [draft.category for draft in drafted]}
-            offers.table(work, offered, evidence, more)
+            offers.draw(work, offered, evidence, more)
         with right:
             offers.accept(work, offered, "drafted")
     st.button(
@@ -167,7 +167,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         help="Lets you draft them again. Accepted rules stay.",
     )
     if not busy and drafted:
-        effect.wait(work)
+        rule_effect.wait(work)
 
 
 def _without(made: Sequence[Draft]) -> None:
@@ -220,7 +220,7 @@ def _findings(work: Desk, drafted: Sequence[Draft]) -> list[Finding]:
 
 def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
     """The effect of the drafts on the labelled questions, cached per set of drafts."""
-    known = labelled.gathered(work)
+    known = rule_effect.gathered(work)
     if known is None:
         return Evidence()
 
@@ -228,5 +228,5 @@ def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
         with st.spinner("Trying the drafts on the labelled questions …"):
             return weigh([replace(work.chunks[d.chunk_id], rule=d.text) for d in drafted], known)
 
-    key = (*work.key, work.settings, labelled.mark(work), _mark(drafted))
+    key = (*work.key, work.settings, rule_effect.mark(work), _mark(drafted))
     return work.resources.evidence.of(key, weighed)

@@ -6,29 +6,30 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.ui.kit import problems, view_as
-from ragfilter.ui.kit.rule_editor import desk, recovery
+from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
 from ragfilter.ui.rules import (
-    bulk,
+    bulk_change,
+    change_preview,
     chunks,
     drafts,
     families,
-    files,
-    history,
-    matrix,
-    outcome,
+    findings_table,
+    import_export,
+    matrix_table,
     tester,
+    undo_history,
 )
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 
 PART_WAS = "rules-part-was"
 ABOUT = (
-    "Chunks: find a chunk and edit its rule. Bulk: one change over all chunks that the filter "
-    "shows. Suggest: rules that tell similar chunks apart. Matrix: what every rule does over "
-    "labelled questions. Tester: paste questions and see which rules they meet. Files: import "
-    "and export. History: undo or redo any change."
+    "Chunks: find a chunk and edit its rule. Findings: problems in the rules, and fixes. Suggest: "
+    "rules that tell similar chunks apart. Bulk: one change to all filtered chunks. Matrix: what "
+    "each rule does to labelled questions. Tester: which rules pasted questions meet. Files: "
+    "import and export. History: undo and redo."
 )
 
 
@@ -41,31 +42,36 @@ def draw(visit: Visit) -> None:
         problems.incomplete(visit.incomplete)
         if not work.user.unrestricted:
             elements.aside(
-                f"Seen as {view_as.user_label(work.user)}. What this user may not see is left out "
-                "as if it did not exist. View as, on the Inspect page, changes who that is."
+                f"Seen as {view_as.user_label(work.user)}: chunks that this user may not see are "
+                "left out. Change the user under View as, on the Inspect page."
             )
         # Clear the previous part while this one is being drawn.
         fresh = st.session_state.get(PART_WAS) != part
         st.session_state[PART_WAS] = part
         if fresh:
-            outcome.forget()
+            change_preview.forget_outcome()
         with (st.empty() if fresh else st).container(key="rules-work"):
-            desk.check(work)
             PARTS[part](work)
-        recovery.finish()
+        saving.keep_all_in_browser()
     except RagfilterError as error:
         problems.show(error)
 
 
 def _suggest(work: Desk) -> None:
     way = elements.choice(
-        "Way", WAYS, key="suggest-way", default="Families", on_change=outcome.forget
+        "Way", WAYS, key="suggest-way", default="Families", on_change=change_preview.forget_outcome
     )
     WAYS[way](work)
 
 
 WAYS = {"Families": families.draw, "LLM drafts": drafts.draw}
 PARTS = {
-    "Chunks": chunks.draw, "Bulk": bulk.draw, "Suggest": _suggest, "Matrix": matrix.draw,
-    "Tester": tester.draw, "Files": files.draw, "History": history.draw,
-}  # fmt: skip
+    "Chunks": chunks.draw,
+    "Findings": findings_table.draw,
+    "Suggest": _suggest,
+    "Bulk": bulk_change.draw,
+    "Matrix": matrix_table.draw,
+    "Tester": tester.draw,
+    "Files": import_export.draw,
+    "History": undo_history.draw,
+}

@@ -19,11 +19,12 @@ from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import ModelError
 from ragfilter.indexing.worker import Worker
-from ragfilter.layers.quality import Quality, reranker_key
+from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.schema import Quality
 from ragfilter.ui.session.jobs import Jobs
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
+    from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.examples import Example
     from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.runs.measured import MeasuredRun
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 NEIGHBOURS, MEASURED = 64, 8

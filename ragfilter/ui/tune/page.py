@@ -9,13 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.caveats import about_labels, in_sample, unlabelled
 from ragfilter.evaluate.changes import HitChange, changes
+from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
-from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.told import about_labels, in_sample, unlabelled
 from ragfilter.evaluate.tune import RECORD, recorded
-from ragfilter.layers.origin import read_tuned
+from ragfilter.layers.calibration import differences
+from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
@@ -193,11 +194,11 @@ def _set(found: GatheredQuestions, made: Map, place: int) -> None:
     some = next(iter(found.pools.values()))
     after = before.with_values(values)
     # What other labels or an earlier click chose, and still is in force, stays on record.
-    known = read_tuned(before.cutoff.tuned_on) if before.cutoff.tuned_on else None
+    known = before.cutoff.tuned_on
     values_only = True
-    if known is not None and not known.differences(some, before.quality):
-        values = known.still(after) | values
-        values_only = not known.chose(after)
+    if known is not None and not differences(known, some, before.quality):
+        values = unchanged(known, after) | values
+        values_only = not chose_strategy(known, after)
     there = recorded(after, some, len(found.pools), provenance, values, values_only=values_only)
     state.change({**made.values(place), RECORD: there.get(RECORD)})
     _remember(before, state.settings())

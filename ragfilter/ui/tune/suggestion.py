@@ -11,20 +11,12 @@ import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.caveats import between_ends, unlabelled
 from ragfilter.evaluate.crossval import Interval, Target
+from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.run import gather_all
-from ragfilter.evaluate.told import (
-    NAMES,
-    between_ends,
-    fixed_k,
-    gain_in,
-    notes,
-    shown,
-    unlabelled,
-    verdict,
-)
+from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.told import NAMES, fixed_k, gain_in, notes, shown, verdict
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress

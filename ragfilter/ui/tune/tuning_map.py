@@ -11,9 +11,9 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.maps import Map, by_factors, gathering_for, make
-from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.run import gather_all
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import RECORD
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.registry import LAYERS

@@ -40,7 +40,7 @@ def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_
     assert "Redone: 1 rule." in told(page)
     page.at.session_state["history-open"] = edit.id - 1
     page.run().press("history-undo")
-    assert "were changed since" in told(page).partition("Not done:")[2]
+    assert "were changed since" in told(page).partition("Not undone:")[2]
     assert stored(MATRIX) == right
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.errors import InputError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import measurable
+from ragfilter.evaluate.labels import measurable
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ragfilter.evaluate import runs as running
 from ragfilter.evaluate import stored
+from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.runs.chosen import ChosenSet, llm
-from ragfilter.ui.kit.runs.measured import MeasuredRun
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import author
@@ -57,9 +57,7 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
     """A run with its records, cached. Raises InputError if it was removed, StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
-    return resources.measured.of(
-        (run.id, run.done), lambda: MeasuredRun(run, running.records_of(run, saved))
-    )
+    return resources.measured.of((run.id, run.done), lambda: running.load(run, saved))
 
 
 def _key(run: Run) -> tuple[str, int]:
