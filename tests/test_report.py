@@ -359,7 +359,7 @@ def test_tokens_and_times_are_written_alike_wherever_people_read_them() -> None:
     for text, part in (
         (told, f" | {size}, "),
         (told, f"  {size}\n"),
-        (told, "rank   1  0.100  high    C1"),
+        (told, "1     0.100     high        C1"),
         (trace, f"\n  {size}\n"),
         (trace, f"\nContext: {size} in 2 chunks\n"),
         (trace, ", 17.7 s\n"),

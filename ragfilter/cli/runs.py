@@ -96,6 +96,8 @@ def show(
 
     if against is not None:
         refuse_beside("--against", only=only, intervals=intervals)
+    if only is not None and not as_json:
+        refuse_beside("--only", intervals=intervals)
     kind = None if only is None else frame.read_kind(only)
     with access.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)

@@ -1,4 +1,4 @@
-"""`ragfilter app`: starts the app, with the demo collection if there is no other."""
+"""`ragfilter app` and `ragfilter mcp`: serve the page to people and the tools to agents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from importlib.resources import files
 from threading import TIMEOUT_MAX
 from typing import Annotated
 
-import click
 import typer
 
 from ragfilter.basics.deadline import within
@@ -32,7 +31,9 @@ def serve_app(
     data_dir: DataDir = None,
 ) -> None:
     """Start the app and print its address. The demo is indexed first if there is no collection."""
-    # Asked before anything is indexed, which takes a minute.
+    import click
+
+    # Checked before anything is indexed, which takes a minute.
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:
@@ -76,10 +77,11 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
     """
     loaded, _ = filtering.load()
     user = filtering.user or PUBLIC
-    from ragfilter.library.mcp import make_server
-    from ragfilter.library.tools import ChunkTools
+    from ragfilter.library.tools import ChunkTools, make_server
+    from ragfilter.library.workspace import OpenWorkspace
+    from ragfilter.workbench import read_deployment
 
-    with place.open("mcp") as bench:
+    with OpenWorkspace.open(read_deployment(data_dir=place.data_dir), kind="mcp") as bench:
         access.backends(bench, place.collection)
         server = make_server(ChunkTools(bench, place.collection, loaded.settings, user))
         # In a thread that is abandoned on Ctrl+C and SIGTERM, since nothing else ends its read of

@@ -1,4 +1,4 @@
-"""`ragfilter settings`: the reference as Markdown, generated from the fields."""
+"""`ragfilter settings` and `profiles`: the reference of settings, generated from their fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import SecretStr
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json
-from ragfilter.cli.output import table
 from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
 from ragfilter.settings.environment import Places
 from ragfilter.settings.field import FieldInfo
@@ -24,6 +23,14 @@ INTRODUCTION = """\
 Later sources override earlier ones: defaults, profile, settings file (`--config`, TOML with one
 `[section]` per layer), environment, flags (`--set section.name=value`). An invalid value is refused
 with its name, the allowed values and its origin. `ragfilter settings` generates this page."""
+
+
+@command()
+def profiles(as_json: Json = False) -> None:
+    """List the profiles and what each sets."""
+    names = [(profile.name, profile.help) for profile in PROFILES.values()]
+    document = [{"name": p.name, "help": p.help, "values": p.values} for p in PROFILES.values()]
+    output.show(document, output.table(("profile", ""), names), as_json=as_json)
 
 
 @command()
@@ -104,11 +111,3 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
-
-
-@command()
-def profiles(as_json: Json = False) -> None:
-    """List the profiles and what each sets."""
-    made = [{"name": p.name, "help": p.help, "values": {**p.values}} for p in PROFILES.values()]
-    text = table(("profile", ""), [(p.name, p.help) for p in PROFILES.values()])
-    output.emit(made if as_json else text)

@@ -315,7 +315,7 @@ def test_clearance_is_the_same_in_every_row_and_no_row_beside_asks_an_llm() -> N
 def test_figures_of_two_queries() -> None:
     made = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
     cliff, flat = made.rows
-    assert (cliff.relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (
+    assert (cliff.n_relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (
         3, ("a", "b", "x", "y"), ("a", "b"),
     )  # fmt: skip
     scores = [
