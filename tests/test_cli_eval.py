@@ -23,9 +23,9 @@ from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
 from ragfilter.cli import main, options
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, Space
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import ChatModel, Vectors

@@ -32,7 +32,8 @@ from ragfilter.report.story import sentences, story
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.text import cells, numbers
+from ragfilter.text import numbers
+from ragfilter.text import tables as cells
 from ragfilter.text.titles import short_title
 
 GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),

@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from ragfilter.errors import Action, InputError, RagfilterError
 from ragfilter.protocols import Progress
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -17,8 +17,7 @@ from ragfilter.evaluate.maps import pareto
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import counted, money, p_value, signed
-from ragfilter.text.query_id import query_name
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import query_name, short_title
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices

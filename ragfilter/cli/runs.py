@@ -14,7 +14,7 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MOST, DataDir, Json, refuse_beside
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted, signed
-from ragfilter.text.query_id import query_name
+from ragfilter.text.titles import query_name
 
 if TYPE_CHECKING:
     import pandas as pd

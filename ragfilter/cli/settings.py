@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json
-from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
-from ragfilter.settings.environment import Places
+from ragfilter.settings.config import SEED_VARIABLES, variable
+from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import fields
@@ -86,7 +86,7 @@ def _seed_variables() -> str:
 
 def _deployment() -> str:
     rows = []
-    for name, info in Places.model_fields.items():
+    for name, info in Deployment.model_fields.items():
         alias = info.validation_alias
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         secret = isinstance(info.default, SecretStr)

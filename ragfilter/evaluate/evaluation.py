@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.frame import (
     Row,

@@ -16,8 +16,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates, gathering

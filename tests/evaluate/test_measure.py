@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from evaluate.line import Line
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, InputError, SettingsError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.caveats import left_out
@@ -35,7 +35,7 @@ from ragfilter.evaluate.variants import (
     variants,
     with_unfiltered,
 )
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.protocols import Delta, Message, Usage

@@ -16,7 +16,7 @@ import numpy as np
 import streamlit as st
 
 from ragfilter.basics.shelf import Shelf
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import reranker_key

@@ -17,7 +17,7 @@ from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.resources import Resources, open_resources
