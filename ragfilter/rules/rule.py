@@ -41,8 +41,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RuleError
-from ragfilter.text.characters import has_halves, joined, whole
-from ragfilter.text.normalise import normalise
+from ragfilter.text.normalise import has_halves, joined, normalise, whole
 
 Match = Literal["word", "substring"]
 
@@ -256,8 +255,8 @@ def read_text(text: str) -> AnyRule:
 
 
 def read_rule(text: str | None) -> AnyRule | None:
-    """The rule in a stored text, None for no or a blank text."""
-    return read_text(text) if text and text.strip() else None
+    """The rule in a stored text, None for no text."""
+    return read_text(text) if text else None
 
 
 def stored_form(text: str | None) -> str | None:
