@@ -359,18 +359,19 @@ def _only_sources(
     if not pattern.strip():
         return None
     fits = matcher(pattern)
-    seen = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
-    if catalogue and not any(map(fits, seen)):
+    visible_sources = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
+    if catalogue and not any(map(fits, visible_sources)):
         raise InputError(
-            f"No file of the collection {name!r} matches {pattern!r}.", remedy=_files_there(seen)
+            f"No file of the collection {name!r} matches {pattern!r}.",
+            remedy=_files_there(visible_sources),
         )
-    there = dict.fromkeys(chunk.source for chunk in catalogue.audiences)
-    return tuple(source for source in there if fits(source))
+    sources = dict.fromkeys(chunk.source for chunk in catalogue.audiences)
+    return tuple(source for source in sources if fits(source))
 
 
-def _files_there(backends: Iterable[str]) -> str:
+def _files_there(sources: Iterable[str]) -> str:
     """The names of the first few files."""
-    names = sorted(filter(None, backends))
+    names = sorted(filter(None, sources))
     if not names:
         return "Its chunks have no file names; leave the pattern empty."
     more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
@@ -450,5 +451,5 @@ def _payload(
     shown |= {*islice(filter(passes, seen), reach.wanted)}
     whole = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
     whole |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in whole])
-    there = ((i, whole.get(i) or search.known.get(i)) for i, _ in pairs)
-    return {i: chunk for i, chunk in there if chunk is not None}
+    chunks = ((i, whole.get(i) or search.known.get(i)) for i, _ in pairs)
+    return {i: chunk for i, chunk in chunks if chunk is not None}
