@@ -15,8 +15,7 @@ from functools import lru_cache
 
 from ragfilter.rules.match import check, lowered, prepared
 from ragfilter.rules.rule import Match, Rule, read_rule, terms_at
-from ragfilter.text.characters import whole
-from ragfilter.text.normalise import by_script, in_word, normalise
+from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""
