@@ -22,7 +22,7 @@ from rule_runs import CHUNKS, GOOD, OTHER, SPREAD, Run, make_workspace
 from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
 from ragfilter.cli import main
-from ragfilter.cli.parts import open_for
+from ragfilter.cli.access import open_for
 from ragfilter.cli.rules import drafting
 from ragfilter.errors import InputError
 from ragfilter.library.workspace import open_workspace
