@@ -11,7 +11,7 @@ from itertools import compress, islice
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
-from ragfilter.rules.another import another
+from ragfilter.rules.explain import differing_value
 from ragfilter.text.numbers import chunks
 
 REFERENCES = "query_must.references"
@@ -103,7 +103,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    kind = another(hit.chunk.rule, result.query)
+    kind = differing_value(hit.chunk.rule, result.query)
     return f"were about another {kind}" if kind else "were for other questions"
 
 
