@@ -15,10 +15,10 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.carry_over import SEED_QUESTIONS
-from ragfilter.evaluate import labels, query_files, told
+from ragfilter.evaluate import caveats, labels, query_files
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.run import gather_all
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import tune
 from ragfilter.settings.config import load
 from ragfilter.workbench import open_workbench, read_deployment
@@ -41,12 +41,12 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             for strategy, each in made.strategies.items():
                 gain = made.over_strategies.get(strategy)
                 over = "" if gain is None else (
-                    f"  calibrated {told.gain(gain.of)}"
+                    f"  calibrated {caveats.gain(gain.of)}"
                 )  # fmt: skip
                 print(f"{strategy:24s} {each.means.f1:.3f}  {each.means.kept:.1f} chunks{over}")
             if learned := made.strategies.get("calibrated"):
                 of, over_k, over_full = (
-                    told.gain(each)
+                    caveats.gain(each)
                     for each in (learned.means.of, learned.gain.of, learned.gain_over_before.of)
                 )
                 print(f"calibrated {of}; over the fixed k {over_k}; over full {over_full}")

@@ -12,10 +12,8 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from ragfilter.evaluate import query_files
-from ragfilter.evaluate.measuring import gather_for
-from ragfilter.evaluate.records import record
-from ragfilter.evaluate.table import layer_gains, table
-from ragfilter.evaluate.told import between_ends
+from ragfilter.evaluate.frame import layer_gains, rows
+from ragfilter.evaluate.measure import QueryRecord, count, shared_pools
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import load
@@ -27,21 +25,21 @@ def main(folder: Path) -> None:
     named = variants(load(profile="full", environ={}).settings)
     with open_workbench(read_deployment()) as bench:
         backends = bench.backends("cranfield")
-        pools = {i: gather_for(labels.queries[i], named, backends, PUBLIC) for i in labels.qrels}
+        pools = {i: shared_pools(labels.queries[i], named, backends, PUBLIC) for i in labels.qrels}
+
+    def records(queries: list[str]) -> list[QueryRecord]:
+        return [each for i in queries for each in count(i, pools[i], labels.qrels[i], named)]
+
     # scipy is loaded once, before anybody measures twice.
-    few = [record(i, pool, labels.qrels[i], named) for i, pool in [*pools.items()][:2]]
-    table(few, named)
+    rows(records([*pools][:2]), named)
     began, cpu = perf_counter(), process_time()
-    records = [record(i, pool, labels.qrels[i], named) for i, pool in pools.items()]
-    rows = table(records, named)
-    gains = layer_gains(records, named)
+    measured = records([*pools])
+    table = rows(measured, named)
+    gains = layer_gains(measured, named)
     took, busy = perf_counter() - began, process_time() - cpu
-    print(f"{len(records)} queries, {len(rows)} rows, {len(gains)} layer gains: {took:.1f} s, "
+    print(f"{len(pools)} queries, {len(table)} rows, {len(gains)} layer gains: {took:.1f} s, "
           f"{busy:.1f} s of processor time (target 3 s)")  # fmt: skip
-    for row in rows:
-        f1, tokens = row.means["f1"], row.means["tokens"].mean
-        print(f"{row.name:24s} F1 {f1.mean:.3f} ({between_ends(f1)}), "
-              f"recall {row.means['recall'].mean:.3f}, {tokens:,.0f} tokens")  # fmt: skip
+    print(table[["variant", "f1", "f1_low", "f1_high", "recall", "tokens"]].to_string())
 
 
 if __name__ == "__main__":

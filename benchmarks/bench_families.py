@@ -17,12 +17,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ragfilter.engine.backends import Backends
-from ragfilter.evaluate import run
+from ragfilter.engine.search import Backends
+from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled
 from ragfilter.evaluate.proposed import likeness_of, suggest
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder
 from ragfilter.rules.families import find_families
@@ -31,13 +32,12 @@ from ragfilter.rules.proposals import propose
 from ragfilter.settings.config import load
 from ragfilter.stores import index
 from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.workbench import open_workspace
 
 PROFILES = ("query-must", "full")
 
 
 def noise_reduction(labelled: LabelledQuestions) -> float:
-    found = run.score(labelled.pools, labelled.qrels, labelled.settings)
+    found = evaluation.score(labelled.pools, labelled.qrels, labelled.settings)
     assert found.noise_reduction is not None
     return found.noise_reduction
 
@@ -48,7 +48,7 @@ def of_profile(profile: str, backends: Backends, collection: ChromaCollection) -
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
     settings = settings.with_values(values)
     queries, qrels = demo.queries(), demo.qrels()
-    pools = run.gather_all({i: t for i, t in queries.items() if i in qrels}, settings, backends)
+    pools = measure.gather_all({i: t for i, t in queries.items() if i in qrels}, settings, backends)
     written = make_labelled(pools, qrels, settings)
     catalogue = backends.collection.catalogue() or {}
     none: Changes = dict.fromkeys(catalogue)

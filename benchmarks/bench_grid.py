@@ -12,8 +12,7 @@ from time import process_time
 
 import numpy as np
 
-from ragfilter.evaluate.grid import figures, gap_cuts, rankings
-from ragfilter.evaluate.maps import FINE, OFFSET, THRESHOLD, make
+from ragfilter.evaluate.maps import FINE, OFFSET, THRESHOLD, figures, gap_cuts, make, rankings
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.config import load
 

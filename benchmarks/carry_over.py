@@ -18,16 +18,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
+from ragfilter.engine.search import Backends
 from ragfilter.evaluate import labels, query_files
-from ragfilter.evaluate.crossval import assign_folds, pick
+from ragfilter.evaluate.crossval import Target, assign_folds, pick
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.prefixes import prefixes_of_pools, without_nothing
-from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.target import Target
-from ragfilter.layers.strategies.base import far_end
+from ragfilter.layers.base import far_end
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings

@@ -15,7 +15,8 @@ from typing import Any
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import labels, query_files
-from ragfilter.evaluate.run import gather_all, score
+from ragfilter.evaluate.evaluation import score
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.report.summary import tokens
 from ragfilter.settings.config import load
 from ragfilter.workbench import open_workbench, read_deployment

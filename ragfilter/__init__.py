@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
-    from ragfilter.evaluate.callers import measure, read_labels, tune
+    from ragfilter.evaluate.api import measure, read_labels, tune
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
+    from ragfilter.library.workspace import open_workspace
     from ragfilter.model import Chunk, Cut, Hit, User
     from ragfilter.settings.schema import Settings
-    from ragfilter.workbench import open_workspace
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,10 +49,10 @@ _PLACES = {
     "Settings": "settings.schema.Settings",
     "User": "model.User",
     "cut": "library.filter.cut",
-    "measure": "evaluate.callers.measure",
-    "open_workspace": "workbench.open_workspace",
-    "read_labels": "evaluate.callers.read_labels",
-    "tune": "evaluate.callers.tune",
+    "measure": "evaluate.api.measure",
+    "open_workspace": "library.workspace.open_workspace",
+    "read_labels": "evaluate.api.read_labels",
+    "tune": "evaluate.api.tune",
 }
 """Where each name is, so that importing the package loads nothing."""
 

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import nan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ragfilter.errors import InputError
-from ragfilter.text.characters import whole
+from ragfilter.settings.learned import Space as Space
+from ragfilter.settings.schema import Settings
+from ragfilter.text.normalise import whole
 
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
-
-Space = Literal["l2", "cosine", "ip", "rank"]
-"""How distances are measured. ``rank``: the store gives an order only; a hit's distance is then its
-1-based place."""
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
 """``incomplete_collection``: what is kept may lack the best chunks, for they cannot be found."""

@@ -102,9 +102,9 @@ def encodings(run_folder: Path) -> Iterator[Path]:
     plain, build = BundledEmbedder._load, typer.main.get_command
 
     def all_commands(app: typer.Typer) -> Any:
-        from ragfilter.cli import commands
+        from ragfilter.cli.app import load_commands
 
-        commands.load()
+        load_commands()
         return build(app)
 
     bundled = functools.cache(lambda: plain(BundledEmbedder()))

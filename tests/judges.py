@@ -17,7 +17,7 @@ QUERY_ID = "sd-authenticate"
 QUERY = "How do I authenticate with sponsored-display API?"
 QRELS = adsapi.qrels()
 RELEVANT = {i for i, label in QRELS[QUERY_ID].items() if label > 0}
-REFS: dict[str, Any] = {str(r["id"]): r["refs"] for r in adsapi.records()}
+REFS: dict[str, Any] = {r.chunk.id: r.chunk.refs for r in adsapi.records()}
 BY_TEXT = {text: i for i, text in adsapi.queries().items()}
 SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:AuthorizationCodeGrant"}
 """What one sends and reads when signing in; no search for the question's words finds them."""

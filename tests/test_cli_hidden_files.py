@@ -57,7 +57,13 @@ def test_streams_and_exit_code_are_the_same(
 
 @pytest.mark.parametrize(
     "command",
-    ["eval", "compare", "sweep --across cutoff.max_results", "gate --max f1=1", "tune --no-rerank"],
+    [
+        "eval",
+        "eval --against full",
+        "eval --vary cutoff.max_results",
+        "gate --max f1=1",
+        "tune --no-rerank",
+    ],
 )
 def test_figures_are_the_same_without_the_labels_of_hidden_chunks(
     workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
@@ -82,5 +88,5 @@ def test_figures_are_the_same_without_the_labels_of_hidden_chunks(
 
 def figures(made: dict[str, Any]) -> list[Any]:
     """The figures of a command that count labels, without times."""
-    sides = [side["recall"] for side in made.get("sides", ())]
-    return [sides, *(made.get(name) for name in ("filtered", "points", "checks", "after"))]
+    recall = [row["recall"] for row in made.get("rows", ())]
+    return [recall, *(made.get(name) for name in ("filtered", "checks", "after"))]

@@ -38,7 +38,8 @@ def test_a_query_is_reported_against_a_file_saved_settings_and_a_run(
     (place / "ws" / "settings").mkdir(exist_ok=True)
     (place / "ws" / "settings" / "mine.toml").write_text(one.read_text())
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    code, out, _ = run("runs", "new", "-c", "small", *files, "--config", str(one), "--json")
+    save = ["--save", "one", "--json"]
+    code, out, _ = run("eval", "-c", "small", *files, "--config", str(one), *save)
     number = str(json.loads(out)["run"])
     asked = ("report", "query", "what does a cat do", "-c", "small", "-p", "unfiltered")
     for against, name in ((str(one), "one.toml"), ("mine", "mine.toml"), (number, f"run {number}")):
@@ -56,7 +57,7 @@ def test_runs_are_reported_alone_and_against_each_other(run: Any, place: Path) -
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     numbers = []
     for more in (["-p", "unfiltered"], ["-p", "adaptive-gap"]):
-        code, out, _ = run("runs", "new", "-c", "small", *files, *more, "--json")
+        code, out, _ = run("eval", "-c", "small", *files, *more, "--save", "one", "--json")
         assert code == 0
         numbers.append(str(json.loads(out)["run"]))
     code, out, _ = run("report", "run", numbers[1])

@@ -112,8 +112,8 @@ def test_words_of_every_question_are_questioned_as_by_lint(run: Run, tmp_path: P
         bench.labels.put_set("small", "trolls", questions)
     (row,) = run.json("list", "--type", "monster")["rows"]
     assert (row["id"], row["state"]) == ("troll", "warning")
-    found = run.json("lint", code=1)["findings"]
-    assert ("troll", "everywhere") in {(each["chunk_id"], each["kind"]) for each in found}
+    findings = run.json("check", code=1)["findings"]
+    assert (["troll"], "everywhere") in [(each["chunk_ids"], each["kind"]) for each in findings]
 
 
 def test_a_state_that_there_is_not(run: Run) -> None:

@@ -13,16 +13,16 @@ import pytest
 from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
-from ragfilter.cli.eval import evaluation_text
-from ragfilter.engine.backends import Backends
+from ragfilter.cli.results import evaluation_text
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import measure
-from ragfilter.evaluate.run import evaluate
-from ragfilter.evaluate.variants import IN_FORCE, Variant
+from ragfilter.evaluate.evaluation import evaluate
+from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.variants import CURRENT, Variant
 from ragfilter.models.rerankers import CrossEncoderReranker
 from ragfilter.settings.config import load
 from ragfilter.stores.chroma.store import ChromaStore
@@ -87,8 +87,9 @@ def test_what_is_measured_says_where_a_model_failed(
     assert (
         "In 1 question, a layer fell back: a model failed" in evaluation_text(measured)
     ) == fell_back
-    alone = (Variant(IN_FORCE, "settings", chosen),)
-    assert [each.waiting for each in measure(labels, alone, backends)] == [fell_back]
+    alone = (Variant(CURRENT, "settings", chosen),)
+    [[record]] = measure(labels, alone, backends)
+    assert record.waiting == fell_back
 
 
 CROSS = RERANK.with_values(

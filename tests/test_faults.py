@@ -8,10 +8,10 @@ from faults import FAULTS, KEY, LATE, TOLD, Behave, Serve, Server, deadline, say
 from waiting import PATIENT_MS, PATIENT_S
 
 from ragfilter.judge import call
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.rules.draft import suggest
+from ragfilter.settings.schema import Judge
 
 SHORT_S = 0.5
 PATIENT = Judge(timeout_ms=PATIENT_MS)

@@ -6,12 +6,12 @@ import pytest
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
-from ragfilter.evaluate.told import in_sample
-from ragfilter.layers.calibration import Calibration, read
-from ragfilter.layers.origin import TunedOn
+from ragfilter.evaluate.caveats import in_sample
+from ragfilter.layers.calibration import calibration_for
 from ragfilter.model import Chunk, Hit, Pool, Space
-from ragfilter.report.fitted import as_applied, foreign_thresholds
+from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.config import load
+from ragfilter.settings.learned import Calibration, TunedOn
 from ragfilter.settings.profiles import Fit
 from ragfilter.settings.schema import Settings
 
@@ -22,8 +22,8 @@ ON_DEMO = "demo (all-MiniLM-L6-v2, l2), not to this collection."
 LEARNED = Calibration(
     collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="", queries=20,
     relevant=40, date="", depth=12, intercept=1.0, weights={"way": -4.0},
-).to_json()  # fmt: skip
-UNNAMED = read(LEARNED).model_copy(update={"collection": "", "embedder": ""}).to_json()
+).json_text  # fmt: skip
+UNNAMED = Calibration.read(LEARNED).model_copy(update={"collection": "", "embedder": ""}).json_text
 BY_GAP = {"cutoff.strategy": "gap"}
 TUNED = TunedOn(
     collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="v1",
@@ -37,11 +37,11 @@ AS_TUNED = {
     "cutoff.gap_threshold": 0.12,
     "cutoff.distance_offset": 0.2,
     "cutoff.max_results": 10,
-    "cutoff.tuned_on": TUNED.to_json(),
+    "cutoff.tuned_on": TUNED.json_text,
 }
 SHARED = {
     "cutoff.strategy": "otsu",
-    "cutoff.tuned_on": TUNED.model_copy(update={"strategy": "otsu", "values": {}}).to_json(),
+    "cutoff.tuned_on": TUNED.model_copy(update={"strategy": "otsu", "values": {}}).json_text,
 }
 
 
@@ -107,10 +107,10 @@ def test_what_names_no_model_is_refused_in_whole_words() -> None:
         r"on hits without a collection name with the embedding model \(not named\), not all-MiniLM"
     )
     with pytest.raises(SettingsError, match=said):
-        read(UNNAMED).check_fits(pool, Settings().quality)
+        calibration_for(Settings().with_values({"cutoff.calibration": UNNAMED}), pool)
 
 
-SCORED = TUNED.model_copy(update={"reranker": "late_interaction"}).to_json()
+SCORED = TUNED.model_copy(update={"reranker": "late_interaction"}).json_text
 
 
 def pool(embedder: str, space: Space) -> Pool:
@@ -165,7 +165,7 @@ SEEN = "The settings were tuned on these same labels"
 MAYBE = "The settings were tuned on labels of this collection (gap, tuned on 20 queries of demo)"
 FILTERED = TUNED.model_copy(
     update={"strategy": "", "values": {"quality.score_threshold": 0.4}}
-).to_json()
+).json_text
 LIMITED: dict[str, object] = {
     "cutoff.enabled": False,
     "quality.enabled": True,
@@ -208,7 +208,7 @@ LEARNED_HERE = {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}
         (
             {
                 "cutoff.strategy": "otsu",
-                "cutoff.tuned_on": TUNED.model_copy(update={"values": {"beauty": 1}}).to_json(),
+                "cutoff.tuned_on": TUNED.model_copy(update={"values": {"beauty": 1}}).json_text,
             },
             "v1",
             "demo",

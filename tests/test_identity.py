@@ -32,8 +32,8 @@ from test_no_leak import (
 
 from ragfilter import report
 from ragfilter.answer.context import pack
-from ragfilter.answer.prompts import messages
-from ragfilter.cli.text import query_text
+from ragfilter.answer.stream import messages
+from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import (
@@ -51,12 +51,12 @@ from ragfilter.model import (
 from ragfilter.protocols import Where
 from ragfilter.publish import question
 from ragfilter.publish.html import ReportOrigin
-from ragfilter.report.forecast import judge_prompt, preview_expansion
+from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
+from ragfilter.stores.chroma.metadata import admission, can_push, condition
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
-from ragfilter.stores.chroma.where import admission, can_push, condition
 from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.kit.references import Known
 from ragfilter.ui.session import link

@@ -14,9 +14,9 @@ import pytest
 from killed import Even, N, killed, records
 
 from ragfilter.cli import main
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreError
 from ragfilter.layers.clearance import MESSAGE
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
@@ -351,10 +351,10 @@ COMMANDS = (
     f"gate|--min|f1=0{LABELLED}",
     f"runs|new{LABELLED}",
     "rules|list",
-    "rules|lint",
+    "rules|check",
     f"rules|matrix{LABELLED}",
-    "rules|check|--question|text 1",
-    "rules|check|--question|text 1|--chunk|c1",
+    "rules|explain|--question|text 1",
+    "rules|explain|--question|text 1|--chunk|c1",
     "rules|test|expected.jsonl",
     "rules|bulk|--remove|--dry-run",
     "rules|import|rules.jsonl|--dry-run",
@@ -418,7 +418,7 @@ def test_every_command_that_reads_refuses_what_is_withheld(
 ) -> None:
     killed(folder, "index", "embed", "before", **RAISED)
     where = ["--collection", "demo", "--data-dir", str(folder)]
-    for command in (["query", "text 7"], ["rules", "lint"], ["rules", "export"]):
+    for command in (["query", "text 7"], ["rules", "check"], ["rules", "export"]):
         capsys.readouterr()
         assert main([*command, *where]) == 2
         out, err = capsys.readouterr()

@@ -20,7 +20,10 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
-from ragfilter.evaluate.sides import Side, before_and_after, means, measure
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.frame import cells, frame
+from ragfilter.evaluate.measure import measure
+from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import adsapi
 from ragfilter.judge.call import without
 from ragfilter.settings.config import load
@@ -193,15 +196,13 @@ def test_the_command_line_says_all_of_it(
 def test_over_many_questions_noise_is_down_by_half(judged_by: Any) -> None:
     bench, _ = judged_by(capable)
     queries = dict(list(adsapi.queries().items())[:12])
-    sides = before_and_after((Side("judged", LLM),))
-    measured = list(measure(queries, QRELS, sides, bench.backends("adsapi")))
-    plain, judged = means(measured, sides)
-    assert (plain.queries, judged.fallbacks) == (12, 0)
-    assert judged.noise_reduction is not None
-    assert judged.noise_reduction >= 0.5
-    assert plain.precision is not None
-    assert judged.precision is not None
-    assert judged.precision > 2 * plain.precision
-    assert judged.context_tokens < plain.context_tokens
-    assert judged.llm_tokens > 1500
-    assert judged.ms > judged.llm_ms > 0
+    labels = Labels(queries, {i: QRELS[i] for i in queries})
+    sides = with_unfiltered((Variant("judged", "settings", LLM),))
+    measured = measure(labels, sides, bench.backends("adsapi"), timed=True)
+    plain, judged = cells(frame(record for records in measured for record in records))
+    assert (plain["queries"], judged["fallbacks"]) == (12, 0)
+    assert judged["noise_reduction"] >= 0.5
+    assert judged["precision"] > 2 * plain["precision"]
+    assert judged["tokens"] < plain["tokens"]
+    assert judged["llm_tokens"] > 1500
+    assert judged["query_ms"] > judged["llm_ms"] > 0

@@ -13,10 +13,9 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import prompt
 from ragfilter.judge.parse import ACTIONS
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
 from ragfilter.settings.config import Given, load, to_toml
-from ragfilter.settings.schema import field
+from ragfilter.settings.schema import Judge, field
 
 GOOD = """
 version = "7"

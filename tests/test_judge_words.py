@@ -6,10 +6,10 @@ import pytest
 
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Brought, Judgement, Outcome
 from ragfilter.report import VerdictRow
-from ragfilter.report.forecast import Forecast
+from ragfilter.report.verdicts import Forecast
+from ragfilter.settings.schema import Judge
 from ragfilter.ui.kit import judge_words
 
 FIRST = Forecast(13, 27, "default@1-ab", 1986, 240, None, 5000)

@@ -16,9 +16,9 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import (
     NO_DECISION,
+    Judgements,
     JudgePrompt,
     candidates,
     prompt,
@@ -28,10 +28,9 @@ from ragfilter.judge.call import (
     without,
 )
 from ragfilter.judge.parse import ACTIONS, SCHEMA, parse
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Decision, Hit, Judgement, LayerTrace, Outcome, Space, Verdict
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Judge, Settings
 from ragfilter.text.tokens import estimate
 
 IDS = ("sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes")

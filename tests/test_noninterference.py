@@ -35,22 +35,23 @@ from test_no_leak import (
 from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
-from ragfilter.cli.text import query_text
-from ragfilter.engine.backends import Backends
+from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.effect import make_labelled
-from ragfilter.evaluate.measuring import measurable, measure
-from ragfilter.evaluate.run import evaluate, gather_all
+from ragfilter.evaluate.evaluation import document, evaluate
+from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate.measure import gather_all, measure
 from ragfilter.evaluate.tune import tune
 from ragfilter.evaluate.variants import variants
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Delta, Message
-from ragfilter.report.forecast import preview_expansion
+from ragfilter.report.verdicts import preview_expansion
 from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaStore
@@ -321,16 +322,13 @@ def test_figures_are_the_same_without_many_nearer_hidden_chunks(
         wide = gathering(settings, rerank=False)
         pools = gather_all(queries, wide, backends)
         tuned = tune(pools, labels.qrels, settings, rerank=False)
-        records = measure(labels, variants(settings), backends)
+        measured = measure(labels, variants(settings), backends)
         told.append(
             (
                 [(pool.complete, [hit.id for hit in pool.hits]) for pool in pools.values()],
                 (tuned, to_toml(tuned.tuned.settings, profile)),
-                evaluate(labels.queries, labels.qrels, settings, backends),
-                [
-                    replace(r, kept={v: replace(k, ms=0.0) for v, k in r.kept.items()})
-                    for r in records
-                ],
+                document(evaluate(labels.queries, labels.qrels, settings, backends)),
+                [replace(record, ms=0.0) for records in measured for record in records],
                 make_labelled(pools, labels.qrels, settings).effect({"c001": None, "c002": None}),
             )
         )

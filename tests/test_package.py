@@ -183,7 +183,7 @@ def test_its_collections_prompts_and_templates_are_read_from_it(
 
 CORE = """
 from ragfilter.engine.replay import replay
-from ragfilter.layers.cut import cut
+from ragfilter.layers.cutoff import cut
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.report import csv, document, rows, summary
 from ragfilter.settings.config import load
@@ -245,7 +245,7 @@ BEYOND_THE_CORE = [
     "ragfilter.library.haystack",
     "ragfilter.library.langchain",
     "ragfilter.library.llamaindex",
-    "ragfilter.library.mcp",
+    "ragfilter.library.tools",
     "ragfilter.models.chat",
     "ragfilter.models.endpoint",
     "ragfilter.models.insides",
@@ -256,7 +256,6 @@ BEYOND_THE_CORE = [
     "ragfilter.rules.journal",
     "ragfilter.rules.steps",
     "ragfilter.served",
-    "ragfilter.settings.deployment",
     "ragfilter.stores",
     "ragfilter.ui",
     "ragfilter.workbench",
@@ -284,7 +283,7 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter().as_langchain()", "langchain"),
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
     ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
-    ("import ragfilter.library.mcp", "mcp"),
+    ("import ragfilter.library.tools", "mcp"),
 ]
 
 

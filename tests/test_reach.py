@@ -11,12 +11,11 @@ import pytest
 
 from ragfilter.engine import replay as replaying
 from ragfilter.engine import retrieve
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run, target, used
-from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.engine.search import Backends
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Chunk, Hit, User
 from ragfilter.protocols import Progress, Vectors, Where
 from ragfilter.settings.config import load

@@ -1,5 +1,5 @@
 """The recipes of docs/architecture.md, followed exactly in a copy of the package: a new layer and a
-new cutoff strategy, one file and one line each, on the real page and the command line."""
+new cutoff strategy, on the real page and the command line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
-from ragfilter.layers.strategies.registry import ORDER
+from ragfilter.settings.schema import STRATEGIES
 
 pytestmark = pytest.mark.model
 
 ROOT = Path(__file__).resolve().parents[1]
 OWLBEARS = "Tell me about owlbears"
+SCHEMA = "ragfilter/settings/schema.py"
 ADDED = ["ragfilter/layers/short.py", "ragfilter/layers/strategies/half.py"]
 TESTS = ["tests/test_theme.py", "tests/test_story.py", "tests/layers",
          "tests/test_config.py::test_a_bad_value_is_named"]  # fmt: skip
@@ -65,11 +66,11 @@ at.toggle(key="set-short-enabled").set_value(True)
 ran(at).slider(key="set-short-fewest").set_value(500)
 ran(at).selectbox(key="set-cutoff-strategy").set_value("half")
 ran(at)
-at.session_state["panel"] = "Debug"
+at.session_state["session"].panel = "Debug"
 on = seen(ran(at))
 again = opened(on["link"])
-again.session_state["chunk"] = sys.argv[1]
-again.session_state["panel"] = "Chunk"
+again.session_state["session"].chunk = sys.argv[1]
+again.session_state["session"].panel = "Chunk"
 print(json.dumps([off, on, seen(ran(again))]))
 """
 
@@ -98,12 +99,16 @@ def run(
         shutil.copy(ROOT / name, home)
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     added = re.findall(r"```python\n# (\S+)\n(.*?)```", text, flags=re.DOTALL)
-    assert [path for path, _ in added] == ADDED
-    for path, code in added:
+    assert [path for path, _ in added] == [SCHEMA, *ADDED]
+    for path, code in added[1:]:
         assert not (home / path).exists()
         (home / path).write_text(code, encoding="utf-8")
+    section, _, name = added[0][1].partition("class Settings(Section):\n")
+    schema = home / SCHEMA
+    _add_line(schema, section, before="class Cutoff(Section):\n")
+    _add_line(schema, name, before="    cutoff: Cutoff")
+    _add_line(schema, '    "half": "the nearer half.",\n', before='}\n"""The strategies')
     _add_line(home / "ragfilter/layers/registry.py", '    "short",\n', before='    "cutoff",\n')
-    _add_line(home / "ragfilter/layers/strategies/registry.py", '    "half",\n', before=")\n")
     environ = {**bare_environ, "RAGFILTER_DATA_DIR": str(copy_demo()), "OMP_NUM_THREADS": "1"}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -191,7 +196,7 @@ def test_the_settings_reference_names_both(run: Run) -> None:
     page = run("-m", "ragfilter", "settings").stdout
     assert "| `short.fewest` | `40` | a whole number from 1 to 10,000 | characters |" in page
     assert "`RAGFILTER_SHORT__ENABLED`" in page
-    assert f"one of {', '.join((*ORDER, 'half'))}" in page
+    assert f"one of {', '.join((*STRATEGIES, 'half'))}" in page
 
 
 def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings_them_back(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -11,14 +12,14 @@ from hypothesis import strategies as st
 
 from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
-from ragfilter.basics.reply import MOST_BYTES, bounded, without_thought
-from ragfilter.errors import ChatError
+from ragfilter.answer.reply import MOST_BYTES, bounded, estimated_usage, without_thought
+from ragfilter.errors import ChatError, ChatErrorKind
 from ragfilter.judge import call
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import draft as suggest
-from ragfilter.text.characters import whole
+from ragfilter.settings.schema import Judge
+from ragfilter.text.normalise import whole
 
 HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)
 
@@ -250,3 +251,22 @@ def test_an_answer_without_end_fails_like_any_other() -> None:
     judgement = judged(*pieces)
     assert "longer than" in judgement.error
     assert judgement.verdicts == ()
+
+
+ASKED = (Message("system", "a" * 40), Message("user", "b" * 20))
+"""Ten tokens and five."""
+READ = {
+    "timeout": True, "server": True, "interrupted": True, "empty": True, "": True,
+    "unreachable": False, "auth": False, "rate_limit": False, "protocol": False,
+}  # fmt: skip
+
+
+def test_every_way_to_fail_is_in_the_table() -> None:
+    assert READ.keys() == {*get_args(ChatErrorKind), ""}
+
+
+@pytest.mark.parametrize("failed", READ)
+def test_a_prompt_counts_where_it_was_read(failed: str) -> None:
+    assert estimated_usage(ASKED, "", failed) == Usage(15 if READ[failed] else 0, 0, True)
+    # If anything was answered, the prompt was read.
+    assert estimated_usage(ASKED, "c" * 8, failed) == Usage(15, 2, True)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ragfilter.cli import app, commands
+from ragfilter.cli import app
+from ragfilter.cli.app import load_commands
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.settings import saved
 
@@ -45,7 +46,7 @@ def test_the_command_line_takes_a_name_wherever_the_workspace_stands(tmp_path: P
     saved.save(tmp_path, "strict", STRICT + "gap_threshold = 9\n")
     for order in (["--config", "strict", "--data-dir", str(tmp_path)],
                   ["--data-dir", str(tmp_path), "--config", "strict"]):  # fmt: skip
-        commands.load()
+        load_commands()
         done = CliRunner().invoke(app, ["query", "owl", *order], catch_exceptions=True)
         # The saved file is read, so that its error is reported.
         assert "strict.toml, line 5" in f"{done.output}{done.exception}"

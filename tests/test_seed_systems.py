@@ -11,13 +11,12 @@ import pytest
 
 from ragfilter.cli.parts import load_config
 from ragfilter.engine.replay import replay
-from ragfilter.judge.references import DEPTHS
+from ragfilter.judge.expansion import DEPTHS
 from ragfilter.layers import clearance, quality
-from ragfilter.layers.calibration import Calibration
-from ragfilter.layers.origin import TunedOn
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, PoolResult, Verdict
 from ragfilter.settings.config import load
 from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.learned import Calibration, TunedOn
 from ragfilter.settings.schema import Settings, fields
 
 GAP = {
@@ -250,11 +249,11 @@ def test_the_depths_of_an_expansion() -> None:
 LEARNED = Calibration(
     collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
     date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0},
-).to_json()  # fmt: skip
+).json_text  # fmt: skip
 TUNED = TunedOn(
     collection="c", embedder="", space="l2", reranker="", labels="", queries=20, date="",
     strategy="gap", values={"cutoff.gap_threshold": 0.12},
-).to_json()  # fmt: skip
+).json_text  # fmt: skip
 TABLES = {"cutoff.calibration": LEARNED, "cutoff.tuned_on": TUNED}
 
 

@@ -66,12 +66,12 @@ COMMANDS = {
         eval --queries labelled -p full --json
     """,
     "compare": """
-        compare FILES -p full -p adaptive-gap
-        compare FILES -p full -p adaptive-gap --json
+        eval FILES -p full -p adaptive-gap
+        eval FILES -p full -p adaptive-gap --json
     """,
     "sweep": """
-        sweep FILES --across cutoff.gap_threshold --json
-        sweep FILES --across cutoff.max_results
+        eval FILES -p adaptive-gap --vary cutoff.gap_threshold --json
+        eval FILES -p adaptive-gap --vary cutoff.max_results=1,3 --against full
     """,
     "tune": """
         tune FILES --no-rerank --out tuned.toml
@@ -83,11 +83,11 @@ COMMANDS = {
         gate FILES --baseline base.json --min f1=0.1
     """,
     "runs": """
-        runs new FILES -p full
-        runs new --queries mine --json
+        eval FILES -p full --save one
+        eval --queries mine --save two --json
         - runs show 1 --json
         - runs show 2 --intervals
-        - runs compare 1 2
+        - runs show 2 --against 1
         - runs list
         - report run 1
         - report compare 1 2 --out out.html
@@ -107,21 +107,21 @@ COMMANDS = {
         rules list FILES
         rules list FILES --json --state warning --state valid
     """,
-    "rules lint": """
-        rules lint
-        rules lint --json
-        rules lint --fix --dry-run FILES
+    "rules check": """
+        rules check
+        rules check --json
+        rules check --apply --dry-run FILES
     """,
     "rules export": """
         rules export
         rules export --out rules.csv
         rules list --state changed
     """,
-    "rules check": """
-        rules check asked.txt
-        rules check asked.txt --json
-        rules check --question "the cat" --chunk cat-1
-        rules check --question "the cat" --chunk hidden-cat-0
+    "rules explain": """
+        rules explain asked.txt
+        rules explain asked.txt --json
+        rules explain --question "the cat" --chunk cat-1
+        rules explain --question "the cat" --chunk hidden-cat-0
         rules test expected.jsonl
         rules test expected.jsonl --json
     """,
@@ -162,7 +162,7 @@ LLM = {
         query QUERY -p llm-filter --answer
         query QUERY -p llm-filter --json --debug
     """,
-    "experiment": "experiment FILES --limit 2 --json",
+    "experiment": "eval FILES --prompts all --limit 2 --json",
     "propose": """
         labels propose --set-name mine
         labels propose --set-name mine --yes --json

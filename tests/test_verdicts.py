@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter.basics.reply import MOST_BYTES
+from ragfilter.answer.reply import MOST_BYTES
 from ragfilter.judge.call import prompt
 from ragfilter.judge.parse import ACTIONS, MOST_REMARKS, SCHEMA, parse
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit, Verdict
+from ragfilter.settings.schema import Judge
 
 IDS = ("sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes")
 KEEP_0 = (Verdict(IDS[0], "KEEP"),)

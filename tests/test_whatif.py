@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.engine.whatif import changes, stays, wording
-from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.registry import layer
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
+from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
@@ -88,7 +88,7 @@ def test_switching_off_what_thresholds_were_tuned_with_is_not_offered() -> None:
         Hit(Chunk(f"c{n}"), 0.1 * n, n, rerank_score=0.9 if n < 3 else None) for n in range(1, 5)
     )
     pool = Pool("q", "demo", "l2", hits, reranker="late_interaction")
-    settings = Settings().with_values({**always, **few, "cutoff.tuned_on": tuned.to_json()})
+    settings = Settings().with_values({**always, **few, "cutoff.tuned_on": tuned.json_text})
     made = changes(replay(pool, settings), "c4")
     assert "Switch Quality off" not in [each.words for each in made]
 

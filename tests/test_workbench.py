@@ -15,13 +15,13 @@ from ragfilter.errors import (
     StoreError,
     StoreUnavailable,
 )
-from ragfilter.layers.quality import Quality
 from ragfilter.model import Chunk
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
-from ragfilter.rules.journal_rows import Entry
+from ragfilter.rules.journal import Entry
 from ragfilter.settings.deployment import Deployment
+from ragfilter.settings.schema import Quality
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import open_workbench, read_deployment

@@ -17,13 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress, pairwise
-from typing import TYPE_CHECKING
 
 from ragfilter.model import Chunk, Hit
+from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate, head
-
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
 
 FRAME_TOKENS = 24
 """Maximum tokens of the numbers, delimiters and field names of one block."""

@@ -13,14 +13,15 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from importlib import import_module
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from ragfilter import __version__
-from ragfilter.cli import parts
-from ragfilter.cli.logs import start_logging
+from ragfilter.cli import output
 from ragfilter.cli.options import LogForm, Verbose
+from ragfilter.cli.output import start_logging
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,7 +45,7 @@ def make_group(name: str, about: str) -> typer.Typer:
     @group.callback()
     def help_(context: typer.Context) -> None:
         if context.invoked_subcommand is None:
-            parts.emit(f"{context.get_help()}\n")
+            output.emit(f"{context.get_help()}\n")
 
     app.add_typer(group, name=name)
     return group
@@ -65,9 +66,11 @@ def command(
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
             kind = parameter.annotation
             if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-                members = inspect.signature(kind, eval_str=True).parameters
-                groups[parameter.name] = kind, list(members)
-                options += members.values()
+                # Each in the module of the class that adds it.
+                hints = get_type_hints(kind, include_extras=True)
+                members = inspect.signature(kind).parameters.values()
+                groups[parameter.name] = kind, [member.name for member in members]
+                options += (each.replace(annotation=hints[each.name]) for each in members)
             else:
                 options.append(parameter)
         keyword = inspect.Parameter.KEYWORD_ONLY
@@ -97,7 +100,26 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        parts.emit(f"ragfilter {__version__}\n")
+        output.emit(f"ragfilter {__version__}\n")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        parts.emit(f"{context.get_help()}\n")
+        output.emit(f"{context.get_help()}\n")
+
+
+MODULES = {
+    **{name: name for name in (
+        "cache", "collections", "cut", "eval", "gate", "index", "labels", "query", "report",
+        "rules", "runs", "settings", "tune",
+    )},
+    "app": "serve",
+    "mcp": "serve",
+    "profiles": "settings",
+}  # fmt: skip
+"""The module of each command. A command registers itself when its module is imported."""
+
+
+def load_commands(name: str = "") -> None:
+    """Import the command called `name`, since a query needs none of the modules that tune or lint;
+    without a name, all of them for the help."""
+    for module in (MODULES[name],) if name in MODULES else MODULES.values():
+        import_module(f"ragfilter.cli.{module}")

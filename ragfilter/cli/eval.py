@@ -1,127 +1,306 @@
-"""`ragfilter eval`: the filtered result next to the unfiltered one, over labelled queries."""
+"""`ragfilter eval`: settings measured over queries, alone, side by side, or as a saved run.
+
+Source: Intelligent Chunk Filtering, "Before/After Comparison Framework", "Experimental Tuning
+Process"; docs/design.md#evaluate.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Annotated
 
-from ragfilter.cli import parts
+import typer
+
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
-from ragfilter.cli.options import Filtering, Json, Place
-from ragfilter.cli.table import percent, table
-from ragfilter.evaluate import run, told
-from ragfilter.evaluate.run import Evaluation, KeptChunks, Means, QueryRow
+from ragfilter.cli.options import Json, Limit, Place, Viewing, parse_set, refuse_beside
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.judge import prompts as judge_prompts
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import User
+from ragfilter.settings import config as configuration
+from ragfilter.settings.config import Config
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import field
 from ragfilter.text.numbers import counted
-from ragfilter.text.query_id import query_name
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.measure import QueryRecord
+    from ragfilter.evaluate.variants import Variant
+    from ragfilter.workbench import Workbench
+
+MOST_AXES = 2
+REFERENCE = "A: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides(Viewing):
+    """Options for the settings to measure."""
+
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--profile", "-p", help=f"Profile to measure: {', '.join(PROFILES)}. Repeatable."
+        ),
+    ] = None
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=V,V,…",
+            help="Measure every profile with each of these values of a setting, or without values "
+            "over its whole range. Given twice, with every pair of values.",
+        ),
+    ] = None
+    prompts: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B",
+            help="Measure the judge with each of these prompts, or with all, and without it. Needs "
+            "an LLM. The profile is llm-filter unless set.",
+        ),
+    ] = ""
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare with this as side A: a profile, a settings file, the name of saved "
+            "settings, or the number of a run. Default: the unfiltered search."
+        ),
+    ] = None
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one set of settings is measured."""
+        return bool(len(self.profile or ()) > 1 or self.vary or self.prompts or self.against)
+
+    def called(self, loaded: Config) -> str:
+        """The name of loaded settings."""
+        return f"{loaded.profile}{self.with_config}"
+
+    def viewer_of(self, loaded: Config) -> User:
+        """The user for whom loaded settings filter."""
+        return viewer(self.user, loaded.settings)
+
+    def load(self) -> list[Config]:
+        """The settings of every profile."""
+        names: list[str | None] = [*(self.profile or [])]
+        names = names or ["llm-filter" if self.prompts else None]
+        return [self._open(name, {})[0] for name in dict.fromkeys(names)]
+
+    def variants(self) -> tuple[tuple[Variant, ...], str]:
+        """What to measure, and a note on the combinations of values that settings refuse. Raises
+        SettingsError if they refuse all."""
+        from ragfilter.evaluate.variants import Variant, judged
+
+        loaded, error = self.load(), None
+        axes = self._axes(loaded[0])
+        named: dict[str, Config] = {}
+        refused = 0
+        for base, values in product(loaded, product(*axes.values())):
+            changes = dict(zip(axes, values, strict=True))
+            label = " ".join([self.called(base), *(f"{i}={v}" for i, v in changes.items())])
+            try:
+                named[label] = self._with(base, changes)
+            except SettingsError as refusal:
+                refused, error = refused + 1, refusal
+        if error is not None and not named:
+            raise error
+        note = f"{counted(refused, 'combination')} left out. {error}" if refused else ""
+        if not self.prompts:
+            return tuple(
+                Variant(name, "settings", each.settings) for name, each in named.items()
+            ), note
+        prompts = dict.fromkeys(name.strip() for name in self.prompts.split(",") if name.strip())
+        for name in prompts if self.prompts != "all" else ():
+            # Checked as the setting that it becomes.
+            self._open(loaded[0].profile, {"--prompts": {"judge.prompt": name}})
+        chosen = judge_prompts.names() if self.prompts == "all" else tuple(prompts)
+        return judged({name: each.settings for name, each in named.items()}, chosen), note
+
+    def _with(self, base: Config, changes: dict[str, str]) -> Config:
+        given = dict(map(parse_set, self.values or ()))
+        return configuration.load(
+            profile=base.profile, file=self.config,
+            flags=[configuration.Given("--set", given), configuration.Given("--vary", changes)],
+        )  # fmt: skip
+
+    def _axes(self, loaded: Config) -> dict[str, list[str]]:
+        """The varied settings with their values. Raises InputError, SettingsError."""
+        from ragfilter.evaluate import maps
+
+        axes: dict[str, list[str]] = {}
+        for text in self.vary or ():
+            path, sign, values = (part.strip() for part in text.partition("="))
+            axes[path] = [value.strip() for value in values.split(",")] if sign else []
+        if len(axes) > MOST_AXES or len(axes) < len(self.vary or ()):
+            raise InputError(
+                "--vary takes one or two different settings.", remedy="Leave out the others."
+            )
+        numeric = maps.axes(loaded.settings) if not all(axes.values()) else []
+        for path in [path for path, values in axes.items() if not values]:
+            if path not in numeric:
+                raise InputError(
+                    f"{path!r} is not a numeric setting in effect here.",
+                    remedy=f"Write --vary {path}=VALUE,VALUE, or use one of {', '.join(numeric)}.",
+                )
+            n = maps.LINE if len(axes) == 1 else maps.COARSE
+            points = maps.points(field(path), loaded.settings, n)
+            axes[path] = [f"{point:g}" for point in points]
+        return axes
 
 
 @command(name="eval")
 def evaluate(
-    labelled: LabelledOptions, place: Place, filtering: Filtering, as_json: Json = False
+    labelled: LabelledOptions,
+    place: Place,
+    sides: Sides,
+    save: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Measure the settings beside every strategy, every profile, the best fixed k and "
+            "the oracle, and save the result as a run. If it was stopped, the same command "
+            "continues it.",
+        ),
+    ] = "",
+    limit: Limit = None,
+    as_json: Json = False,
 ) -> None:
-    """Compare the filtered with the unfiltered result over labelled queries."""
-    loaded, user = filtering.load()
-    settings = loaded.settings
-    with labelled.open("eval", place, user) as (_, backends, labels, unknown):
-        parts.tell_learned_elsewhere(settings, backends)
-        warn_of(labels)
-        notes = warn_in_sample(settings, labels, place.collection)
-        made = run.evaluate(
-            labels.queries, labels.qrels, settings, backends, user,
-            progress=parts.progress("queries"),
+    """Measure settings over labelled queries, beside the unfiltered search.
+
+    Several profiles, values or prompts are measured side by side, with 95% intervals and paired
+    tests. --set applies to every side.
+    """
+    if save:
+        refuse_beside(
+            "--save", profile=(sides.profile or ())[1:], vary=sides.vary, prompts=sides.prompts,
+            against=sides.against, limit=limit, only=labelled.only,
+            **{"except": labelled.leave_out},
         )  # fmt: skip
-        head = place.head(backends.incomplete)
-    head |= {"unknown_labels": unknown, "profile": loaded.profile, "with_llm": labelled.llm}
-    head |= {"notes": notes} | document(made)
-    used = f"profile {loaded.profile}{filtering.with_config}"
-    parts.emit(head if as_json else f"{place.collection}, {used}: {evaluation_text(made)}")
+    measure = _several if sides.several else _save if save else _one
+    measure(labelled, place, sides, save, limit, as_json=as_json)
 
 
-def document(evaluation: Evaluation) -> dict[str, Any]:
-    """The document of `eval --json` as plain values, without the collection and profile."""
-    best = evaluation.best_fixed_k
-    return {
-        "k": evaluation.k,
-        "queries": len(evaluation.rows),
-        "unfiltered": asdict(evaluation.unfiltered),
-        "filtered": asdict(evaluation.filtered),
-        "best_fixed_k": best and {"k": best.k, **asdict(best.means)},
-        "noise_reduction": evaluation.noise_reduction,
-        "lost": sum(len(row.lost) for row in evaluation.rows),
-        "waiting": sum(row.waiting for row in evaluation.rows),
-        "unlabelled": list(evaluation.unlabelled),
-        "per_query": [_document(row) for row in evaluation.rows],
-    }
+def _one(
+    labelled: LabelledOptions,
+    place: Place,
+    sides: Sides,
+    _: str,
+    limit: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure one set of settings beside the unfiltered search."""
+    from ragfilter.cli import results
+    from ragfilter.evaluate import evaluation
 
-
-def _document(row: QueryRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "query": row.query,
-        "n_relevant": len(row.relevant),
-        "unfiltered": _side_document(row.unfiltered),
-        "filtered": _side_document(row.filtered) | {"ids": list(row.filtered.ids)},
-        "noise_reduction": row.noise_reduction,
-        "lost": list(row.lost),
-        "status": row.status,
-    }
-
-
-def _side_document(side: KeptChunks) -> dict[str, Any]:
-    return {
-        "kept": side.kept,
-        "relevant_kept": side.relevant_kept,
-        **asdict(side.scores),
-        "unlabelled": side.unlabelled,
-        "f1_most": side.f1_most,
-    }
-
-
-def evaluation_text(evaluation: Evaluation) -> str:
-    """Means, the best fixed k and one line per query."""
-    k = evaluation.k
-    best = evaluation.best_fixed_k
-    sides = [
-        (f"unfiltered, k {k}", evaluation.unfiltered),
-        *([(f"best fixed k, {best.k}", best.means)] if best else []),
-        ("filtered", evaluation.filtered),
-    ]
-    means = table(_MEANS, (_means_line(name, of) for name, of in sides))
-    lines = [counted(len(evaluation.rows), "labelled query"), "", means.rstrip()]
-    lines += ["", "best fixed k: each query with the k that is best on the others"] if best else []
-    mean = evaluation.filtered
-    range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
-    lines += ["", range_] if range_ else []
-    lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", ""]
-    lines.append(table(_QUERIES, map(_query_line, evaluation.rows)).rstrip())
-    if evaluation.unlabelled:
-        bare = counted(len(evaluation.unlabelled), "query")
-        lines += ["", f"left out: {bare} without a usable label"]
-    fell_back = told.fell_back(sum(row.waiting for row in evaluation.rows))
-    lines += ["", fell_back] if fell_back else []
-    return "\n".join(lines) + "\n"
-
-
-_MEANS = ("mean", "precision", "recall", "F1", "F1 upper bound", "kept")
-_QUERIES = ("query", "relevant", "kept", "P", "R", "F1", "F1 unfiltered", "noise cut", "lost",
-            "status")  # fmt: skip
-
-
-def _means_line(name: str, means: Means) -> tuple[str, ...]:
-    shares = (means.precision, means.recall, means.f1, means.f1_most)
-    return (name, *(f"{share:.3f}" for share in shares), f"{means.mean_kept:.1f}")
-
-
-def _query_line(row: QueryRow) -> tuple[str, ...]:
-    scores = row.filtered.scores
-    shares = (scores.precision, scores.recall, scores.f1, row.unfiltered.scores.f1)
-    return (
-        query_name(row.id, row.query, 34),
-        str(len(row.relevant)),
-        str(row.filtered.kept),
-        *(f"{share:.3f}" for share in shares),
-        percent(row.noise_reduction),
-        str(len(row.lost)),
-        row.status,
+    (loaded,) = sides.load()
+    settings, user = loaded.settings, sides.viewer_of(loaded)
+    with labelled.open("eval", place, user) as opened:
+        access.tell_learned_elsewhere(settings, opened.backends)
+        warn_of(opened.labels)
+        labels = opened.labels.first(limit)
+        notes = warn_in_sample(settings, labels, place.collection)
+        measured = evaluation.evaluate(
+            labels.queries, labels.qrels, settings, opened.backends, user,
+            progress=output.progress("queries"),
+        )  # fmt: skip
+        head = place.head(opened.backends.incomplete) | {
+            "unknown_labels": opened.unknown, "profile": loaded.profile,
+            "with_llm": labelled.llm, "notes": notes,
+        }  # fmt: skip
+    text = (
+        f"{place.collection}, profile {sides.called(loaded)}: {results.evaluation_text(measured)}"
     )
+    output.emit(head | evaluation.document(measured) if as_json else text)
+
+
+def _save(
+    labelled: LabelledOptions,
+    place: Place,
+    sides: Sides,
+    name: str,
+    _: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure one set of settings beside all alternatives, as a run."""
+    from ragfilter.cli.runs import shown
+    from ragfilter.evaluate import runs, stored
+
+    (loaded,) = sides.load()
+    user = sides.viewer_of(loaded)
+    with labelled.open("eval", place, user) as opened:
+        warn_of(opened.labels)
+        bench, backends = opened.bench, opened.backends
+        title = stored.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
+        plan = runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user)
+        run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
+        runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
+        document, text = shown(runs.load(bench.runs.get(run.id), bench.runs), bench)
+        incomplete = backends.incomplete
+    output.emit(document | {"incomplete": incomplete} if as_json else text)
+
+
+def _several(
+    labelled: LabelledOptions,
+    place: Place,
+    sides: Sides,
+    _: str,
+    limit: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure settings side by side. Stopped early, report the queries that are finished."""
+    from ragfilter.cli import results
+    from ragfilter.cli.report import compared_settings
+    from ragfilter.evaluate.measure import check_llm, measure, viewer_of
+    from ragfilter.evaluate.variants import Variant, with_unfiltered
+
+    variants, left_out = sides.variants()
+
+    def check(bench: Workbench) -> None:
+        nonlocal variants
+        if sides.against is not None:
+            other = compared_settings(sides.against, bench)
+            variants = (Variant(f"{REFERENCE}{other.name}", "settings", other.settings), *variants)
+        check_llm(variants, bench.chat)
+
+    user = viewer_of(variants, sides.user)
+    with labelled.open("eval", place, user, bare=not sides.prompts, check=check) as opened:
+        notes = [left_out] if left_out else []
+        labels = opened.labels.first(limit)
+        if labels.qrels:
+            warn_of(labels)
+            for each in variants:
+                notes += warn_in_sample(each.settings, labels, place.collection, each.name)
+        compared = with_unfiltered(variants)
+        reference = next((v.name for v in variants if sides.against), compared[0].name)
+        records: list[QueryRecord] = []
+        total, show = len(labels.labelled or labels.queries), output.progress("queries")
+
+        def report() -> None:
+            if not records and total:
+                return
+            done = len({record.id for record in records})
+            if as_json:
+                head = place.head(opened.backends.incomplete) | {
+                    "queries": total, "complete": done == total, "unknown_labels": opened.unknown,
+                    "with_llm": labelled.llm, "notes": notes,
+                }  # fmt: skip
+                prices = opened.bench.prices
+                output.emit(head | results.several_document(records, compared, reference, prices))
+                return
+            stopped = f"; stopped after {done} of {total}" if done < total else ""
+            output.emit(f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n")
+            output.emit(
+                results.several_text(records, compared, reference, each_query=not sides.vary)
+            )
+            output.emit("".join(f"{note}\n" for note in notes))
+
+        with output.at_the_end(report):
+            measured = measure(labels, compared, opened.backends, user, timed=not sides.vary)
+            for done, of_query in enumerate(measured, start=1):
+                records += of_query
+                show(done, total)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.options import (
     Except,
     Only,
@@ -18,13 +18,12 @@ from ragfilter.cli.options import (
     QueriesFile,
     SetOrNone,
     WithLlm,
+    refuse_without,
 )
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import find_chunks
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import labels_version, measurable
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 
@@ -94,7 +93,7 @@ class LabelledOptions(QuerySelection):
         with place.open(what) as bench:
             if check is not None:
                 check(bench)
-            backends = parts.backends(bench, place.collection)
+            backends = access.backends(bench, place.collection)
             found = read or self.choose(
                 stored.load(bench.labels, place.collection, self.queries, llm=self.llm)
             )
@@ -124,7 +123,7 @@ class Measuring(QuerySelection):
         """The named queries; see `read_labels`. None if there are none."""
         if self.queries is None:
             options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
-            parts.refuse_without("--queries", **options)
+            refuse_without("--queries", **options)
             return None
         return read_labels(self, self.queries, self.qrels, bench, collection, user)
 
@@ -148,7 +147,7 @@ def read_labels(
     found = chosen.choose(
         labels.load(queries, qrels) if in_files else stored.load(bench.labels, collection, queries)
     )
-    backends = parts.backends(bench, collection)
+    backends = access.backends(bench, collection)
     return visible_labels(found, backends, user, stored=not in_files)[0]
 
 
@@ -162,7 +161,7 @@ def visible_labels(
 
     Raises InputError if there are labels but no relevant one is left.
     """
-    from ragfilter.evaluate.labels import missing
+    from ragfilter.evaluate.labels import measurable, missing
 
     where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
@@ -197,14 +196,16 @@ def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
     catalogue = bench.collection(collection).entries()
     standing = bench.labels.standing(collection)
     seen = labels.visible_labels(standing, catalogue, user)
-    parts.tell(stored.agreed(seen).told)
+    output.tell(stored.agreed(seen).told)
 
 
 def warn_of(labels: Labels) -> None:
     """Warn if there are too few labelled queries for reliable figures, or some without anything
     relevant."""
-    for said in told.about_labels(labels):
-        log.warning("%s", said)
+    from ragfilter.evaluate import caveats
+
+    for caveat in caveats.about_labels(labels):
+        log.warning("%s", caveat)
 
 
 def warn_in_sample(
@@ -212,8 +213,11 @@ def warn_in_sample(
 ) -> list[str]:
     """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
     warning, if any, as notes of a document."""
-    said = told.in_sample(settings, labels_version(labels), collection)
-    notes = [f"{side}: {said}" if side else said] if said else []
+    from ragfilter.evaluate import caveats
+    from ragfilter.evaluate.labels import labels_version
+
+    caveat = caveats.in_sample(settings, labels_version(labels), collection)
+    notes = [f"{side}: {caveat}" if side else caveat] if caveat else []
     for note in notes:
         log.warning("%s", note)
     return notes

@@ -11,13 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import Json, Place, Viewing, text_argument, text_option
+from ragfilter.cli.options import (
+    Filtering,
+    Json,
+    Place,
+    Viewing,
+    load_config,
+    refuse_without,
+    text_argument,
+    text_option,
+)
+from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.stores.labels import Label
+    from ragfilter.stores.preferences import Answered
+
 
 labels = make_group(
     "labels", "Make, import, export, list and propose labels; rename and remove query sets."
@@ -52,7 +64,7 @@ def import_(
     from ragfilter.evaluate.query_files import read_import
 
     if qrels is None:
-        parts.refuse_without("--qrels", by_llm=by_llm)
+        refuse_without("--qrels", by_llm=by_llm)
     collection = place.collection
     asked, rows = read_import(queries, qrels)
     with place.open("labels") as bench:
@@ -64,17 +76,16 @@ def import_(
             otherwise="Choose another --set-name, or replace it with --replace.",
             incomplete=incomplete,
         )  # fmt: skip
-        parts.tell(incomplete)
-    made = place.head(incomplete) | {
+        output.tell(incomplete)
+    document = place.head(incomplete) | {
         "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
     if unknown and not as_json:
-        parts.tell(
+        output.tell(
             f"{counted(len(unknown), 'labelled id')} not in the collection, as {unknown[0]!r}."
         )
-    stored_as = f"query set {set_name} with {counted(len(asked), 'query')}"
-    text = f"{collection}: {stored_as}, {counted(len(rows), 'label')}\n"
-    parts.emit(made if as_json else text)
+    counts = f"{counted(len(asked), 'query')}, {counted(len(rows), 'label')}"
+    output.show(document, f"{collection}: query set {set_name} with {counts}\n", as_json=as_json)
 
 
 @command(labels)
@@ -103,10 +114,10 @@ def export(
     with place.open("labels") as bench:
         store = bench.collection(collection)
         catalogue = store.entries()
-        parts.tell(store.incomplete)
+        output.tell(store.incomplete)
         people, by_llm = stored.exported(bench.labels, collection, name, catalogue, user)
     written = write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)
-    parts.emit("".join(f"{path}\n" for path in written))
+    output.emit("".join(f"{path}\n" for path in written))
 
 
 @command(labels, "list")
@@ -119,32 +130,30 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     with place.open("labels") as bench:
         store = bench.collection(collection)
         catalogue, incomplete = store.entries(), store.incomplete
-        parts.tell(incomplete)
+        output.tell(incomplete)
         sets = stored.sets(bench.labels, collection, catalogue, user)
         every = bench.labels.standing(collection)
     seen = visible_labels(every, catalogue, user)
-    agreed = stored.agreed(seen)
-    parted = conflicts(seen)
+    agreed, disputes = stored.agreed(seen), conflicts(seen)
     document = place.head(incomplete) | {
         "sets": sets,
         "labels": [*map(_label, seen)],
-        "conflicts": [[*map(_label, pair)] for pair in parted],
-        "llm": asdict(agreed),
+        "conflicts": [[*map(_label, pair)] for pair in disputes],
+        "llm": agreed,
     }
     people = sorted({each.who for each in seen if each.made_by == "human"})
-    asked = len({each.query for each in seen})
+    by_llm = sum(each.made_by == "llm" for each in seen)
+    questions = counted(len({each.query for each in seen}), "question")
     lines = [
-        f"{collection}: {counted(len(seen), 'label')} on {counted(asked, 'question')}"
+        f"{collection}: {counted(len(seen), 'label')} on {questions}"
         + (f", by {', '.join(people)}" if people else ""),
         *(f"  set {name}: {counted(count, 'query')}" for name, count in sets.items()),
     ]
-    for pair in parted:
-        said = ", ".join(f"{each.who} says {each.grade}" for each in pair)
-        lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {said}")
-    by_llm = sum(each.made_by == "llm" for each in seen)
-    if by_llm:
-        lines.append(f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}")
-    parts.emit(document if as_json else "\n".join(lines) + "\n")
+    for pair in disputes:
+        grades = ", ".join(f"{each.who} says {each.grade}" for each in pair)
+        lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {grades}")
+    lines += [f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}"] if by_llm else []
+    output.show(document, "\n".join(lines) + "\n", as_json=as_json)
 
 
 SetArgument = Annotated[str, text_argument(metavar="SET", help="Name of the query set.")]
@@ -161,7 +170,7 @@ def rename(
 
     with place.open("labels") as bench:
         stored.rename(bench.labels, place.collection, name, new)
-    parts.emit(f"{place.collection}: query set {name} is now {new}\n")
+    output.emit(f"{place.collection}: query set {name} is now {new}\n")
 
 
 @command(labels)
@@ -171,7 +180,7 @@ def remove(place: Place, name: SetArgument) -> None:
 
     with place.open("labels") as bench:
         stored.remove(bench.labels, place.collection, name)
-    parts.emit(f"{place.collection}: query set {name} is removed; its labels stay\n")
+    output.emit(f"{place.collection}: query set {name} is removed; its labels stay\n")
 
 
 @command(labels)
@@ -197,7 +206,7 @@ def history(
         asked = len(bench.labels.queries(collection, ASKED))
     document = {"collection": collection, "keeps": keeps, "asked": asked}
     state = f"recorded, {counted(asked, 'question')} so far" if keeps else "not kept"
-    parts.emit(document if as_json else f"{collection}: asked questions are {state}\n")
+    output.show(document, f"{collection}: asked questions are {state}\n", as_json=as_json)
 
 
 @command(labels)
@@ -221,55 +230,170 @@ def propose(
     from ragfilter.stores.labels import visible_labels
 
     user, collection = viewing.user, place.collection
-    settings = parts.load_config(None, viewing.config, viewing.values, {}).settings
+    settings = load_config(None, viewing.config, viewing.values, {}).settings
     with place.open("labels") as bench:
-        backends, deployment = parts.backends(bench, collection), bench.deployment
+        backends, deployment = access.backends(bench, collection), bench.deployment
         catalogue = bench.collection(collection).entries()
         questions = stored.questions(bench.labels, collection, name, catalogue, viewing.viewer)
         standing = bench.labels.standing(collection)
-        asked = list(
-            llm_labels.requests(
-                questions.values(), standing, settings, backends, user, depth=depth
-            )
-        )  # fmt: skip
-        bill = llm_labels.bill(asked, backends, bench.prices)
-        parts.tell(bill.told)
-        made, failed = 0, 0
-        show = parts.progress("calls")
+        requests = list(llm_labels.requests(
+            questions.values(), standing, settings, backends, user, depth=depth
+        ))  # fmt: skip
+        bill = llm_labels.bill(requests, backends, bench.prices)
+        output.tell(bill.told)
+        labelled, failed = 0, 0
+        show = output.progress("calls")
 
         def report() -> None:
-            seen = visible_labels(
-                bench.labels.standing(collection),
-                bench.collection(collection).entries(),
-                viewing.viewer,
-            )
-            agreed = stored.agreed(seen)
-            if as_json:
-                document = place.head(backends.incomplete) | {"set": name, "asked": yes}
-                document |= asdict(bill) | {"labels": made, "failed": failed}
-                parts.emit(document | {"llm": asdict(agreed)})
-            elif yes:
-                lost = f", {counted(failed, 'call')} failed" if failed else ""
-                parts.emit(f"{collection}: {counted(made, 'label')}{lost}. {agreed.told}\n")
-            else:
-                parts.emit("The LLM was not called. Add --yes to call it.\n")
+            entries = bench.collection(collection).entries()
+            standing = bench.labels.standing(collection)
+            agreed = stored.agreed(visible_labels(standing, entries, viewing.viewer))
+            document = place.head(backends.incomplete) | {"set": name, "asked": yes}
+            document |= asdict(bill) | {"labels": labelled, "failed": failed, "llm": agreed}
+            lost = f", {counted(failed, 'call')} failed" if failed else ""
+            text = f"{collection}: {counted(labelled, 'label')}{lost}. {agreed.told}\n"
+            uncalled = "The LLM was not called. Add --yes to call it.\n"
+            output.show(document, text if yes else uncalled, as_json=as_json)
 
-        with parts.at_the_end(report):
-            found = llm_labels.propose(
-                asked if yes else (), settings, backends, timeout_s=deployment.answer_timeout_s
+        with output.at_the_end(report):
+            proposals = llm_labels.propose(
+                requests if yes else (), settings, backends, timeout_s=deployment.answer_timeout_s
             )
-            for place_, each in enumerate(found, start=1):
-                made += llm_labels.keep(each, bench.labels, collection, backends)
-                failed += bool(each.error)
-                show(place_, bill.calls + bill.remembered)
+            for done, proposal in enumerate(proposals, start=1):
+                labelled += llm_labels.keep(proposal, bench.labels, collection, backends)
+                failed += bool(proposal.error)
+                show(done, bill.calls + bill.remembered)
 
 
 def _label(label: Label) -> dict[str, Any]:
-    return {
-        "query": label.query,
-        "chunk": label.chunk_id,
-        "grade": label.grade,
-        "who": label.who,
-        "made_by": label.made_by,
-        "at": label.at.isoformat(timespec="seconds"),
-    }
+    names = ("query", "grade", "who", "made_by", "at")
+    return {"chunk": label.chunk_id} | {name: getattr(label, name) for name in names}
+
+
+TEXT_CHARS = 300
+Question = Annotated[str, typer.Argument(help="The question.")]
+
+
+@command(labels)
+def mark(
+    question: Question,
+    chunks: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the chunks.")],
+    place: Place,
+    grade: Annotated[
+        int,
+        typer.Option(
+            "--grade", "-g", min=0, max=2, help="2 relevant, 1 partly relevant, 0 not relevant."
+        ),
+    ] = 2,
+) -> None:
+    """Label chunks as relevant to a question, all or none. Replaces your earlier labels."""
+    from ragfilter.engine.complete import find_chunks
+
+    if not question.strip():
+        raise InputError("The question is empty.", remedy="Write the question to label for.")
+    with place.open("labels") as bench:
+        there = find_chunks(bench.collection(place.collection), set(chunks))
+        missing = [i for i in chunks if i not in there]
+        if missing:
+            raise InputError(
+                f"There is no chunk {missing[0]!r} in {place.collection}.",
+                remedy="Use the ids that `ragfilter labels next` lists.",
+            )
+        bench.labels.mark(
+            place.collection, question, list(dict.fromkeys(chunks)), grade,
+            who=bench.deployment.user,
+        )  # fmt: skip
+    output.emit(f"{place.collection}: {counted(len(set(chunks)), 'chunk')} labelled {grade}\n")
+
+
+@command(labels)
+def undo(
+    place: Place,
+    last: Annotated[
+        int, typer.Option("--last", "-n", min=1, help="How many of your labels to take back.")
+    ] = 1,
+) -> None:
+    """Take back your last labels. The ones that they replaced count again."""
+    with place.open("labels") as bench:
+        me = bench.deployment.user
+        own = (label for label in bench.labels.standing(place.collection)
+               if (label.who, label.made_by) == (me, "human"))  # fmt: skip
+        taken = sorted(own, key=lambda label: label.id)[-last:]
+        bench.labels.take_back([label.id for label in taken])
+    lines = [f"taken back: {each.chunk_id} = {each.grade} for {each.query!r}" for each in taken]
+    output.emit("\n".join(lines or [f"{me} has no labels in {place.collection}"]) + "\n")
+
+
+@command(labels, "next")
+def next_(
+    question: Question,
+    place: Place,
+    filtering: Filtering,
+    first: Annotated[int, typer.Option("-n", min=1, help="How many chunks to list.")] = 5,
+    blind: Annotated[
+        bool,
+        typer.Option("--blind", help="In an order that says nothing about rank or outcome."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the chunks to label next: those without a label, closest to the cut first."""
+    from ragfilter.evaluate.label_queue import next_to_label
+    from ragfilter.layers.cutoff import cut_of
+    from ragfilter.report.rows import rows as list_rows
+    from ragfilter.stores.labels import settle
+
+    loaded, user = filtering.load()
+    with place.open("labels") as bench:
+        result = access.ask(
+            question, loaded.settings, access.backends(bench, place.collection), user
+        )
+        standing = bench.labels.standing(place.collection, question)
+        me = bench.deployment.user
+    # A blind labeller may label what others have labelled.
+    mine_or_all = (label for label in standing if label.who == me) if blind else standing
+    judged = settle(mine_or_all).get(question.strip(), {})
+    detail, rows = cut_of(result), list_rows(result)
+    order = next_to_label(rows, detail.ids if detail else (), mixed_by=question if blind else None)
+    chunks = {hit.id: hit.chunk for hit in result.hits}
+    left = [chunks[i] for i in order if i not in judged]
+    shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]
+    document = place.head(result.pool.incomplete) | {"left": len(left), "next": shown}
+    lines = [f"{i}  {title}\n  {' '.join(text.split())[:TEXT_CHARS]}\n" for each in shown
+             for i, title, text in [each.values()]]  # fmt: skip
+    lines.append(f"{counted(len(left), 'chunk')} left to label\n")
+    output.show(document, "".join(lines), as_json=as_json)
+
+
+@command(labels, "preferences")
+def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
+    """List the votes on pairs of answers. Votes on hidden or deleted chunks are left out."""
+    from ragfilter.stores.preferences import CHOICES
+
+    user, collection = viewing.viewer, place.collection
+    with place.open("labels") as bench:
+        catalogue = bench.collection(collection).entries()
+        every = bench.preferences.votes(collection)
+    votes = [
+        each
+        for each in every
+        if user.unrestricted
+        or all(i in catalogue and user.sees(catalogue[i])
+               for side in (each.first, each.second) for i in side.chunks)
+    ]  # fmt: skip
+    names = ("query", "choice", "first", "second", "who", "at")
+    document = [{name: getattr(vote, name) for name in names} for vote in votes]
+    lines = [
+        (vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who)
+        for vote in votes
+    ]
+    text = (
+        output.table(("question", "first", "second", "choice", "who"), lines)
+        if votes
+        else f"{collection}: no votes yet. The Answer panel and the Compare page take them.\n"
+    )
+    output.show(document, text, as_json=as_json)
+
+
+def _side(side: Answered) -> str:
+    changed = f" with {counted(len(side.settings), 'change')}" if side.settings else ""
+    return f"{side.profile}{changed}, {counted(len(side.chunks), 'chunk')}"

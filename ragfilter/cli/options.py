@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,19 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli import parts
-from ragfilter.cli.logs import Form
+from ragfilter.cli.access import open_for
+from ragfilter.cli.output import LogFormat
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.layers.clearance import viewer
+from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import User
+from ragfilter.settings import config as configuration
 from ragfilter.settings import saved
 from ragfilter.settings.config import Config
+from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES
-from ragfilter.settings.schema import field
-from ragfilter.text.characters import whole
+from ragfilter.settings.schema import Settings, field
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
+
+
+log = logging.getLogger(__name__)
 
 
 def setting(path: str, *names: str, metavar: str | None = None) -> Any:
@@ -112,7 +120,7 @@ Verbose = Annotated[
     ),
 ]
 LogForm = Annotated[
-    Form | None,
+    LogFormat | None,
     typer.Option(
         "--log", help="Log one line per query to standard error: text, as with -v, or JSON."
     ),
@@ -191,7 +199,7 @@ class Place:
 
     def open(self, what: str) -> Workbench:
         """Open the workspace until it is closed; `what` names who holds it."""
-        return parts.open_for(self.data_dir, what)
+        return open_for(self.data_dir, what)
 
     def head(self, incomplete: str) -> dict[str, Any]:
         """The beginning of a JSON document about the collection. `incomplete` says why it may be
@@ -228,7 +236,7 @@ class Viewing:
     def _open(
         self, profile: str | None, flags: Mapping[str, Mapping[str, Any]]
     ) -> tuple[Config, User]:
-        loaded = parts.load_config(profile, self.config, self.values, flags)
+        loaded = load_config(profile, self.config, self.values, flags)
         return loaded, viewer(self.user, loaded.settings)
 
 
@@ -239,5 +247,80 @@ class Filtering(Viewing):
     profile: ProfileName = None
 
     def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Config, User]:
-        """The settings, as `parts.load_config` loads them, and the user for whom they filter."""
+        """The settings, as `load_config` loads them, and the user for whom they filter."""
         return self._open(self.profile, flags or {})
+
+
+# settings
+
+
+def load_config(
+    profile: str | None,
+    file: Path | None,
+    values: Sequence[str] | None,
+    flags: Mapping[str, Mapping[str, Any]],
+) -> Config:
+    """The settings for a command. `--set` overrides everything except the dedicated `flags`.
+
+    `flags`: name → the values it sets, by path. None means the flag was not given.
+    """
+    given = [configuration.Given("--set", dict(map(parse_set, values or ())))]
+    for name, paths in flags.items():
+        there = {path: value for path, value in paths.items() if value is not None}
+        given.append(configuration.Given(name, there))
+    loaded = configuration.load(profile=profile, file=file, flags=given)
+    for path, origin in loaded.origins.items():
+        if origin.startswith(configuration.FROM_ENVIRONMENT):
+            # Our own variables are meant for us; the others may have been set for other programs.
+            ours = f"{configuration.FROM_ENVIRONMENT} {PREFIX}" in origin
+            log.log(
+                logging.INFO if ours else logging.WARNING,
+                "%s = %s is set by the %s", path, loaded.settings.get(path), origin,
+            )  # fmt: skip
+    _tell_unread([path for each in given for path in each.values], loaded.settings)
+    return loaded
+
+
+def _tell_unread(paths: Sequence[str], settings: Settings) -> None:
+    """Warn about settings given here that only another cutoff strategy reads."""
+    used = strategy(settings.cutoff.strategy).reads
+    for path in paths:
+        readers = [s.name for s in STRATEGIES if path in {f"cutoff.{name}" for name in s.reads}]
+        if readers and path.removeprefix("cutoff.") not in used:
+            log.warning(
+                "%s changes nothing: the strategy is %s; it belongs to %s",
+                path, settings.cutoff.strategy, ", ".join(readers),
+            )  # fmt: skip
+
+
+def parse_set(text: str) -> tuple[str, str]:
+    """Parse ``cutoff.gap_threshold=0.12`` into path and value. Raises SettingsError."""
+    path, sign, value = text.partition("=")
+    if not sign:
+        raise SettingsError(
+            f"--set {text}: the '=' is missing.", remedy="Write --set layer.field=value."
+        )
+    return path.strip(), value.strip()
+
+
+def refuse_beside(option: str, **others: object) -> None:
+    """Refuse the options that have no effect because `option` was given: their names, with their
+    values. Raises InputError for the first one that was given too."""
+    for name in _given(others):
+        raise InputError(
+            f"{name} has no effect beside {option}.", remedy="Leave out one of the two."
+        )
+
+
+def refuse_without(option: str, **others: object) -> None:
+    """Refuse the options that have no effect because `option` was not given; as above."""
+    for name in _given(others):
+        raise InputError(
+            f"{name} belongs to {option}.", remedy=f"Add {option}, or leave out {name}."
+        )
+
+
+def _given(options: Mapping[str, object]) -> Iterator[str]:
+    for name, value in options.items():
+        if value:
+            yield name if name.isupper() else f"--{name.replace('_', '-')}"

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from dataclasses import replace
-from typing import Annotated
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter import report
-from ragfilter.cli import parts
-from ragfilter.cli import text as words
+from ragfilter.answer.context import Context
+from ragfilter.answer.stream import DOUBT, Answer
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, GapThreshold, Json, Place, setting
-from ragfilter.cli.why import why_document, why_text
+from ragfilter.cli.options import (
+    Filtering,
+    GapThreshold,
+    Json,
+    Place,
+    refuse_beside,
+    refuse_without,
+    setting,
+)
+from ragfilter.cli.output import percent
+from ragfilter.engine.whatif import changes, wording
 from ragfilter.judge import call
+from ragfilter.model import PoolResult
+from ragfilter.report import (
+    ChunkRow,
+    Summary,
+    first,
+    judge_stats,
+    kept_first,
+    remarks,
+    rows,
+    seen,
+    summary,
+    verdict_rows,
+)
+from ragfilter.report.trace import explain
+from ragfilter.settings.schema import Settings
+from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
+
+TITLE_WIDTH = 50
+SHOWN = 15
+"""How many dropped hits are listed by default."""
 
 
 @command()
@@ -78,40 +109,204 @@ def query(
         "--rerank": {"judge.enabled": rerank or None},
     }
     if why is not None:
-        parts.refuse_beside("--why", answer=answer, debug=debug, all=every, references=references)
+        refuse_beside("--why", answer=answer, debug=debug, all=every, references=references)
     elif not as_json:
-        parts.refuse_without("--json", references=references)
+        refuse_without("--json", references=references)
     loaded, user = filtering.load(flags)
     if k is not None:
-        loaded = replace(loaded, settings=parts.looking_first_at_k(loaded.settings))
+        loaded = replace(loaded, settings=looking_first_at_k(loaded.settings))
     if rerank is False:
         loaded = replace(loaded, settings=call.without(loaded.settings))
 
     with place.open("query") as bench:
-        result = parts.ask(text, loaded.settings, parts.backends(bench, place.collection), user)
-        answered = parts.answer_of(result, bench) if answer else None
+        result = access.ask(text, loaded.settings, access.backends(bench, place.collection), user)
+        answered = access.answer_of(result, bench) if answer else None
     if why is not None:
-        parts.emit(why_document(result, why) if as_json else why_text(result, why))
+        explanation = why_document(result, why)
+        output.emit(explanation if as_json else why_text(explanation))
         return 0
     if as_json:
         document = report.document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
-            "origins": dict(loaded.origins),
+            "origins": loaded.origins,
         }
         if answered is not None:
-            document["answer"] = words.answer_document(*answered)
+            document["answer"] = answer_document(*answered)
         if debug:
             typer.echo(report.trace_text(result), err=True, nl=False)
-        parts.emit(document)
+        output.emit(document)
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         body = (
             report.trace_text(result)
             if debug
-            else words.query_text(result, profile=loaded.profile, width=width, every=every)
+            else query_text(result, profile=loaded.profile, every=every)
         )
-        parts.emit(body + ("\n" + words.answer_text(*answered) if answered else ""))
+        output.emit(body + ("\n" + answer_text(*answered) if answered else ""))
     if answered is not None and answered[0].error:
-        return parts.fail(f"The answer failed: {answered[0].error}")
+        return output.fail(f"The answer failed: {answered[0].error}")
     return 0
+
+
+def looking_first_at_k(settings: Settings) -> Settings:
+    """`settings` whose quality layer looks at the first k hits to begin with, and at no fewer
+    overall.
+
+    Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
+    """
+    k = settings.retrieval.k
+    last = max(k, settings.quality.max_top_k)
+    return settings.with_values({"quality.min_top_k": k, "quality.max_top_k": last})
+
+
+def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
+    """The result: one line of figures, the layers, the kept hits, then the dropped ones."""
+    result = seen(result)
+    view = summary(result)
+    listed = kept_first(rows(result))
+    dropped = [row for row in listed if not row.kept]
+    shown = listed if every else listed[: len(result.kept) + SHOWN]
+    hidden = len(listed) - len(shown)
+    parts = [
+        f"{result.query}\n{_figures(result, view, profile)}\n",
+        _layer_table(view),
+        _judge_lines(result),
+        f"{result.message}\n" if result.message else "",
+        _hit_table(shown) if shown else "",
+    ]
+    text = "\n".join(filter(None, parts))
+    if hidden:
+        text += f"… and {hidden} of {len(dropped)} dropped more; --all lists them\n"
+    return text + "".join(f"waits for {need.kind}: {need.why}\n" for need in result.needs)
+
+
+def _figures(result: PoolResult, view: Summary, profile: str) -> str:
+    return (
+        f"{view.kept} kept of {view.retrieved} | {view.headline} | "
+        f"about {numbers.tokens(view.tokens)}, "
+        f"{numbers.count(view.tokens_unfiltered)} unfiltered "
+        f"({first(view.unfiltered, view.left_out)}) | "
+        f"{result.pool.collection}, {result.pool.space}, profile {profile}"
+    )
+
+
+def _layer_table(view: Summary) -> str:
+    lines = [
+        (each.name, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), each.line)
+        for each in view.layers
+        if each.enabled
+    ]
+    return output.table(("layer", "hits", "time", "what it did"), lines)
+
+
+def _hit_table(listed: Sequence[ChunkRow]) -> str:
+    reranked = any(row.rerank_score is not None for row in listed)
+    head = ("", "rank", "distance", "confidence", *(["rerank"] if reranked else []), "title", "why")
+    lines = []
+    for row in listed:
+        outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
+        score = [] if not reranked else [numbers.distance(row.rerank_score)]
+        lines.append(
+            (
+                f"{row.place}." if row.place is not None else "dropped",
+                row.rank or "brought",
+                numbers.distance(row.distance),
+                row.confidence,
+                *score,
+                short_title(row.title, TITLE_WIDTH),
+                f"{row.layer}: {outcome}{row.reason}",
+            )
+        )
+    return output.table(head, lines)
+
+
+def _judge_lines(result: PoolResult) -> str:
+    """The judge's figures in one line, then what was not obeyed; empty if it did nothing."""
+    stats = judge_stats(result)
+    if stats is None:
+        return ""
+    figures = f"{stats.kept} of {stats.original} candidates kept, {percent(stats.reduction)} cut"
+    if stats.expanded:
+        figures += f", {stats.expanded} brought in by references"
+    if stats.shortened:
+        room = numbers.tokens(result.settings.judge.max_prompt_tokens)
+        figures += f", {stats.shortened} shortened to fit {room}"
+    if stats.fallback:
+        lines = [f"judge fell back: {figures}; {stats.error}"]
+    else:
+        decided = Counter(row.said for row in verdict_rows(result) if row.said)
+        verdicts = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
+        tokens = numbers.exchanged(stats.prompt_tokens, stats.completion_tokens)
+        time = "cached" if stats.cached else numbers.ms(stats.ms)
+        model = f"{stats.model}, {stats.prompt_version}"
+        lines = [f"judge: {figures} | {tokens}, {time} | {model}", f"  decisions: {verdicts}"]
+    lines += [f"  ignored in its reply: {remark}" for remark in remarks(result)]
+    return "\n".join(lines) + "\n"
+
+
+def answer_text(answer: Answer, context: Context) -> str:
+    """The answer, labelled, with its sources."""
+    label = "extractive: quoted sentences, no model" if answer.extractive else answer.model
+    doubt = [DOUBT.format(why=answer.doubt)] if answer.doubt else []
+    lines = [f"answer ({label})", *doubt, answer.text]
+    for number in answer.citations:
+        hit = context.chunks[number - 1]
+        lines.append(f"  [{number}] {hit.chunk.name} ({hit.id})")
+    if not answer.extractive and not answer.error:
+        usage = answer.usage
+        about = "about " if usage.estimated else ""
+        cost = ""
+        if answer.cost is not None:
+            cost = f", cost {numbers.money(answer.cost, answer.currency)}"
+        lines.append(
+            f"{about}{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} answer tokens, "
+            f"{numbers.ms(answer.ms)}{cost}{', cached' if answer.cached else ''}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
+    """The value that `query --json --answer` adds under ``answer``."""
+    return {
+        "text": answer.text,
+        "citations": [context.chunks[number - 1].id for number in answer.citations],
+        "unknown_citations": answer.unknown_citations,
+        "model": answer.model,
+        "extractive": answer.extractive,
+        "doubt": answer.doubt,
+        "prompt": answer.prompt,
+        **asdict(answer.usage),
+        "cost": answer.cost,
+        "currency": answer.currency,
+        "error": answer.error,
+        "ms": round(answer.ms, 3),
+        "cached": answer.cached,
+    }
+
+
+def why_document(result: PoolResult, chunk_id: str) -> dict[str, Any]:
+    """Every layer's decision about a chunk, and the smallest changes that would bring it back or
+    drop it. Raises InputError."""
+    return {
+        "id": chunk_id,
+        "incomplete": result.pool.incomplete,
+        "kept": any(hit.id == chunk_id for hit in result.kept),
+        "explanation": explain(result, chunk_id),
+        "changes": [asdict(each) | {"words": each.words} for each in changes(result, chunk_id)],
+        "question": (asked := wording(result, chunk_id)) and asdict(asked),
+    }
+
+
+def why_text(explanation: dict[str, Any]) -> str:
+    """The document as text."""
+    verb = "drop it" if explanation["kept"] else "bring it back"
+    ways = [*explanation["changes"]]
+    if question := explanation["question"]:
+        terms = ", ".join(question["terms"])
+        ways.append(question | {"words": f"Add to the question: {terms}"})
+    lines = [explanation["explanation"], f"What would {verb}:"]
+    for way in ways:
+        others = [f"+ {', '.join(way['came'])}"] if way["came"] else []
+        others += [f"− {', '.join(way['went'])}"] if way["went"] else []
+        lines.append(f"  {way['words']}" + (f"  ({'; '.join(others)})" if others else ""))
+    return "\n".join(lines if ways else [*lines, "  no single change"]) + "\n"

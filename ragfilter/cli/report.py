@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.basics.files import write_text
-from ragfilter.cli import parts
+from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of
+from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of, load_config
 from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.model import PoolResult
 from ragfilter.publish import question
 from ragfilter.publish.html import ReportOrigin
@@ -62,9 +61,9 @@ def query(
     """Report what the filter does to one question, or how two settings differ on it."""
     loaded, user = filtering.load()
     with place.open("report") as bench:
-        backends = parts.backends(bench, place.collection)
+        backends = access.backends(bench, place.collection)
         prices = bench.prices
-        result = seen(parts.ask(text, loaded.settings, backends, user))
+        result = seen(access.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = ReportOrigin(
             collection.name, collection.version, backends.embedder.name, collection.space,
@@ -73,7 +72,7 @@ def query(
 
         def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[Told]:
             shown = sides if answer else ()
-            return [told(name, *parts.answer_of(each, bench)) for name, each in shown]
+            return [told(name, *access.answer_of(each, bench)) for name, each in shown]
 
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
@@ -87,8 +86,8 @@ def query(
                 embedder=backends.embedder,
             )
         else:
-            other = _other(against, bench)
-            first = seen(parts.ask(text, other.settings, backends, user))
+            other = compared_settings(against, bench)
+            first = seen(access.ask(text, other.settings, backends, user))
             names = (
                 replace(other, settings=first.settings),
                 Called("these settings", loaded.profile, result.settings),
@@ -103,46 +102,43 @@ def query(
 @command(report, "run")
 def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
-    from ragfilter.evaluate.runs import changed_since, records_of
+    from ragfilter.evaluate.runs import changed_since, load
     from ragfilter.publish import measured
 
-    with parts.open_for(data_dir, "report") as bench:
-        found = bench.runs.get(number)
-        records = records_of(found, bench.runs)
-        since = changed_since(found.plan, bench.collection, bench.labels)
-    if not records:
+    with access.open_for(data_dir, "report") as bench:
+        run = load(bench.runs.get(number), bench.runs)
+        since = changed_since(run.run.plan, bench)
+    if not run.records:
         raise InputError(
             f"Run {number} has no measured query yet.",
-            remedy="Continue it with the same `ragfilter runs new` command.",
+            remedy="Continue it with the same `ragfilter eval --save` command.",
         )
-    _write(measured.of_run(found, records, bench.prices, since=since), out)
+    _write(measured.of_run(run, bench.prices, since=since), out)
 
 
 @command(report)
 def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
-    from ragfilter.evaluate.matching import duel
-    from ragfilter.evaluate.runs import changed_since, records_of, settings_of
+    from ragfilter.evaluate import runs
     from ragfilter.publish import measured
 
-    with parts.open_for(data_dir, "report") as bench:
-        runs = [bench.runs.get(number) for number in (run, other)]
-        records = [records_of(each, bench.runs) for each in runs]
-        since = [changed_since(each.plan, bench.collection, bench.labels) for each in runs]
-    made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
-    if not made.paired.queries:
+    with access.open_for(data_dir, "report") as bench:
+        a, b = (runs.load(bench.runs.get(number), bench.runs) for number in (run, other))
+        compared = runs.compare(a, b, bench)
+    if compared.sides.empty:
         raise InputError(
             f"Runs {run} and {other} have no queries in common.",
             remedy="Compare runs over the same query set.",
         )
-    first, second = (
-        Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
+    names = (
+        Called(f"run {a.run.id}", a.run.plan.profile, a.settings),
+        Called(f"run {b.run.id}", b.run.plan.profile, b.settings),
     )
-    _write(measured.of_duel(made, (first, second), runs, bench.prices, since=since), out)
+    _write(measured.of_runs(compared, names, bench.prices), out)
 
 
-def _other(against: str, bench: Workbench) -> Called:
-    """What `--against` names. Raises InputError, SettingsError."""
+def compared_settings(against: str, bench: Workbench) -> Called:
+    """The settings that `--against` names. Raises InputError, SettingsError."""
     if against.isdecimal() and len(against) < 10:
         from ragfilter.evaluate.runs import settings_of
 
@@ -156,13 +152,13 @@ def _other(against: str, bench: Workbench) -> Called:
             f"There is no profile {against!r}. {error.message}",
             remedy=f"Choose one of: {', '.join(PROFILES)}. {error.remedy}",
         ) from None
-    loaded = parts.load_config(profile, file, None, {})
+    loaded = load_config(profile, file, None, {})
     return Called(file.name if file else against, loaded.profile, loaded.settings)
 
 
 def _write(page: str, out: Path | None) -> None:
     if out is None:
-        parts.emit(page, as_file=True)
+        output.emit(page, as_file=True)
     else:
         write_text(out, page, remedy=OTHER_OUT)
-        parts.emit(f"{out}\n")
+        output.emit(f"{out}\n")

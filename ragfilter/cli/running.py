@@ -20,8 +20,8 @@ import typer
 from pydantic import ValidationError
 
 from ragfilter.basics.deadline import given_up
-from ragfilter.cli import commands, parts, remedies
-from ragfilter.cli.app import app
+from ragfilter.cli.app import app, load_commands
+from ragfilter.cli.output import fail
 from ragfilter.errors import RagfilterError, complaint
 
 log = logging.getLogger(__name__)
@@ -46,10 +46,10 @@ def main(args: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if args is None else args
     try:
         with _sigterm_as_interrupt():
-            commands.load(words[0] if words else "")
+            load_commands(words[0] if words else "")
             code = app(args=args, prog_name="ragfilter", standalone_mode=False)
     except RagfilterError as error:
-        return parts.fail(remedies.add_command(error))
+        return fail(error)
     except typer.TyperException as error:
         said = error.format_message()
         if isinstance(error.__cause__, ValidationError):
@@ -59,14 +59,14 @@ def main(args: Sequence[str] | None = None) -> int:
         end = "" if said.endswith((".", "?", "!")) else "."
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "ragfilter"
-        return parts.fail(f"{said}{end} See `{where} --help`.")
+        return fail(f"{said}{end} See `{where} --help`.")
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
     except Exception as error:
         if log.isEnabledFor(logging.INFO):
             log.exception("unexpected")
         words = " ".join(str(error).split())[:300]
-        return parts.fail(
+        return fail(
             f"Unexpected {type(error).__name__}: {words}. Run again with -v for the traceback."
         )
     if code == STOPPED:

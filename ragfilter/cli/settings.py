@@ -1,4 +1,4 @@
-"""`ragfilter settings`: the reference as Markdown, generated from the fields."""
+"""`ragfilter settings` and `profiles`: the reference of settings, generated from their fields."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ragfilter.cli import parts
+from ragfilter.cli import output
 from ragfilter.cli.app import command
-from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
-from ragfilter.settings.environment import Places
+from ragfilter.cli.options import Json
+from ragfilter.settings.config import SEED_VARIABLES, variable
+from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import fields
@@ -25,9 +26,17 @@ with its name, the allowed values and its origin. `ragfilter settings` generates
 
 
 @command()
+def profiles(as_json: Json = False) -> None:
+    """List the profiles and what each sets."""
+    names = [(profile.name, profile.help) for profile in PROFILES.values()]
+    document = [{"name": p.name, "help": p.help, "values": p.values} for p in PROFILES.values()]
+    output.show(document, output.table(("profile", ""), names), as_json=as_json)
+
+
+@command()
 def settings() -> None:
     """Print the settings reference (Markdown)."""
-    parts.emit(markdown(), as_file=True)
+    output.emit(markdown(), as_file=True)
 
 
 def markdown() -> str:
@@ -77,7 +86,7 @@ def _seed_variables() -> str:
 
 def _deployment() -> str:
     rows = []
-    for name, info in Places.model_fields.items():
+    for name, info in Deployment.model_fields.items():
         alias = info.validation_alias
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         secret = isinstance(info.default, SecretStr)
@@ -97,7 +106,7 @@ def _cell(text: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if value == "":
+    if value in ("", None):
         return "empty"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

@@ -16,10 +16,11 @@ from pydantic import ValidationError
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
+from ragfilter.layers.base import LayerSpec
 from ragfilter.layers.registry import LAYERS, layer
-from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Pool, PoolResult, User
 from ragfilter.rules.explain import explain
+from ragfilter.rules.rule import parse
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings
 from ragfilter.settings.schema import field as setting
@@ -114,7 +115,8 @@ def wording(result: PoolResult, chunk_id: str) -> Wording | None:
     dropped = any(d.chunk_id == chunk_id and d.outcome == "dropped" for d in decisions)
     if hit is None or not dropped or not hit.chunk.rule or not result.user.sees(hit.chunk):
         return None
-    unmet = [part for part in explain(hit.chunk.rule, result.query).parts if not part.met]
+    rule = parse(hit.chunk.rule)
+    unmet = [part for part in explain(rule, result.query).parts if not part.met]
     terms = tuple(dict.fromkeys(p.near.term if p.near else p.terms[0] for p in unmet if p.terms))
     question = " ".join((result.query, *terms))
     made = replay(replace(result.pool, query=question), result.settings, result.user)

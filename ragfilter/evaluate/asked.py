@@ -16,11 +16,10 @@ from ragfilter.engine.replay import keep, replay, retrieved, with_rules
 from ragfilter.engine.retrieve import used
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
-from ragfilter.layers.base import LayerInput
+from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import visible, with_clearance
 from ragfilter.layers.query_must import TOGETHER
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.settings.schema import Settings

@@ -11,13 +11,14 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
-from ragfilter.text.characters import loads
+from ragfilter.text.normalise import loads
 from ragfilter.text.numbers import counted
-from ragfilter.text.query_id import query_id as id_of
+from ragfilter.text.titles import query_id as id_of
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,14 @@ class Labels:
         """The queries for which a chunk is labelled relevant."""
         relevant = {i for i, labels in self.qrels.items() if any(g > 0 for g in labels.values())}
         return {i: text for i, text in self.queries.items() if i in relevant}
+
+    def first(self, limit: int | None) -> Labels:
+        """The first `limit` queries that have labels, or if none has, of all; everything if it is
+        None."""
+        if limit is None:
+            return self
+        queries = dict(islice((self.labelled or self.queries).items(), limit))
+        return Labels(queries, {i: self.qrels[i] for i in queries if i in self.qrels})
 
     def check_relevant(self) -> None:
         """Raise InputError if nothing is labelled relevant, since no figure would mean anything."""

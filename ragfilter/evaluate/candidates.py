@@ -7,9 +7,9 @@ from itertools import product
 from statistics import median
 from typing import Any
 
-from ragfilter.evaluate.learn import DEPTH
+from ragfilter.evaluate.learning import DEPTH
+from ragfilter.layers.base import far_end
 from ragfilter.layers.quality import always_reranks
-from ragfilter.layers.strategies.base import far_end
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings

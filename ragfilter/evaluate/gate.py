@@ -1,107 +1,434 @@
-"""The gate: whether a filter meets its limits and still reaches its baseline. Pure.
+"""The gate: whether a filter meets its limits and still reaches its baseline. Pure, but for `read`.
 
-The command line and the page decide through this module. Source: docs/design.md#evaluate.
+A broad drop is a drop of the mean that is larger than allowed and that a paired permutation test
+does not attribute to chance. A severe loss is a large loss of a single query, which a mean would
+hide. Queries and labelled chunks that are gone fail, too: without them, the figures that are left
+can look fine. What is checked are rows of `evaluate.frame` by query.
+
+Source: docs/design.md#evaluate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ragfilter.evaluate import baseline as baselines
-from ragfilter.evaluate import limits as limiting
-from ragfilter.evaluate.baseline import DEFAULT_DROPS, About, Baseline, Drop, Gone
-from ragfilter.evaluate.limits import Check, Limit, QueryFigures
+import numpy as np
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.frame import frame, permutation_p
+from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.variants import CURRENT
+from ragfilter.text.normalise import whole
+from ragfilter.text.numbers import apart, counted, p_value, signed
+from ragfilter.text.titles import query_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIGURES = ("precision", "recall", "f1", "kept", "lost")
+"""The figures that can be limited: means of per-query values over the labelled queries."""
+SHARES = ("precision", "recall", "f1")
+"""Those that must not drop."""
+EPSILON = 1e-9
+SIGNIFICANT = 0.05
+SEVERE = 0.5
+DIGITS = 6
+DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
+"""What recall and F1, which are always checked, may drop unless limits say otherwise."""
+NAMES = {
+    "precision": "precision", "recall": "recall", "f1": "F1", "kept": "kept chunks",
+    "lost": "lost relevant chunks",
+}  # fmt: skip
+WIDTH = 60
+SHOWN = 20
+"""How many of the questions are listed where there is little room."""
+# Characters that XML does not allow, even escaped.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class QueryValue(_Value):
+    """The figure of one query."""
+
+    id: str
+    value: float
+
+
+class QueryLoss(_Value):
+    """How much the figure of one query changed; negative is a loss."""
+
+    id: str
+    change: float
+
+
+class FewerRelevant(_Value):
+    """How many relevant chunks fewer a query has."""
+
+    id: str
+    fewer: int
+
+
+class Limit(_Value):
+    """A figure, and the value that its mean must reach (`at` least) or must not exceed."""
+
+    figure: str
+    at: Literal["least", "most"]
+    limit: float
+
+    def breaks(self, value: float) -> bool:
+        """Whether a value is beyond the limit."""
+        if self.at == "least":
+            return value < self.limit - EPSILON
+        return value > self.limit + EPSILON
+
+    def __str__(self) -> str:
+        return f"at {self.at} {self.limit:g}"
+
+
+class Check(Limit):
+    """A limit with the actual mean. `beyond` are the queries that break the limit themselves, worst
+    first."""
+
+    value: float
+    passed: bool
+    beyond: tuple[QueryValue, ...]
+
+
+class Drop(_Value):
+    """A figure compared with the baseline, over the queries that both have. The mean may drop from
+    `before` to `value` by `allowed`. `severe` are the queries that lost `SEVERE` (of 1) or more,
+    worst first."""
+
+    figure: str
+    allowed: float
+    before: float
+    value: float
+    p_value: float
+    passed: bool
+    severe: tuple[QueryLoss, ...]
+    lost: tuple[QueryLoss, ...]
+
+
+class Gone(_Value):
+    """Of the baseline's queries, those that were not measured, and for others how many relevant
+    chunks fewer they have now."""
+
+    queries: tuple[str, ...]
+    relevant: tuple[FewerRelevant, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not self.queries and not self.relevant
+
+
+class Gate(_Value):
     """Every check with its outcome. `gone` is None without a baseline, or if only some of the
     queries were measured. `notes` say how the baseline differs from what was measured."""
 
-    checks: tuple[Check, ...] = ()
-    drops: tuple[Drop, ...] = ()
-    gone: Gone | None = None
+    passed: bool
+    gone: Gone | None
+    drops: tuple[Drop, ...]
+    checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
 
     @property
     def every(self) -> tuple[Check | Drop | Gone, ...]:
         return (*self.checks, *self.drops, *([] if self.gone is None else [self.gone]))
 
-    @property
-    def passed(self) -> bool:
-        return all(one.passed for one in self.every)
+
+class ReachedFigures(_Value):
+    """What one query reached, and its number of relevant chunks."""
+
+    precision: FiniteFloat
+    recall: FiniteFloat
+    f1: FiniteFloat
+    relevant: int
+
+
+class BaselineOrigin(_Value):
+    """What a baseline belongs to."""
+
+    collection: str
+    collection_version: str
+    labels_version: str
+    model: str
+    space: str
+
+
+class Baseline(BaselineOrigin):
+    """The figures that every query reached, by query id."""
+
+    queries: Mapping[str, ReachedFigures]
+
+    def dumps(self) -> str:
+        """The file's content; the same figures always give the same bytes."""
+        tree = self.model_dump()
+        return json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+Checked = Check | Drop | Gone
+
+
+def reached(records: Iterable[QueryRecord]) -> pd.DataFrame:
+    """What the current settings reached: the rows of `frame` by query."""
+    return frame((each for each in records if each.variant == CURRENT), by="query")
+
+
+def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
+    """What these queries reach."""
+    queries = {
+        row["id"]: ReachedFigures(
+            relevant=row["relevant"], **{name: round(row[name], DIGITS) for name in SHARES}
+        )
+        for row in rows.to_dict("records")
+    }
+    return Baseline(**origin.model_dump(), queries=queries)
+
+
+def read(path: Path) -> Baseline:
+    """Read a baseline from its file. Raises InputError."""
+    try:
+        return Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        why = f"{path} cannot be read: {error.strerror}."
+    except (ValidationError, ValueError, RecursionError):
+        why = f"{path} is not a baseline file."
+    raise InputError(why, remedy="Create a new one.", action="baseline")
+
+
+def read_limit(
+    text: str, at: Literal["least", "most"], *, option: str, among: Sequence[str] = FIGURES
+) -> Limit:
+    """Parse ``f1=0.6``, given with `option`, as a limit on one of `among`. Raises InputError."""
+    figure, sign, number = text.partition("=")
+    figure = figure.strip()
+    if not sign or figure not in among:
+        raise InputError(
+            f"{option} {text} is not a limit on a known figure.",
+            remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(among)}.",
+        )
+    try:
+        value = float(number)
+    except ValueError:
+        value = float("nan")
+    most = 1.0 if figure in SHARES else float("inf")
+    if not 0 <= value <= most or value == float("inf"):
+        allowed = "from 0 to 1" if figure in SHARES else "of at least 0"
+        raise InputError(
+            f"{option} {text}: {number!r} is not a number {allowed}.",
+            remedy=f"Write {option} {figure}=NUMBER.",
+        )
+    return Limit(figure=figure, at=at, limit=value)
 
 
 def decide(
-    reached: Sequence[QueryFigures],
+    rows: pd.DataFrame,
     limits: Sequence[Limit] = (),
     *,
-    before: tuple[Baseline, About] | None = None,
+    baseline: Baseline | None = None,
+    now: BaselineOrigin | None = None,
     allowed: Mapping[str, float] = DEFAULT_DROPS,
     partly: bool = False,
 ) -> Gate:
-    """Check what was reached against the limits, and against a baseline `before`, which comes with
-    what was measured now. `allowed` is how much the mean of a figure may drop; `partly` says that
+    """Check what was `reached` against the limits, and against a baseline, if there is one; `now`
+    is what was measured. `allowed` is how much the mean of a figure may drop; `partly` says that
     only some of the queries were measured. Raises InputError if the baseline has none of the
     queries."""
-    checks = limiting.check(reached, limits)
-    if before is None:
-        return Gate(checks)
-    baseline, about = before
+    checks = tuple(_check(rows, limit) for limit in limits)
+    passed = all(check.passed for check in checks)
+    if baseline is None or now is None:
+        return Gate(passed=passed, gone=None, drops=(), checks=checks)
     notes = [
-        f"The baseline is of {words}. Renew it if that is intended."
-        for words in baselines.stale(baseline, about)
+        f"The baseline is of {difference}. Renew it if that is intended."
+        for difference in _differences(baseline, now)
     ]
-    gone = baselines.check_gone(baseline, reached)
+    both = rows[rows["id"].isin(baseline.queries)]
+    new = rows[~rows["id"].isin(baseline.queries)]
+    if both.empty:
+        raise InputError(
+            "None of the baseline's queries is among the labelled queries.",
+            remedy="Create a new one.",
+            action="baseline",
+        )
+    gone = _gone(baseline, rows)
     if partly and gone.queries:
         notes.append(
             f"{len(gone.queries)} of {len(baseline.queries)} questions in the baseline were not "
             f"measured, such as {gone.queries[0]!r}."
         )
-    new = [one.id for one in reached if one.id not in baseline.queries]
-    if new:
+    if len(new):
         notes.append(
-            f"Not compared, because the baseline lacks them: {len(new)} of {len(reached)} "
-            f"questions, such as {new[0]!r}."
+            f"Not compared, because the baseline lacks them: {len(new)} of {len(rows)} "
+            f"questions, such as {new['id'].iloc[0]!r}."
         )
-    drops = baselines.check_drops(baseline, reached, allowed)
-    return Gate(checks, drops, None if partly else gone, tuple(notes))
+    drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
+    passed = passed and all(drop.passed for drop in drops) and (partly or gone.passed)
+    return Gate(
+        passed=passed, gone=None if partly else gone, drops=drops, checks=checks, notes=tuple(notes)
+    )
 
 
-def document(gate: Gate) -> dict[str, Any]:
-    """The outcome as plain values: the document of `ragfilter gate --json`, without its head."""
-    gone = gate.gone
-    return {
-        "passed": gate.passed,
-        "gone": gone
-        and {
-            "queries": list(gone.queries),
-            "relevant": [{"id": i, "fewer": fewer} for i, fewer in gone.relevant],
-        },
-        "drops": [
-            {
-                "figure": one.figure,
-                "allowed": one.allowed,
-                "before": one.before,
-                "value": one.now,
-                "p_value": one.p_value,
-                "passed": one.passed,
-                "severe": [{"id": i, "change": change} for i, change in one.severe],
-                "lost": [{"id": i, "change": change} for i, change in one.worst],
-            }
-            for one in gate.drops
-        ],
-        "checks": [
-            {
-                "figure": one.limit.figure,
-                "at": "least" if one.limit.least else "most",
-                "limit": one.limit.value,
-                "value": one.mean,
-                "passed": one.passed,
-                "beyond": [{"id": i, "value": value} for i, value in one.worst],
-            }
-            for one in gate.checks
-        ],
+def line(one: Checked) -> str:
+    """What was checked, and what came out; not whether it passed."""
+    match one:
+        case Check():
+            return f"mean {NAMES[one.figure]} {one.value:.3f}, {one}"
+        case Drop():
+            severe = f"; {counted(len(one.severe), 'question')} lost 0.5 or more"
+            return (
+                f"mean {NAMES[one.figure]} {one.value:.3f}, baseline {one.before:.3f}: "
+                f"{signed(one.value - one.before)}, may drop {one.allowed:g} "
+                f"({p_value(one.p_value)}){severe if one.severe else ''}"
+            )
+        case Gone() if one.passed:
+            return "all questions and relevant chunks of the baseline are there"
+        case Gone():
+            fewer = sum(each.fewer for each in one.relevant)
+            missing = [counted(len(one.queries), "question")] if one.queries else []
+            missing += [counted(fewer, "relevant chunk")] if fewer else []
+            return (
+                f"missing since the baseline: {', '.join(missing)}; if that is intended, renew it"
+            )
+
+
+def broken(checks: Iterable[Checked], texts: Mapping[str, str]) -> list[str]:
+    """The questions that break these checks, each in one line with all its reasons; at most
+    `SHOWN`, and how many more there are. `texts` has the questions by id. Pass first the checks
+    whose questions are to come first: a limit on a mean also names questions that are as they
+    were."""
+    reasons = _by_question(checks)
+    lines = [
+        f"{query_name(i, texts.get(i, ''), WIDTH)}: {', '.join(why)}"
+        for i, why in islice(reasons.items(), SHOWN)
+    ]
+    more = len(reasons) - SHOWN
+    return [*lines, f"… and {more} more"] if more > 0 else lines
+
+
+def failing(gate: Gate) -> int:
+    """How many questions break the gate."""
+    return len(_by_question(gate.every))
+
+
+def junit(gate: Gate, collection: str, texts: Mapping[str, str]) -> str:
+    """The checks as JUnit XML, with the questions that break each of them."""
+    root = Element(
+        "testsuite",
+        name=_xml(f"ragfilter gate {collection}"),
+        tests=str(len(gate.every)),
+        failures=str(sum(not one.passed for one in gate.every)),
+    )
+    for one in gate.every:
+        case = SubElement(root, "testcase", classname="ragfilter.gate", name=_xml(_name(one)))
+        if not one.passed:
+            failure = SubElement(case, "failure", message=_xml(line(one)))
+            failure.text = _xml("\n".join([line(one), *broken([one], texts)]))
+    body: str = tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
+
+
+def _check(rows: pd.DataFrame, limit: Limit) -> Check:
+    values = dict(zip(rows["id"], rows[limit.figure].astype(float), strict=True))
+    mean = sum(values.values()) / len(values)
+    beyond = [QueryValue(id=i, value=value) for i, value in values.items() if limit.breaks(value)]
+    beyond.sort(key=lambda each: each.value, reverse=limit.at == "most")
+    return Check(
+        **limit.model_dump(), value=mean, passed=not limit.breaks(mean), beyond=tuple(beyond)
+    )
+
+
+def _drop(name: str, allowed: float, baseline: Baseline, rows: pd.DataFrame) -> Drop:
+    before = np.array([getattr(baseline.queries[i], name) for i in rows["id"]])
+    now = np.array([round(value, DIGITS) for value in rows[name]])
+    changes = now - before
+    lost = [
+        QueryLoss(id=i, change=float(change))
+        for i, change in zip(rows["id"], changes, strict=True)
+        if change < -EPSILON
+    ]
+    lost.sort(key=lambda each: each.change)
+    severe = tuple(each for each in lost if each.change <= -SEVERE + EPSILON)
+    chance = permutation_p(changes)
+    drop = float(before.mean()) - float(now.mean())
+    broad = drop > allowed + EPSILON and chance < SIGNIFICANT
+    return Drop(
+        figure=name, allowed=allowed, before=float(before.mean()), value=float(now.mean()),
+        p_value=chance, passed=not broad and not severe, severe=severe, lost=tuple(lost),
+    )  # fmt: skip
+
+
+def _gone(baseline: Baseline, rows: pd.DataFrame) -> Gone:
+    """What the baseline measured and these queries, which are all there are, lack."""
+    relevant = dict(zip(rows["id"], rows["relevant"], strict=True))
+    fewer = {
+        i: figures.relevant - int(relevant[i])
+        for i, figures in sorted(baseline.queries.items())
+        if i in relevant
     }
+    return Gone(
+        queries=tuple(sorted(baseline.queries.keys() - relevant.keys())),
+        relevant=tuple(FewerRelevant(id=i, fewer=n) for i, n in fewer.items() if n > 0),
+    )
+
+
+def _differences(baseline: Baseline, now: BaselineOrigin) -> list[str]:
+    """The respects in which the baseline belongs to something else, in words."""
+    names = {
+        "collection": "another collection",
+        "collection_version": "another version of the collection",
+        "labels_version": "other labels",
+        "model": "another embedding model",
+        "space": "another distance metric",
+    }
+    return [words for name, words in names.items() if getattr(baseline, name) != getattr(now, name)]
+
+
+def _by_question(checks: Iterable[Checked]) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for one in checks:
+        for query_id, reason in [] if one.passed else _reasons(one):
+            reasons.setdefault(query_id, []).append(reason)
+    return reasons
+
+
+def _name(one: Checked) -> str:
+    match one:
+        case Check():
+            return f"{NAMES[one.figure]} {one}"
+        case Drop():
+            return f"{NAMES[one.figure]} against the baseline"
+        case Gone():
+            return "questions and relevant chunks of the baseline"
+
+
+def _reasons(one: Checked) -> list[tuple[str, str]]:
+    """Each question that breaks a check, with the reason, worst first."""
+    match one:
+        case Drop():
+            return [(each.id, f"{NAMES[one.figure]} {signed(each.change)}") for each in one.lost]
+        case Gone():
+            fewer = [(each.id, f"{each.fewer} fewer relevant") for each in one.relevant]
+            return [*((i, "not measured") for i in one.queries), *fewer]
+        case Check():
+            return [(each.id, f"{NAMES[one.figure]} {_beyond(one, each)}") for each in one.beyond]
+
+
+def _beyond(check: Check, each: QueryValue) -> str:
+    sign = "<" if check.at == "least" else ">"
+    if check.figure in SHARES:
+        return apart(each.value, sign, check.limit)
+    return f"{each.value:g} {sign} {check.limit:g}"
+
+
+def _xml(words: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", whole(words))

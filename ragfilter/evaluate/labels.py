@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
+from hashlib import blake2b
 from importlib import import_module
+from json import dumps
 from pathlib import Path
 
 from ragfilter.basics.files import kind
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.query_files import read
+from ragfilter.model import Chunk, User
 
 DEMOS = ("demo", "adsapi")
 
@@ -93,3 +97,43 @@ def missing(
             remedy=remedy or f"Check that the labels belong to {whose}.",
         )
     return found
+
+
+def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
+    """The labels without those of chunks that no longer exist, which nothing can find, and of those
+    that `user` may not see, since figures must not reveal them. Queries without any labels left are
+    removed."""
+    if user.unrestricted and not catalogue:
+        # The store is too large to list its chunks.
+        return labels
+    qrels = {}
+    for query_id, grades in labels.qrels.items():
+        kept = {i: g for i, g in grades.items() if i in catalogue and user.sees(catalogue[i])}
+        if kept:
+            qrels[query_id] = kept
+    return Labels(labels.queries, qrels)
+
+
+def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
+    """The visible labels, without the queries that had relevant chunks and have none left: keeping
+    nothing would look correct for them. Raises InputError if nothing relevant is left at all."""
+    seen = visible(labels, catalogue, user)
+    kept = {
+        i: grades
+        for i, grades in seen.qrels.items()
+        if relevant_of(grades) or not relevant_of(labels.qrels[i])
+    }
+    there_was = any(map(relevant_of, labels.qrels.values()))
+    if there_was and not any(map(relevant_of, kept.values())):
+        raise InputError(
+            "None of the chunks labelled as relevant is in the collection, as this user sees it.",
+            remedy="Index those chunks, label others, or ask as a user who sees more.",
+        )
+    return Labels(labels.queries, kept)
+
+
+def labels_version(labels: Labels) -> str:
+    """A hash that changes with every labelled question and its labels."""
+    asked = {i: labels.queries[i] for i in labels.qrels}
+    text = dumps([asked, labels.qrels], sort_keys=True, ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=6).hexdigest()

@@ -1,21 +1,302 @@
-"""Learns from some queries and measures on the others. Pure."""
+"""Learn from labels how likely each hit is to be relevant. Pure; scikit-learn, seeded.
+
+The models are logistic regression and gradient boosting with small trees. Cross-validation over the
+given queries chooses between them. It also chooses the layers before the cutoff, and whether hits
+are taken in their order or the likeliest first. docs/design.md#calibrated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 import numpy as np
 
-from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.crossval import Choice, Table
-from ragfilter.evaluate.learn import Learned, Provenance, TrainingExample, example, learn
-from ragfilter.evaluate.metrics import FIGURES
-from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.target import Target
-from ragfilter.layers.calibration import read
+from ragfilter.answer.context import fits
+from ragfilter.basics.extras import extra
+from ragfilter.engine.replay import replay, scan_rules
+from ragfilter.evaluate.beir import Labels, Qrels
+from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
+from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.metrics import FIGURES, Counts, figures, relevant_of
+from ragfilter.evaluate.sweep import ALL, sweep
+from ragfilter.layers.base import LayerInput
+from ragfilter.layers.calibration import SCORED, Floats, features, probabilities
+from ragfilter.layers.clearance import viewer
+from ragfilter.layers.cutoff import cut, cut_of
+from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.layers.strategies.calibrated import SHARES, labels_for
 from ragfilter.model import Pool, User
+from ragfilter.report.summary import NO_BUDGET
+from ragfilter.settings.learned import FEATURES, Calibration, Split
 from ragfilter.settings.schema import Settings
+
+DEPTH = 50
+"""How many hits of each query are used."""
+BOOSTED_FROM = 50
+"""With this many labelled queries, trees are tried too."""
+INNER = 4
+"""Folds used to choose the kind of model."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingExample:
+    """The cutoff's input for one query: its text, features and tokens of each hit, whether it is
+    relevant, how many are pinned, and how many chunks are labelled relevant in all."""
+
+    query: str
+    features: Mapping[str, Floats]
+    tokens: Floats
+    relevant: Floats
+    pinned: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a calibration records about its origin, besides what the pools know."""
+
+    labels: str = ""
+    date: str = ""
+
+    @classmethod
+    def of(cls, labels: Labels) -> Provenance:
+        """Of these labels, today."""
+        return cls(labels_version(labels), date.today().isoformat())
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Settings with what was learned, and every figure of each query by models that did not see
+    it."""
+
+    settings: Settings
+    figures: Mapping[str, Floats]
+
+
+def learn(
+    examples: Mapping[Settings, Sequence[TrainingExample]],
+    pool: Pool,
+    provenance: Provenance,
+    target: Target,
+) -> Learned:
+    """Learn the calibrated settings that serve the target best on held-out queries.
+
+    `examples` are the same queries with each of several settings; `pool` is any of theirs. Raises
+    ValueError if no hits, or all of them, are relevant.
+    """
+    n = len(next(iter(examples.values())))
+    tried: list[tuple[Settings, Settings, bool]] = []
+    columns: list[Mapping[str, Floats]] = []
+    why = "there are too few labels of relevant hits"
+    for base, each in examples.items():
+        for boosted in (False, True)[: 2 if n >= BOOSTED_FROM else 1]:
+            about = _about(each, base, pool, provenance)
+            try:
+                chances = _held_out(each, about, base, boosted=boosted)
+            except ValueError as error:
+                # With another quality layer there may be more relevant hits to learn from.
+                why = str(error)
+                continue
+            about = about.model_copy(update={"keeps": _keeps(each, chances)})
+            for values in _aims(target, about):
+                settings = base.with_values(values | {"cutoff.calibration": about})
+                tried.append((settings, base, boosted))
+                columns.append(_outcomes(each, chances, settings))
+    if not tried:
+        raise ValueError(why)
+    tables = {name: np.stack([c[name] for c in columns], axis=1) for name in columns[0]}
+    best = target.choose(tables)
+    settings, base, boosted = tried[best]
+    chosen = settings.cutoff.calibration
+    assert chosen is not None
+    made = calibrate(examples[base], chosen, _names(base, examples[base]), boosted=boosted)
+    return Learned(settings.with_values({"cutoff.calibration": made}), columns[best])
+
+
+def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ...]:
+    """The features that are certain to exist with these settings, and that the examples have."""
+    scored = always_reranks(base.quality) and all(
+        each.features.keys() >= SCORED for each in examples if each.features
+    )
+    return tuple(name for name in FEATURES if scored or name not in SCORED)
+
+
+def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
+    """The ways to set a calibrated cutoff for the target."""
+    common = {
+        "cutoff.enabled": True,
+        "cutoff.strategy": "calibrated",
+        "cutoff.min_results": 1,
+        "cutoff.max_results": about.depth,
+    }
+    if target.figure == "tokens":
+        for share in about.keeps:
+            # A share of the relevant chunks is never kept as a prefix.
+            yield {
+                **common, "cutoff.target": "recall", "cutoff.recall": float(share),
+                "cutoff.prefix": False,
+            }  # fmt: skip
+    else:
+        for prefix in (False, True):
+            yield {**common, "cutoff.target": target.figure, "cutoff.prefix": prefix}
+
+
+def _held_out(
+    examples: Sequence[TrainingExample], about: Calibration, base: Settings, *, boosted: bool
+) -> tuple[Floats, ...]:
+    """The probabilities of every query's hits, by a model that did not see the query."""
+    folds, names = folds_of([each.query for each in examples], INNER), _names(base, examples)
+    chances = [np.zeros(0)] * len(examples)
+    for fold in range(INNER):
+        seen = [each for each, at in zip(examples, folds, strict=True) if at != fold]
+        made = calibrate(seen, about, names, boosted=boosted)
+        for place in map(int, np.flatnonzero(folds == fold)):
+            if examples[place].features:
+                chances[place] = probabilities(made, examples[place].features)
+    return tuple(chances)
+
+
+def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> dict[str, float]:
+    """Split-conformal thresholds: the probability that all but a share of the relevant hits reach.
+
+    Of n hits this is the ⌊(1 − share)(n + 1)⌋-th smallest: another hit reaches it with a
+    probability of at least that share. Shares that need more labels than there are get left out.
+    """
+    found = [c[each.relevant > 0] for each, c in zip(examples, chances, strict=True)]
+    ordered = np.sort(np.concatenate(found))
+    n = len(ordered)
+    return {
+        # Slightly lower, so that the hit that defines the threshold stays.
+        f"{share:g}": _short(ordered[int((1 - share) * (n + 1) + 1e-9) - 1] * 0.999)
+        for share in SHARES
+        if n >= labels_for(share)
+    }
+
+
+def _outcomes(
+    examples: Sequence[TrainingExample], chances: Sequence[Floats], settings: Settings
+) -> dict[str, Floats]:
+    """Every figure of each query if its hits had these probabilities. Layers after the cutoff are
+    ignored, since this only chooses between models."""
+    made = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
+    wanted = [each.wanted for each in examples]
+    return figures(Counts(*np.array(made).T), wanted)
+
+
+def _counts(each: TrainingExample, chances: Floats, settings: Settings) -> Counts:
+    cutoff, order = settings.cutoff, np.arange(len(chances))
+    if not cutoff.prefix:
+        free = order[each.pinned :]
+        order[each.pinned :] = free[np.argsort(-chances[free], kind="stable")]
+    kept = order[: cut([*(1 - chances[order])], cutoff, pinned=each.pinned).kept]
+    return Counts(len(kept), each.relevant[kept].sum(), tokens=each.tokens[kept].sum())
+
+
+def _about(
+    examples: Sequence[TrainingExample], base: Settings, pool: Pool, provenance: Provenance
+) -> Calibration:
+    """A calibration with its origin, which has not learned anything yet."""
+    return Calibration(
+        collection=pool.collection,
+        embedder=pool.embedder,
+        space=pool.space,
+        reranker=reranker_key(base.quality) if SCORED.intersection(_names(base, examples)) else "",
+        labels=provenance.labels,
+        queries=len(examples),
+        relevant=int(sum(each.relevant.sum() for each in examples)),
+        date=provenance.date,
+        depth=DEPTH,
+        beyond=_short(np.mean([each.wanted - each.relevant.sum() for each in examples])),
+        intercept=0.0,
+    )
+
+
+def example(
+    pool: Pool, labels: Mapping[str, int], settings: Settings, user: User | None
+) -> TrainingExample:
+    """The input of the cutoff of `settings`, whatever the cutoff's own settings are."""
+    base = settings.model_copy(update={"cutoff": ALL})
+    result = replay(pool, base, user)
+    trace, detail = result.trace("cutoff"), cut_of(result)
+    ids = detail.ids[:DEPTH] if detail else ()
+    hits = {hit.id: hit for hit in result.hits}
+    inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
+    relevant = relevant_of(labels)
+    return TrainingExample(
+        pool.query,
+        features([hits[i] for i in ids], inputs) if ids else {},
+        np.array([float(fits([hits[i]], NO_BUDGET)[1]) for i in ids]),
+        np.array([float(i in relevant) for i in ids]),
+        min(trace.count("pinned"), DEPTH),
+        len(relevant),
+    )
+
+
+def calibrate(
+    examples: Sequence[TrainingExample], about: Calibration, names: Sequence[str], *, boosted: bool
+) -> Calibration:
+    """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError if
+    no hits, or all of them, are relevant."""
+    found = [each for each in examples if each.features]
+    if not found:
+        raise ValueError("no query has a hit")
+    rows = np.concatenate(
+        [np.stack([each.features[name] for name in names], axis=1) for each in found]
+    )
+    right = np.concatenate([each.relevant for each in found])
+    if not 0 < right.sum() < len(right):
+        raise ValueError("learning needs both relevant and irrelevant hits")
+    return about.model_copy(update=(_boosted if boosted else _logistic)(rows, right, names))
+
+
+def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
+    """L2-regularised on standardised features; the returned weights are for the original
+    features."""
+    with extra("eval"):
+        from sklearn.linear_model import LogisticRegression
+
+    mean, spread = rows.mean(axis=0), rows.std(axis=0)
+    spread[spread < 1e-9] = np.inf
+    made = LogisticRegression(max_iter=2000).fit((rows - mean) / spread, right)
+    weights = made.coef_[0] / spread
+    return {
+        "intercept": _short(made.intercept_[0] - weights @ mean),
+        "weights": {name: _short(w) for name, w in zip(names, weights, strict=True) if w},
+    }
+
+
+def _boosted(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
+    """Sixty trees of depth two, small enough to be read."""
+    with extra("eval"):
+        from sklearn.ensemble import GradientBoostingClassifier
+
+    made = GradientBoostingClassifier(
+        n_estimators=60, max_depth=2, min_samples_leaf=30, subsample=0.7, random_state=0
+    ).fit(rows, right)
+    base = right.mean()
+    grown = (_split(each[0].tree_, 0, names, made.learning_rate) for each in made.estimators_)
+    return {"intercept": _short(np.log(base / (1 - base))), "trees": tuple(grown)}
+
+
+def _split(tree: Any, node: int, names: Sequence[str], rate: float) -> Split | float:
+    low, high = tree.children_left[node], tree.children_right[node]
+    if low == high:
+        return _short(rate * tree.value[node][0][0])
+    return Split(
+        feature=names[tree.feature[node]],
+        at=_short(tree.threshold[node]),
+        low=_split(tree, low, names, rate),
+        high=_split(tree, high, names, rate),
+    )
+
+
+def _short(value: Any) -> float:
+    """Four significant digits, to keep the file readable."""
+    return float(f"{value:.4g}")
+
 
 LEAST = 10
 """With fewer labelled queries, nothing is learned."""
@@ -87,7 +368,10 @@ def _ways(learned: Settings) -> tuple[Settings, Settings]:
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
-    known = {fold: read(each.settings.cutoff.calibration) for fold, each in learned.items()}
+    known = {}
+    for fold, each in learned.items():
+        assert each.settings.cutoff.calibration is not None
+        known[fold] = each.settings.cutoff.calibration
     shares = set.intersection(*(set(about.keeps) for about in known.values()))
     made = {}
     for share in sorted(shares):
@@ -98,7 +382,7 @@ def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> 
             for place in map(int, np.flatnonzero(folds == fold)):
                 one = examples[base][place]
                 if one.features:
-                    stays = about.probabilities(one.features) >= about.keeps[share]
+                    stays = probabilities(about, one.features) >= about.keeps[share]
                     stays[: one.pinned] = True
                     found += one.relevant.sum()
                     kept += (one.relevant * stays).sum()

@@ -15,15 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import gather
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, ModelError
-from ragfilter.evaluate.sides import NO_LLM
+from ragfilter.evaluate.measure import NO_LLM
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgePrompt
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.judge import Judge
 from ragfilter.model import User
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
@@ -112,7 +111,7 @@ def requests(
     if backends.chat is None:
         raise InputError("Proposing labels needs an LLM, and none is configured.", remedy=NO_LLM)
     model = backends.chat.name
-    judge, viewed = settings.section(Judge), viewer(user, settings)
+    judge, viewed = settings.judge, viewer(user, settings)
     plain = settings.with_values({"judge.enabled": False, "retrieval.source_pattern": ""})
     for question in dict.fromkeys(text.strip() for text in questions):
         own = [label for label in standing if label.query == question]
@@ -170,7 +169,7 @@ def propose(
     """Make the calls one after the other. Raises ModelError if `MOST_FAILED` calls in a row
     fail."""
     assert backends.chat is not None
-    judge = settings.section(Judge).model_copy(update={"timeout_ms": int(1000 * timeout_s)})
+    judge = settings.judge.model_copy(update={"timeout_ms": int(1000 * timeout_s)})
     failed = 0
     for request in asked:
         for ready in request.prompts:

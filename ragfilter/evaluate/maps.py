@@ -11,16 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from ragfilter.answer.context import cost, fill
+from ragfilter.engine.replay import replay
+from ragfilter.evaluate import metrics
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, gathering
-from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
-from ragfilter.evaluate.sweep import check_reranked, sweep
+from ragfilter.evaluate.metrics import FIGURES, relevant_of
+from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
 from ragfilter.evaluate.tune import RECORD
+from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import LAYERS, layer
+from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Cutoff, Settings, field
 
 THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
 FINE, LINE, COARSE = 50, 31, 9
@@ -113,7 +118,8 @@ def axes(settings: Settings) -> list[str]:
     empty, because the context layer has its budget."""
     found = ["retrieval.k"] if layer("top_k").enabled(settings) else []
     for spec in sorted(LAYERS, key=lambda spec: spec.name != "cutoff"):
-        if spec.section and spec.enabled(settings) and spec.name not in ("clearance", "judge"):
+        varied = spec.settings_names and spec.name not in ("clearance", "judge")
+        if varied and spec.enabled(settings):
             for name in spec.used(settings):
                 info = field(f"{spec.name}.{name}")
                 if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):
@@ -165,8 +171,8 @@ def make(
     quick = fast(settings, x, y) and not any(pool.space == "rank" for pool in pools.values())
     n = FINE if quick else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
-    xs = _points(first, settings, n)
-    ys = (0.0,) if second is None else _points(second, settings, n)
+    xs = points(first, settings, n)
+    ys = (0.0,) if second is None else points(second, settings, n)
     if quick:
         made = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
     else:
@@ -211,8 +217,8 @@ def by_factors(low: float, high: float) -> bool:
     return low > 0 and high / low > MAGNITUDES
 
 
-def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
-    """Values from the lowest to the slider's highest, including the current one."""
+def points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
+    """`n` values from the lowest to the slider's highest, including the current one."""
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
     # The interesting part of a budget from 50 to 32,000 tokens is in the hundreds.
     spaced = np.geomspace if by_factors(low, high) else np.linspace
@@ -231,3 +237,105 @@ def _with(settings: Settings, values: dict[str, Any]) -> Settings | None:
         return settings.with_values(values)
     except ValidationError:
         return None
+
+
+Counts = NDArray[np.intp]
+Floats = NDArray[np.float64]
+Points = Sequence[float] | Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The cutoff's input for one query: the values in order, how many of them are pinned, and each
+    figure by the number of hits that the cutoff lets through (from 0)."""
+
+    id: str
+    values: Floats
+    pinned: int
+    by_cut: Mapping[str, Floats]
+
+
+def rankings(
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
+) -> tuple[Ranking, ...]:
+    """The cutoff's input with these settings, whatever the cutoff's own settings are."""
+    base = settings.model_copy(update={"cutoff": ALL})
+    return tuple(_ranking(i, pool, qrels[i], base, user) for i, pool in pools.items())
+
+
+def gap_cuts(
+    ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offsets: Points
+) -> Counts:
+    """How many hits the strategy `gap` lets through, by query, threshold and offset."""
+    limits, best = np.asarray(offsets, dtype=np.float64), np.asarray(thresholds, dtype=np.float64)
+    made = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
+    for place, each in enumerate(ranked):
+        n, pins = len(each.values), min(each.pinned, len(each.values))
+        looked = each.values[: max(cutoff.max_results, pins)]
+        if not len(looked):
+            continue
+        after, size = _cliff(looked, pins, first=1 if cutoff.skip_first else 0)
+        free = looked[pins:]
+        line = looked.min() + limits + EPSILON
+        # The first value beyond a line is beyond all values before it. If none is, all stay.
+        first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
+        wished = np.where(
+            (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
+        )
+        fewest = max(min(cutoff.min_results, len(looked)), pins)
+        made[place] = np.minimum(np.maximum(wished, fewest), n)
+    return made
+
+
+def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:
+    """The mean of every figure for each setting of `cuts` (first axis: queries)."""
+    return {
+        name: np.mean([each.by_cut[name][cuts[place]] for place, each in enumerate(ranked)], axis=0)
+        for name in FIGURES
+    }
+
+
+def pareto(recall: Floats, tokens: Floats) -> list[int]:
+    """The flat indexes of the settings on the Pareto front of recall against tokens."""
+    order = np.lexsort((-recall.ravel(), tokens.ravel()))
+    front: list[int] = []
+    reached = -1.0
+    for place in order:
+        if recall.ravel()[place] > reached + EPSILON:
+            front.append(int(place))
+            reached = float(recall.ravel()[place])
+    return front
+
+
+def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
+    """The hit after which the largest gap that may be a cliff lies, and its size; −1 if there is
+    none. The `first` gaps (0 or 1) are not considered."""
+    gaps = np.diff(values)
+    first = max(first, pins - 1)
+    if len(gaps) <= first:
+        return len(values), -1.0
+    eligible = gaps[first:]
+    size = float(eligible.max())
+    return first + 1 + int(np.argmax(eligible >= size - EPSILON)), size
+
+
+def _ranking(
+    query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User | None
+) -> Ranking:
+    result = replay(pool, base, user)
+    trace, detail = result.trace("cutoff"), cut_of(result)
+    ids, values = (detail.ids, detail.values) if detail else ((), ())
+    stays = {hit.id: cost(hit.chunk) for hit in result.kept}
+    relevant = relevant_of(labels)
+    counts = metrics.Counts(
+        np.cumsum([0, *(i in stays for i in ids)]),
+        np.cumsum([0, *(i in stays and i in relevant for i in ids)]),
+        np.cumsum([0, *(i in stays and i not in labels for i in ids)]),
+        np.array([0, *fill([stays.get(i, 0) for i in ids], base.context.max_context_tokens)]),
+    )
+    return Ranking(
+        query_id,
+        np.array(values, dtype=np.float64),
+        trace.count("pinned"),
+        metrics.figures(counts, len(relevant)),
+    )

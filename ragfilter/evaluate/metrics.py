@@ -72,16 +72,19 @@ def ndcg(rankings: Sequence[Sequence[str]], labels: Mapping[str, int]) -> list[f
         return [float(not ranking) for ranking in rankings]
     with extra("eval"):
         from ir_measures import iter_calc, nDCG
-    grades = dict(labels)
+    # By number, since it takes neither every text as an id nor the whole numbers of NumPy.
+    ids = dict.fromkeys((*labels, *(i for ranking in rankings for i in ranking)))
+    numbers = {chunk_id: str(number) for number, chunk_id in enumerate(ids)}
+    grades = {numbers[chunk_id]: int(grade) for chunk_id, grade in labels.items()}
     # Each ranking as a query of its own, since a call for each takes ten times as long.
     run = {
-        str(number): {i: -float(place) for place, i in enumerate(ranking)}
+        str(number): {numbers[i]: -float(place) for place, i in enumerate(ranking)}
         for number, ranking in enumerate(rankings)
         if ranking
     }
-    made = iter_calc([nDCG], dict.fromkeys(run, grades), run)
-    found = {each.query_id: float(each.value) for each in made}
-    return [found.get(str(number), 0.0) for number in range(len(rankings))]
+    scores = iter_calc([nDCG], dict.fromkeys(run, grades), run)
+    by_number = {each.query_id: float(each.value) for each in scores}
+    return [by_number.get(str(number), 0.0) for number in range(len(rankings))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The first k of every query's unfiltered ranking, for every k up to `DEEPEST`. Pure; numpy."""
+"""The first k of every query's unfiltered ranking, for every k up to `DEEPEST`. Pure; numpy.
+
+What follows from them: the best fixed k, the oracle, and the best threshold on the distance.
+"""
 
 from __future__ import annotations
 
@@ -8,69 +11,109 @@ from functools import lru_cache
 from itertools import compress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragfilter.answer.context import cost, fill, fits
 from ragfilter.engine.replay import unfiltered
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.crossval import Choice, Table, Tables, picked
-from ragfilter.evaluate.metrics import Counts, figures, relevant_of
-from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.crossval import (
+    FOLDS,
+    Choice,
+    Table,
+    Tables,
+    Target,
+    choose,
+    folds_of,
+    pick,
+    picked,
+)
+from ragfilter.evaluate.metrics import Counts, f_measure, figures, ndcg, relevant_of
 from ragfilter.model import Hit, Pool, User
 from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
 """How far down the unfiltered ranking anything is looked for."""
 UNLABELLED = -1
+SHOWN_RANKS = 30
+"""How many ranks of a curve are drawn."""
+THRESHOLDS = 200
+"""Number of distances among which the best is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The first `DEEPEST` chunks of the unfiltered ranking: distance, grade (`UNLABELLED` without a
-    label), and the estimated tokens of those up to here that fit the prompt."""
+    """The first `DEEPEST` chunks of a query's unfiltered ranking. It names no chunk.
 
+    For every rank: the distance, the grade (`UNLABELLED` without a label), the estimated tokens of
+    the chunks up to here that fit the prompt, and (if it was asked for) their nDCG.
+    """
+
+    query: str
+    relevant: int
     distances: tuple[float, ...]
     grades: tuple[int, ...]
     tokens: tuple[int, ...]
+    ndcg: tuple[float, ...] = ()
+
+    def labelled(self, relevant: bool) -> list[tuple[int, float]]:
+        """Rank and distance of the labelled chunks among the first `SHOWN_RANKS`, those that are
+        relevant or those that are not."""
+        pairs = zip(self.distances[:SHOWN_RANKS], self.grades, strict=False)
+        return [
+            (rank, distance)
+            for rank, (distance, grade) in enumerate(pairs, start=1)
+            if grade != UNLABELLED and (grade > 0) == relevant
+        ]
 
 
-def ranking_of(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
-    """The first `DEEPEST` hits of the unfiltered ranking."""
-    return unfiltered(pool, _deep(settings), user)
+@dataclass(frozen=True, slots=True)
+class BestDistance:
+    """The single distance that works best as a threshold for all queries. `f1` is held out: every
+    query is measured with the distance that is best on the other folds."""
+
+    distance: float
+    f1: float
 
 
-def ids_of_each(ranking: Sequence[Hit], settings: Settings) -> list[list[str]]:
-    """The ids of what fits the prompt of the first k, for every k from 1."""
-    fitting, _ = fits(ranking, settings.context.max_context_tokens)
-    ids = [hit.id for hit in ranking]
-    return [list(compress(ids[:k], fitting)) for k in range(1, len(ids) + 1)]
-
-
-def curve_of(ranking: Sequence[Hit], labels: Mapping[str, int], settings: Settings) -> Curve:
-    """The curve of a query."""
+def curve_of(
+    pool: Pool,
+    labels: Mapping[str, int],
+    settings: Settings,
+    user: User | None = None,
+    *,
+    ranked: bool = False,
+) -> Curve:
+    """The curve of a query; `ranked` adds nDCG."""
+    ranking = unfiltered(pool, _deep(settings), user)
+    budget = settings.context.max_context_tokens
     costs = (cost(hit.chunk) for hit in ranking)
     return Curve(
+        query=pool.query,
+        relevant=len(relevant_of(labels)),
         distances=tuple(hit.distance for hit in ranking),
         grades=tuple(labels.get(hit.id, UNLABELLED) for hit in ranking),
-        tokens=tuple(fill(costs, settings.context.max_context_tokens)),
+        tokens=tuple(fill(costs, budget)),
+        ndcg=tuple(ndcg(_first_k(ranking, budget), labels)) if ranked else (),
     )
 
 
-def prefixes(curves: Sequence[Curve], relevant: Sequence[int]) -> Tables:
-    """Every figure of what fits the prompt of the first k: a row for each query, a column for each
-    k. The last column is of nothing kept: so the first of several equal columns keeps something,
-    and the last is best only if nothing is relevant."""
-    counts = Counts(*np.stack([_cumulated(each) for each in curves], axis=1))
-    return figures(counts, np.array(relevant)[:, None])
+def counts_of(curves: Sequence[Curve]) -> Counts:
+    """What fits the prompt of the first k: a row for each query, a column for each k. The last
+    column keeps nothing, so of several equal columns the first keeps something, and the last is
+    best only if nothing is relevant."""
+    return Counts(*np.stack([_cumulated(each) for each in curves], axis=1))
+
+
+def prefixes(curves: Sequence[Curve]) -> Tables:
+    """Every figure of the first k, in the form of `counts_of`."""
+    return figures(counts_of(curves), np.array([[each.relevant] for each in curves]))
 
 
 def prefixes_of_pools(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User | None = None
 ) -> Tables:
     """The same of pools by query id."""
-    curves = [
-        curve_of(ranking_of(pool, settings, user), qrels[i], settings) for i, pool in pools.items()
-    ]
-    return prefixes(curves, [len(relevant_of(qrels[i])) for i in pools])
+    return prefixes([curve_of(pool, qrels[i], settings, user) for i, pool in pools.items()])
 
 
 def without_nothing(orders: Tables) -> Tables:
@@ -85,15 +128,76 @@ def best_fixed_k(orders: Tables, folds: Choice, target: Target = Target()) -> tu
     return 1 + target.choose(ranked), picked(ranked, target.held_out(ranked, folds))
 
 
+def best_prefix(orders: Tables, target: Target = Target()) -> Choice:
+    """The column of each query's best prefix: the oracle's choice."""
+    best: Choice = np.argmax(orders[target.oracle], axis=1)
+    return best
+
+
 def oracle(orders: Tables, target: Target = Target()) -> Tables:
     """Every figure of each query's best prefix."""
-    return picked(orders, np.argmax(orders[target.oracle], axis=1))
+    return picked(orders, best_prefix(orders, target))
 
 
 def by_k(of_each: Sequence[float], of_nothing: float) -> Table:
     """A value of every k up to `DEEPEST`, and of nothing kept last; beyond the end of a short
     ranking, that of the whole."""
     return np.array([of_nothing, *of_each])[_columns(len(of_each))]
+
+
+def fixed_line(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
+    """Every fixed k as (recall, precision)."""
+    ranked = without_nothing(prefixes(curves))
+    recall, precision = (ranked[name].mean(axis=0).tolist() for name in ("recall", "precision"))
+    return tuple(zip(recall, precision, strict=True))
+
+
+def frontier(curves: Sequence[Curve]) -> tuple[tuple[float, float], ...]:
+    """The oracle's line as (recall, precision): for every weight of recall against precision, the
+    mean over each query's best prefix."""
+    orders = prefixes(curves)
+    points = set()
+    for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
+        best = np.argmax(f_measure(orders["precision"], orders["recall"], beta), axis=1)
+        recall, precision = (
+            float(pick(orders[name], best).mean()) for name in ("recall", "precision")
+        )
+        points.add((recall, precision))
+    return tuple(sorted(points))
+
+
+def within(curves: Sequence[Curve], threshold: float) -> Mapping[str, float]:
+    """The means of every figure if the chunks up to this distance were kept, of each query's first
+    `DEEPEST`."""
+    last = _last_up_to(curves, np.array([threshold]))[:, 0]
+    return {name: float(each.mean()) for name, each in picked(prefixes(curves), last).items()}
+
+
+def best_distance(curves: Sequence[Curve]) -> BestDistance | None:
+    """The best distance; None with fewer than two queries, since none could be held out, or without
+    chunks."""
+    distances = [distance for curve in curves for distance in curve.distances]
+    if len(curves) < 2 or not distances:
+        return None
+    thresholds = np.quantile(distances, np.linspace(0, 1, THRESHOLDS), method="nearest")
+    f1 = np.take_along_axis(prefixes(curves)["f1"], _last_up_to(curves, thresholds), axis=1)
+    folds = folds_of([curve.query for curve in curves], FOLDS)
+    held_out = pick(f1, Target().held_out({"f1": f1}, folds))
+    return BestDistance(float(thresholds[choose(f1)]), float(held_out.mean()))
+
+
+def _first_k(ranking: Sequence[Hit], budget: int) -> list[list[str]]:
+    """The ids of what fits the prompt of the first k, for every k from 1."""
+    fitting, _ = fits(ranking, budget)
+    ids = [hit.id for hit in ranking]
+    return [list(compress(ids[:k], fitting)) for k in range(1, len(ids) + 1)]
+
+
+def _last_up_to(curves: Sequence[Curve], thresholds: Table) -> NDArray[np.intp]:
+    """The column of `prefixes` for every query and threshold; −1, the last column, keeps
+    nothing."""
+    kept = [np.searchsorted(each.distances, thresholds, side="right") for each in curves]
+    return np.array(kept, dtype=np.intp) - 1
 
 
 def _columns(length: int) -> Choice:

@@ -27,7 +27,7 @@ from ragfilter.rules.families import Family, find_families
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.plurals import forms
 from ragfilter.rules.proposals import NAME_ALONE, NO_NAME, Proposal, propose
-from ragfilter.rules.rule import Rule, canonical, parse
+from ragfilter.rules.rule import Rule, parse
 from ragfilter.rules.values import COMMON, NUMBERS, tokens
 from ragfilter.text.normalise import normalise
 
@@ -153,7 +153,7 @@ def _widened(
         phrase = _phrase(question, known, others) if len(missed) == 1 else ""
         if phrase:
             groups[missed[0]] = (*groups[missed[0]], phrase)
-    return replace(each, rule=canonical(replace(rule, contain_one_of=tuple(groups))))
+    return replace(each, rule=rule.with_parts(contain_one_of=tuple(groups)).text)
 
 
 def _phrase(question: str, known: Container[str], others: Sequence[str]) -> str:
@@ -173,7 +173,7 @@ def _holds(text: str, phrase: str) -> bool:
 
 
 def _meets(group: tuple[str, ...], question: str) -> bool:
-    rule = canonical(Rule(contain_one_of=(group,)))
+    rule = Rule(contain_one_of=(group,)).text
     return RuleBook([rule]).scan(question).passes(rule)
 
 
@@ -185,7 +185,7 @@ def _weakened(each: Proposal, lost: Sequence[str]) -> Proposal:
     met = [{group for group in groups if _meets(group, question)} for question in lost]
     every = (few for n in range(len(groups)) for few in combinations(groups, n + 1))
     best = max(every, key=lambda few: (sum(met_by.issuperset(few) for met_by in met), len(few)))
-    return replace(each, rule=canonical(Rule(contain_one_of=best)))
+    return replace(each, rule=Rule(contain_one_of=best).text)
 
 
 def likeness_of(embedder: Embedder) -> Likeness:

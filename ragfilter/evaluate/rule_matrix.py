@@ -29,7 +29,7 @@ from ragfilter.evaluate.metrics import precision_recall_f1
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.rule import parse, parts, without
+from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Settings
 
 OFTEN = 2
@@ -223,7 +223,7 @@ def build_parts(
     labelled = sum(i in qrels for i in pools)
     met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}
     asked = ready(met, qrels, settings, viewed)
-    rests = {place: without(read, place) for place in parts(read)}
+    rests = {place: read.without(place).text for place in read.removable}
     tallies = {place: _Tally() for place in rests}
     book = RuleBook(rests.values())
     for question in asked:

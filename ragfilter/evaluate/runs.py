@@ -1,35 +1,181 @@
-"""Runs: plans that are measured, saved record by record, and continued. Effects.
+"""Runs: plans that are measured, saved query by query, and continued. Effects.
 
-The page and the command line start and read runs through this module.
+A run measures its own settings beside all the alternatives of `variants.variants`. The page and the
+command line start and read runs through this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.evaluate import stored
+from ragfilter.evaluate import caveats, frame, stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import are_files
-from ragfilter.evaluate.measuring import labels_version, measurable, measure
-from ragfilter.evaluate.records import QueryRecord, read
-from ragfilter.evaluate.variants import Variant, profiles_version, variants
+from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.frame import Paired, Row
+from ragfilter.evaluate.labels import are_files, labels_version, measurable
+from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
+from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.variants import CURRENT, Variant, variants
 from ragfilter.layers.clearance import viewer, with_clearance
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
+from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.collection import ChromaCollection
+    import pandas as pd
+
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.runs import Runs
+    from ragfilter.workbench import Workbench
 
 Seen = Callable[[int, int], bool | None]
 """Called with (queries done, total) after each query; returning False stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """Where settings were measured: a row of a run."""
+
+    run: Run
+    variant: str = CURRENT
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run with its records, and the tables made of them."""
+
+    run: Run
+    records: tuple[QueryRecord, ...]
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The run's own settings. Raises SettingsError if they are no longer valid."""
+        return settings_of(self.run)
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        return variants(self.settings)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        return frame.rows(self.records, self.variants)
+
+    @cached_property
+    def gains(self) -> pd.DataFrame:
+        return frame.layer_gains(self.records, self.variants)
+
+    @cached_property
+    def questions(self) -> pd.DataFrame:
+        return frame.questions(self.records)
+
+    @cached_property
+    def curves(self) -> list[Curve]:
+        return frame.curves_of(self.records)
+
+    @property
+    def in_sample(self) -> str:
+        """A note if the settings may have seen these labels; empty otherwise."""
+        plan = self.run.plan
+        return caveats.in_sample(self.settings, plan.labels_version, plan.collection)
+
+    @cached_property
+    def over_fixed_k(self) -> Interval | None:
+        """The gain in F1 over the best fixed k. None with fewer than two queries, or if the
+        settings may have seen these labels."""
+        return None if self.in_sample else frame.over_fixed_k(self.records)
+
+    def row(self, name: str) -> Row | None:
+        """The row called `name`, None if there is none."""
+        return next((row for row in frame.cells(self.rows) if row["variant"] == name), None)
+
+
+def run_label(run: Run) -> str:
+    """A run in one line."""
+    changed = len(run.plan.changes)
+    settings = run.plan.profile + (f" + {changed}" if changed else "")
+    progress = "" if run.complete else f" · {run.done} of {run.plan.queries}"
+    when = run.at.astimezone().strftime("%d %b %H:%M")
+    parts = (str(run.id), run.name, run.plan.query_set, settings, f"{when}{progress}")
+    return " · ".join(filter(None, parts))
+
+
+@dataclass(frozen=True)
+class ComparedRuns:
+    """Rows of two runs, A and B, query by query. `settings` are those of the rows, and `since` is
+    what `changed_since` says of each run."""
+
+    runs: tuple[Run, Run]
+    settings: tuple[Settings, Settings]
+    sides: pd.DataFrame
+    since: tuple[Sequence[str], Sequence[str]] = ((), ())
+
+    @cached_property
+    def paired(self) -> Paired:
+        return frame.paired(self.sides)
+
+    @property
+    def changes(self) -> list[Row]:
+        """The queries, those that changed most first."""
+        return frame.cells(frame.most_changed(self.sides))
+
+    @property
+    def worst(self) -> Row | None:
+        """The query with the largest loss; None if none is worse with B."""
+        return min((row for row in self.changes if row["gain"] < 0), key=lambda row: row["gain"],
+                   default=None)  # fmt: skip
+
+    def mean(self, figure: str, side: str) -> float:
+        """The mean of a figure for one side, a or b."""
+        return float(self.sides[f"{figure}_{side}"].mean()) if len(self.sides) else 0.0
+
+    @property
+    def in_sample(self) -> tuple[str, str]:
+        """What `caveats.in_sample` says of A and of B."""
+        a, b = (
+            caveats.in_sample(own, run.plan.labels_version, run.plan.collection)
+            for run, own in zip(self.runs, self.settings, strict=True)
+        )
+        return a, b
+
+    @property
+    def notes(self) -> list[str]:
+        """Caveats about the comparison."""
+        a, b = (run.plan for run in self.runs)
+        notes = []
+        if a.collection != b.collection:
+            notes.append(f"A measured the collection {a.collection}, B {b.collection}.")
+        elif a.collection_version != b.collection_version:
+            notes.append("The collection changed between the two runs: measure both again.")
+        if a.labels_version != b.labels_version:
+            notes.append(
+                "The two sides were measured with different questions or labels: measure both "
+                "again."
+            )
+        if a.viewer != b.viewer:
+            notes.append(
+                "The two sides were measured as different users, who may see different chunks. To "
+                "measure both as the same, ask as one user, with the layer clearance on in both or "
+                "off."
+            )
+        for place, side in enumerate("ab"):
+            letter, run = side.upper(), self.runs[place]
+            if not run.complete:
+                done = f"{run.done} of {counted(run.plan.queries, 'question')}"
+                notes.append(f"{letter} is measured for {done} only.")
+            means = {each: self.mean(each, side) for each in caveats.LABELLED}
+            sentences = *self.since[place], self.in_sample[place], caveats.unlabelled_of(means)
+            notes += [f"{letter}: {each[0].lower()}{each[1:]}" for each in sentences if each]
+        if self.paired.gain.ends and self.paired.queries < caveats.FEW:
+            labelled = counted(self.paired.queries, "labelled question")
+            notes.append(f"Only {labelled}, so the interval is wide.")
+        return notes
 
 
 def plan(
@@ -54,7 +200,6 @@ def plan(
         model=backends.embedder.name,
         space=collection.space,
         queries=len(labels.qrels),
-        profiles=profiles_version(),
     )
 
 
@@ -71,27 +216,59 @@ def go_on(
     total, done = run.plan.queries, runs.done(run.id)
     if seen(len(done), total) is False:
         return
-    records = measure(labels, variants_of(run), backends, run.plan.viewer, done=done)
-    for count, record in enumerate(records, start=len(done) + 1):
-        runs.keep(run.id, record.id, asdict(record))
+    measured = measure(labels, variants(settings_of(run)), backends, run.plan.viewer, done=done)
+    for count, records in enumerate(measured, start=len(done) + 1):
+        runs.keep(run.id, records[0].id, to_document(records))
         if seen(count, total) is False:
             return
 
 
-def records_of(run: Run, runs: Runs) -> tuple[QueryRecord, ...]:
-    """The records of a run. Raises StoreError."""
-    return tuple(map(read, runs.records(run.id)))
+def load(run: Run, runs: Runs) -> MeasuredRun:
+    """A run with its records. Raises StoreError."""
+    saved = runs.records(run.id)
+    return MeasuredRun(run, tuple(record for each in saved for record in from_document(each)))
 
 
-def changed_since(
-    plan: Plan, open_collection: Callable[[str], ChromaCollection], book: LabelBook
-) -> list[str]:
+def compare(
+    a: MeasuredRun,
+    b: MeasuredRun,
+    bench: Workbench,
+    *,
+    names: tuple[str, str] = (CURRENT, CURRENT),
+    settings: tuple[Settings, Settings] | None = None,
+) -> ComparedRuns:
+    """Compare two runs, by the `names` of the rows to look at and their `settings`: by default the
+    runs' own. Raises StoreError."""
+    sides = (
+        frame.frame((each for each in run.records if each.variant == name), by="query")
+        for run, name in zip((a, b), names, strict=True)
+    )
+    since = (changed_since(each.run.plan, bench) for each in (a, b))
+    return ComparedRuns(
+        (a.run, b.run), settings or (a.settings, b.settings), frame.side_by_side(*sides),
+        (next(since), next(since)),
+    )  # fmt: skip
+
+
+def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[RunRow]:
+    """The rows of complete runs that measured `settings` under the plan `wanted`, whatever the
+    plan's own settings are. A run measures many alternatives, so the wanted settings often already
+    exist as a row of another run."""
+    for run in runs:
+        same = replace(run.plan, profile=wanted.profile, changes=wanted.changes)
+        if run.complete and same == wanted:
+            for variant in variants(settings_of(run)):
+                if variant.settings == settings and not variant.plain:
+                    yield RunRow(run, variant.name)
+
+
+def changed_since(plan: Plan, bench: Workbench) -> list[str]:
     """Describe what has changed since the plan was made: the collection, questions or labels.
     Labels in files are not checked. If the collection cannot be opened, the notes say that nothing
     is known."""
     try:
-        collection = open_collection(plan.collection)
-        return _changed(plan, collection.version, collection.entries(), book)
+        collection = bench.collection(plan.collection)
+        return _changed(plan, collection.version, collection.entries(), bench.labels)
     except RagfilterError as error:
         # The measurements can be read without the collection.
         return [f"Changes since then are unknown: {error}"]
@@ -116,11 +293,6 @@ def _changed(
     if labels_version(now) != plan.labels_version:
         notes.append("Questions or labels have changed since then: measure again.")
     return notes
-
-
-def variants_of(run: Run) -> tuple[Variant, ...]:
-    """The variants that a run compares."""
-    return variants(settings_of(run))
 
 
 def settings_of(run: Run) -> Settings:

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 from ragfilter.errors import InputError
 from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
-from ragfilter.evaluate.labels import DEMOS, are_files, missing, of_demo
-from ragfilter.evaluate.measuring import measurable, visible
+from ragfilter.evaluate.labels import (
+    DEMOS,
+    are_files,
+    measurable,
+    missing,
+    of_demo,
+    visible,
+)
 from ragfilter.model import UNRESTRICTED
 from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence

@@ -17,13 +17,12 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Tables
 from ragfilter.evaluate.metrics import Counts, figures, relevant_of
-from ragfilter.layers.cut import cut_hits
-from ragfilter.layers.cutoff import Cutoff
+from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, Hit, Pending, Pool, PoolResult, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.field import MOST_CHUNKS
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Cutoff, Settings
 
 Plan = list[tuple[Settings, Cutoff]]
 ALL = Cutoff(strategy="fixed", max_results=MOST_CHUNKS, min_results=0)

@@ -17,36 +17,36 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ragfilter.engine.replay import replay
-from ragfilter.errors import SettingsError
-from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
+from ragfilter.engine.search import Backends
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate.beir import Labels, Qrels
+from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates, gathering
+from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.crossval import (
+    CHOSEN_BY,
     Choice,
     Interval,
     Tables,
+    Target,
     folds_of,
     interval,
     intervals,
     picked,
 )
-from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
-from ragfilter.evaluate.learning import Lessons, learn_by_fold
+from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.sweep import check_reranked, sweep
-from ragfilter.evaluate.target import CHOSEN_BY, Target
-from ragfilter.layers.calibration import read
-from ragfilter.layers.in_force import seen_labels
-from ragfilter.layers.origin import TunedOn
+from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
+from ragfilter.settings.learned import TunedOn
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
 
-FEW = 20
-"""With fewer labelled queries, the figures say little."""
 RECORD = "cutoff.tuned_on"
 """Where settings carry what they were tuned on."""
 BEFORE = "before"
@@ -141,6 +141,44 @@ class Tuning:
         return replace(self, tuned=self.strategies[strategy])
 
 
+def tune_questions(
+    labels: Labels,
+    settings: Settings,
+    backends: Backends,
+    user: User | None = None,
+    *,
+    target: Target = Target(),
+    folds: int = 5,
+    rerank: bool = True,
+    gathered: Progress | None = None,
+    replayed: Progress | None = None,
+) -> Tuning:
+    """Gather the labelled questions of a collection, and tune on them. Raises as `tune` does, and
+    what `gather_all` raises."""
+    check_tunable(settings, len(labels.qrels))
+    wide = gathering(settings, rerank=rerank)
+    pools = gather_all(labels.labelled, wide, backends, user, progress=gathered)
+    return tune(
+        pools, labels.qrels, settings, user, target=target, folds=folds, rerank=rerank,
+        provenance=Provenance.of(labels), progress=replayed,
+    )  # fmt: skip
+
+
+def check_tunable(settings: Settings, questions: int) -> None:
+    """Raises InputError if nothing can be tuned with these settings on so many labelled
+    questions."""
+    if settings.judge.enabled:
+        raise InputError(
+            "The judge is on, and tuning cannot replay LLM answers.",
+            remedy="Switch the judge off: judge.enabled = false.",
+        )
+    if questions < 2:
+        raise InputError(
+            "Cross-validation needs at least two labelled queries.",
+            remedy=f"Label more queries, at least {FEW} for meaningful figures.",
+        )
+
+
 def tune(
     pools: Mapping[str, Pool],
     qrels: Qrels,
@@ -157,14 +195,16 @@ def tune(
     are.
 
     `pools` are gathered with `gathering(settings)`, and every query has labels. Only the cutoff and
-    the quality layer of `settings` change. Raises ValueError for fewer than two queries or folds,
-    and InputError if a reranker failed: its scores would be missing in some queries only.
+    the quality layer of `settings` change. Raises InputError for fewer than two queries, if the
+    judge is on, and if a reranker failed: its scores would be missing in some queries only. Raises
+    ValueError for fewer than two folds.
     """
+    check_tunable(settings, len(pools))
     check_reranked(pools.values())
     n = len(pools)
     texts = [pool.query for pool in pools.values()]
     assigned = folds_of(texts, folds)
-    seen = bool(settings.cutoff.calibration) or seen_labels(settings) is not None
+    seen = settings.cutoff.calibration is not None or seen_labels(settings) is not None
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
     named = candidates(settings, pools.values(), rerank=rerank)
     tried = [settings, *(each for group in named.values() for each in group)]
@@ -274,20 +314,21 @@ def recorded(
         values={path: settings.get(path) for path in (own if paths is None else paths)},
         values_only=values_only,
     )
-    return settings.with_values({RECORD: made.to_json()})
+    return settings.with_values({RECORD: made})
 
 
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
     settings = lessons.whole.settings
-    known = read(settings.cutoff.calibration)
+    known = settings.cutoff.calibration
+    assert known is not None
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
     keeps = {share: least for share, least in known.keeps.items() if share in usable}
     told = known.model_copy(update={"held_out": shares, "keeps": keeps, "folds": folds})
-    return settings.with_values({"cutoff.calibration": told.to_json()})
+    return settings.with_values({"cutoff.calibration": told})
 
 
 def _held_out(

@@ -1,32 +1,38 @@
-"""The settings that an evaluation compares. Pure.
+"""The settings that a measurement compares. Pure.
 
-The rows are always the same: the current settings, a plain search, every cutoff strategy and every
-profile. Then the layers are added one after the other, and each is left out once. The best fixed k
-and the oracle are not settings; `evaluate.table` computes them.
+A run always has the same rows: the current settings, a plain search, every cutoff strategy and
+every profile. Then the layers are added one after the other, and each is left out once. The best
+fixed k and the oracle are not settings; `evaluate.frame` computes them.
 
-Users are not compared, so clearance is on everywhere or nowhere. An LLM is called only if the
-current settings call it; the other rows have no judge.
+Users are not compared, so clearance is on everywhere or nowhere. In a run, an LLM is called only if
+the current settings call it; the other rows have no judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from hashlib import blake2b
 from typing import Literal
 
+from ragfilter.evaluate.prefixes import DEEPEST
+from ragfilter.judge import call
+from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
-Group = Literal["plain", "strategy", "profile", "settings", "added", "left out"]
-COUNTING = 3
-"""Raised when what is counted for a query changes, so that earlier runs are told apart."""
+Group = Literal["plain", "strategy", "profile", "settings", "added", "left out", "oracle"]
 UNFILTERED = "unfiltered"
-IN_FORCE = "current settings"
+CURRENT = "current settings"
+NO_JUDGE = "no judge"
+FIXED, ORACLE = "best fixed k", "oracle"
+ABOUT_ORACLE = (
+    f"the best prefix of each query's unfiltered ranking, within its first {DEEPEST} chunks, "
+    "chosen by the labels; settings that reorder these chunks, or drop some from the middle, can "
+    "exceed it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +44,33 @@ class Variant:
     settings: Settings
     plain: bool = False
 
+    @property
+    def about(self) -> str:
+        """What the name does not say: k, and what the settings were learned from."""
+        if self.plain:
+            return f"the first {self.settings.retrieval.k}"
+        learned = origin(self.settings)
+        if learned is None:
+            return ""
+        return (
+            f"{learned.summary}; its figures on those are better than on new ones, and Tune shows "
+            "how good it is on held-out questions"
+        )
+
+
+def filtered_and_plain(settings: Settings) -> tuple[Variant, Variant]:
+    """The settings, and the unfiltered first k."""
+    plain = settings.with_values({"judge.enabled": False}) if settings.judge.enabled else settings
+    return Variant(CURRENT, "settings", settings), Variant(UNFILTERED, "plain", plain, plain=True)
+
 
 def variants(settings: Settings) -> tuple[Variant, ...]:
-    """The variants to measure, including `settings`. Equal settings are one object."""
-    base = settings.with_values({"judge.enabled": False})
+    """The variants of a run, including `settings`. Equal settings are one object."""
+    own, plain = filtered_and_plain(settings)
+    base = plain.settings
     every = (
-        Variant(IN_FORCE, "settings", settings),
-        Variant(UNFILTERED, "plain", base, plain=True),
+        own,
+        plain,
         *(
             Variant(
                 spec.name,
@@ -58,29 +84,49 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
         *_profiles(settings),
         *layer_variants(base),
     )
-    one: list[Settings] = []
+    distinct: list[Settings] = []
     for each in every:
-        if each.settings not in one:
-            one.append(each.settings)
-    return tuple(replace(each, settings=one[one.index(each.settings)]) for each in every)
+        if each.settings not in distinct:
+            distinct.append(each.settings)
+    return tuple(replace(each, settings=distinct[distinct.index(each.settings)]) for each in every)
+
+
+def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Variant, ...]:
+    """Each of the `named` settings without the judge, then judged with each prompt. Raises
+    ValueError for an unknown prompt."""
+    made: list[Variant] = []
+    for name, settings in named.items():
+        on = settings.with_values({"judge.enabled": True})
+        prefix = f"{name} " if len(named) > 1 else ""
+        made.append(Variant(f"{prefix}{NO_JUDGE}", "settings", call.without(on)))
+        made += (
+            Variant(f"{prefix}{prompt}", "settings", on.with_values({"judge.prompt": prompt}))
+            for prompt in prompts
+        )
+    return tuple(made)
+
+
+def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """`variants`, preceded by an unfiltered search for every k among them. If several have one k,
+    it searches all files if one of them does."""
+    off = {f"{layer}.enabled": False for layer in SWITCHES}
+    by_k = {each.retrieval.k: each for each in sorted((v.settings for v in variants), key=_sees)}
+    plain = (
+        Variant(f"{UNFILTERED}, k {k}", "plain", by_k[k].with_values(off), plain=True)
+        for k in sorted(by_k)
+    )
+    return (*plain, *variants)
 
 
 def unmeasured(rows: Collection[str]) -> str:
     """The profiles and strategies without a row of their own, in words; `rows` are the names of
     those that are measured."""
     names = [name for name in PROFILES if of_profile(name).judge.enabled]
-    said = f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
+    note = f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
     for spec in STRATEGIES:
         if spec.weigh is not None and spec.name not in rows:
-            said += f" The strategy {spec.name} is measured once Tune has learned it from labels."
-    return said
-
-
-@cache
-def profiles_version() -> str:
-    """A hash that changes with any value of any profile, and with what is counted."""
-    values = [str(COUNTING), *(of_profile(name).model_dump_json() for name in PROFILES)]
-    return blake2b("".join(values).encode(), digest_size=6).hexdigest()
+            note += f" The strategy {spec.name} is measured once Tune has learned it from labels."
+    return note
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:
@@ -101,13 +147,19 @@ def layer_variants(settings: Settings) -> tuple[Variant, ...]:
     return (*added, *without)
 
 
+def _sees(settings: Settings) -> tuple[bool, str]:
+    """The order in which an unfiltered search takes over which files it searches: the last one
+    counts."""
+    pattern = settings.retrieval.source_pattern
+    return not pattern, pattern
+
+
 def _profiles(settings: Settings) -> list[Variant]:
-    """Every profile that calls no LLM, for the same user and with the same reranker."""
-    same = {"clearance.enabled": settings.clearance.enabled}
+    """Every profile that calls no LLM, for the same user and files, and with the same reranker."""
+    kept = ["clearance.enabled", "retrieval.source_pattern"]
     if settings.quality.reranker != "none":
-        same |= {
-            path: settings.get(path) for path in ("quality.reranker", "quality.reranker_model")
-        }
+        kept += ["quality.reranker", "quality.reranker_model"]
+    same = {path: settings.get(path) for path in kept}
     made = []
     for profile in PROFILES:
         own = of_profile(profile)

@@ -17,8 +17,7 @@ from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.jsonl import load_jsonl
 from ragfilter.ingest.markdown import load_markdown
-from ragfilter.ingest.openapi.files import SUFFIXES, not_openapi
-from ragfilter.ingest.openapi.read import load_openapi, load_together
+from ragfilter.ingest.openapi.read import SUFFIXES, load_openapi, load_together, not_openapi
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.plain_text import load_text
 from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
@@ -38,8 +37,11 @@ LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
     ".pdf": load_pdf,
     **dict.fromkeys(SUFFIXES, load_openapi),
 }
-DEMOS: dict[str, Callable[[], Iterator[dict[str, object]]]] = {
-    "demo": demo.records,
+DEMOS: dict[str, Callable[[], Iterator[Record]]] = {
+    "demo": lambda: (
+        to_record(raw, place=f"demo, record {number}")
+        for number, raw in enumerate(demo.records(), start=1)
+    ),
     "adsapi": adsapi.records,
 }
 REMEDY = (
@@ -85,8 +87,7 @@ def _load(
 ) -> Iterator[Record]:
     name = os.fspath(source)
     if name in DEMOS:
-        for number, raw in enumerate(DEMOS[name](), start=1):
-            yield to_record(raw, place=f"{name}, record {number}")
+        yield from DEMOS[name]()
         return
     path = Path(name).expanduser()
     try:

@@ -31,8 +31,8 @@ import numpy as np
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
-from ragfilter.rules.rule import canonical, parse, value_of
-from ragfilter.text.characters import loads, whole
+from ragfilter.rules.rule import parse, read_rule
+from ragfilter.text.normalise import loads, whole
 
 FIELDS = frozenset(
     ("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")
@@ -67,9 +67,7 @@ class Record(NamedTuple):
         """sha256 of everything that is stored; equal means that nothing has to be done."""
         c = self.chunk
         stored: list[Any] = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
-        stored += [self.clearance_as_given, c.department, c.rule]
-        # Left out if there is none, so that older fingerprints still hold.
-        stored += [c.metadata] if c.metadata else []
+        stored += [self.clearance_as_given, c.department, c.rule, c.metadata]
         return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
 
@@ -109,6 +107,7 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
 def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
     """A chunk as a line of JSON, from which `to_record` makes the same chunk."""
     record: dict[str, Any] = {"id": chunk.id, "text": chunk.text, "source": chunk.source}
+    rule = read_rule(chunk.rule)
     record |= {
         name: value
         for name, value in (
@@ -117,7 +116,7 @@ def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
             ("page", chunk.page),
             ("refs", list(chunk.refs)),
             ("department", chunk.department),
-            ("query_must", value_of(chunk.rule)),
+            ("query_must", rule and rule.value),
             ("metadata", dict(chunk.metadata)),
         )
         if value not in (None, "", [], {})
@@ -323,7 +322,7 @@ def _list(value: object) -> object:
 @lru_cache(maxsize=4096)
 def _rule_of(text: str) -> tuple[str | None, str]:
     try:
-        stored = canonical(parse(text))
+        stored = parse(text).text
     except RuleError as error:
         return text, str(error)
     return (None if stored == "{}" else stored), ""

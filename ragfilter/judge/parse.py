@@ -12,7 +12,7 @@ Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The 
 - A line that decides is not searched for JSON, since its explanation may quote some.
 - JSON may come in several values. If one of them cannot be read, none of them counts: half a list
   would discard everything after the cut. Only an answer in lines may quote such JSON.
-- What the model marks as thinking does not count (`ragfilter.basics.reply`).
+- What the model marks as thinking does not count (`ragfilter.answer.reply`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, Field, WithJsonSchema, model_validator
 
-from ragfilter.basics.reply import without_thought
+from ragfilter.answer.reply import without_thought
 from ragfilter.judge.prompts import ACTIONS as ACTIONS
 from ragfilter.model import Verdict
 

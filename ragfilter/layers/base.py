@@ -1,22 +1,40 @@
-"""The shape of every layer: `apply(hits, inputs) -> LayerOutput`, pure."""
+"""What a layer is: `apply(hits, inputs) -> LayerOutput`, pure, and a `LayerSpec` that describes it
+to the rest of the program. Each layer's file declares both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import Any, Literal
 
-from ragfilter.layers.strategies.base import far_end
-from ragfilter.model import Decision, Detail, Hit, Pending, Pool, Status, User, similarity
+from ragfilter.model import (
+    Decision,
+    Detail,
+    Hit,
+    LayerName,
+    LayerTrace,
+    Pending,
+    Pool,
+    PoolResult,
+    Status,
+    User,
+    similarity,
+)
 from ragfilter.rules.match import Scan
-
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
-
+from ragfilter.settings.schema import Settings
 
 BACKGROUND_FROM = 50
 """Smallest pool from which the background distance is estimated."""
+WEIGHED = 2
+"""How a layer that weighs hits against the question explains that one is kept."""
+
+
+def far_end(values: Sequence[float]) -> float:
+    """The mean of the farther half of `values`: the background that a list of hits knows."""
+    ordered = sorted(values)
+    return fmean(ordered[len(ordered) // 2 :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +56,21 @@ class LayerInput:
     explain: bool = True
 
     @property
-    def found(self) -> tuple[Hit, ...]:
+    def own_hits(self) -> tuple[Hit, ...]:
         """What the query itself found and the user may see: the first pool_size, however far the
         pool was doubled."""
-        if "found" not in self.shared:
+        if "own_hits" not in self.shared:
             own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
-            self.shared["found"] = tuple(islice(own, self.settings.retrieval.pool_size))
-        found: tuple[Hit, ...] = self.shared["found"]
-        return found
+            self.shared["own_hits"] = tuple(islice(own, self.settings.retrieval.pool_size))
+        hits: tuple[Hit, ...] = self.shared["own_hits"]
+        return hits
 
     @property
     def far_end(self) -> float | None:
-        """The mean distance of the farther half of what the query found, None if that is too
-        little to tell."""
+        """The mean distance of the farther half of what the query found; None if that is too
+        little to estimate it."""
         if "far_end" not in self.shared:
-            distances = [hit.distance for hit in self.found]
+            distances = [hit.distance for hit in self.own_hits]
             deep = len(distances) >= BACKGROUND_FROM
             self.shared["far_end"] = far_end(distances) if deep else None
         end: float | None = self.shared["far_end"]
@@ -68,19 +86,19 @@ class LayerInput:
     def similarity(self, hit: Hit) -> float:
         return similarity(hit.distance, self.pool.space)
 
-    def after(self, step: LayerOutput) -> LayerInput:
+    def after(self, output: LayerOutput) -> LayerInput:
         """What the next layer may look at."""
-        if not (step.pinned or step.lowered or step.reranked):
+        if not (output.pinned or output.lowered or output.reranked):
             return self
-        # Not by `replace`, which takes five times as long: a matrix of rules asks often.
+        # `replace` takes five times as long, and a matrix of rules calls this often.
         return LayerInput(
             self.settings,
             self.pool,
             self.rules,
             self.user,
-            pinned={**step.pinned, **self.pinned},
-            lowered=step.lowered or self.lowered,
-            reranked=self.reranked or step.reranked,
+            pinned={**output.pinned, **self.pinned},
+            lowered=output.lowered or self.lowered,
+            reranked=self.reranked or output.reranked,
             shared=self.shared,
             explain=self.explain,
         )
@@ -108,9 +126,108 @@ class LayerOutput:
 
 
 def in_order(place: int, hit: Hit) -> str:
-    """What a reason begins with that a hit is too far down: its place among those that came to the
-    layer, where that is not its rank."""
+    """How the reason begins if a hit is too far down: its place among those that came to the layer,
+    unless that is its rank."""
     return "" if place == hit.rank else f"place {place} in this order, "
 
 
 Layer = Callable[[tuple[Hit, ...], LayerInput], LayerOutput]
+Relax = Callable[[LayerTrace, PoolResult], tuple[str, dict[str, Any]] | None]
+Cost = Literal["free", "store query", "local model", "LLM call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a layer or an outcome looks. `sign` is text, `symbol` a plotly marker."""
+
+    sign: str
+    symbol: str
+    light: str
+    dark: str
+
+    def colour(self, *, dark: bool) -> str:
+        return self.dark if dark else self.light
+
+
+def summary_line(trace: LayerTrace, result: PoolResult) -> str:
+    """The layer's own note, else how many hits it kept."""
+    return trace.note or f"keeps {trace.n_out} of {trace.n_in}"
+
+
+def no_more(settings: Settings) -> int:
+    """For `candidates`: the layer needs no more chunks than the others do."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """One layer. Settings, switch, funnel, trace, explanations, docs and link are derived from it.
+
+    Only the first four are needed. Those that take `settings` or a `result` are pure. Its settings
+    are the section of `Settings` with its name, if there is one; a field `enabled` is its switch
+    and says what the layer does.
+    """
+
+    name: LayerName
+    title: str
+    mark: Mark
+    apply: Layer
+    reads: tuple[str, ...] = ()
+    """The names of other layers whose settings it reads, where those layers may be off."""
+    acts: Callable[[Settings], bool] = lambda settings: True
+    """Whether a layer without a switch takes part."""
+    line: Callable[[LayerTrace, PoolResult], str] = summary_line
+    """What it did to this query, for funnel, sidebar and trace."""
+    off: Callable[[Settings], str] = lambda settings: "off"
+    """What happens without it."""
+    cost: Callable[[Settings], Cost] = lambda settings: "free"
+    first: tuple[str, ...] = ()
+    """Settings that the sidebar shows at once, in this order; the others are one click away."""
+    unused: Callable[[Settings], frozenset[str]] = lambda settings: frozenset()
+    """Settings of the section that have no effect with the other choices."""
+    relax: Relax = lambda trace, _: None
+    """A button's label and the settings it changes, where the layer let nothing through; without
+    settings, why nothing is offered. None offers to switch it off."""
+    limits: bool = False
+    """Whether it decides how many stay: the headline is the line of the last that changed that."""
+    candidates: Callable[[Settings], int] | None = None
+    """How many chunks that pass clearance and rules it may look at, whose texts are then fetched.
+    None, where that is not known: all that the page would gather, each with its text."""
+    compares: int = 0
+    """How many chunks it compares by their texts: a search finds so many more, with their texts."""
+    reads_pool: Callable[[Settings], bool] = lambda settings: False
+    """Whether it compares with the pool's far end, so that a pool of full size is gathered."""
+    plain: Callable[[Decision, Hit, PoolResult], str] | None = None
+    """Why it dropped a hit, in words without jargon that follow "83 of them": ``did not match well
+    enough``. None names the layer."""
+    unreached: Callable[[LayerTrace, PoolResult], dict[str, int | str]] = lambda trace, result: {}
+    """Settings that would drop hits and were not reached, by path, each with how many chunks came
+    in or with other words: ``the largest gap is 0.050``."""
+    holds: str = ""
+    """The path of a setting that keeps hits which others would drop."""
+    line_height: int = 1
+    """How many rows of the sidebar its line may take."""
+    explains: int = WEIGHED
+    """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
+
+    @property
+    def settings_names(self) -> tuple[str, ...]:
+        """The names of its own settings."""
+        section = Settings.model_fields.get(self.name)
+        return () if section is None else tuple(type(section.default).model_fields)
+
+    @property
+    def switched(self) -> bool:
+        """Whether its settings switch it on and off."""
+        return "enabled" in self.settings_names
+
+    def enabled(self, settings: Settings) -> bool:
+        """Whether it takes part."""
+        switch = getattr(getattr(settings, self.name, None), "enabled", None)
+        return self.acts(settings) if switch is None else bool(switch)
+
+    def used(self, settings: Settings) -> tuple[str, ...]:
+        """Its settings that act with the present choices, but the switch; `first` ones first."""
+        unused = self.unused(settings) | {"enabled"}
+        ordered = dict.fromkeys((*self.first, *self.settings_names))
+        return tuple(name for name in ordered if name not in unused)

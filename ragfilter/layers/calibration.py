@@ -1,109 +1,150 @@
-"""What labels taught about relevance: a small readable model that is stored in settings as JSON.
+"""What a calibration computes: the features of hits, and from them how likely each is relevant; and
+where a calibration or other tuned settings apply.
 
-`ragfilter.evaluate.learn` makes it. Applying it takes only arithmetic.
-docs/design.md#calibrated.
+A feature has no scale: distances count as shares of the way from the best hit to the background, so
+that a value means the same for every query. `settings.learned` declares features and calibrations,
+and `ragfilter.evaluate.learn` makes them. docs/design.md#calibrated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from pydantic import Field, model_validator
+from numpy.typing import NDArray
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.features import FEATURES, Floats
-from ragfilter.layers.origin import CarriedValue, Origin, parse
-from ragfilter.layers.quality import Quality
-from ragfilter.model import Pool
+from ragfilter.layers.base import LayerInput, far_end
+from ragfilter.layers.quality import always_reranks, reranker_key
+from ragfilter.model import Hit, Pool
+from ragfilter.settings.learned import Calibration, Origin, Split, TunedOn
+from ragfilter.settings.schema import Quality, Settings
+from ragfilter.text import words
 
+Floats = NDArray[np.float64]
+SCORED = frozenset({"score", "score_behind"})
+"""The features that need rerank scores."""
+NEAREST = 10
+BEST = 4
 REMEDY = "Learn it from labels of this collection by tuning, or choose another cutoff.strategy."
 
 
-class Split(CarriedValue):
-    """A question of a tree: `low` where the feature is at most `at`, else `high`."""
-
-    feature: str
-    at: float
-    low: Split | float
-    high: Split | float
-
-
-class Calibration(Origin):
-    """The log-odds of relevance: linear in the features, or a sum of small trees.
-
-    `relevant` counts the labels of relevant hits that were found. `depth`: how many hits of each
-    query were looked at; `beyond`: how many relevant chunks a query had on average that were not
-    among them. `keeps` are the thresholds of the recall dial: by the share of relevant hits to
-    keep, the probability from which on hits are kept. `held_out`: by the same share, the share that
-    was kept on held-out queries, in so many `folds`.
-    """
-
-    relevant: int
-    depth: int = Field(ge=1, le=200)
-    beyond: float = 0.0
-    folds: int = Field(default=5, ge=2)
-    intercept: float
-    weights: Mapping[str, float] = {}
-    trees: tuple[Split | float, ...] = ()
-    keeps: Mapping[str, float] = {}
-    held_out: Mapping[str, float] = {}
-
-    @model_validator(mode="after")
-    def _known(self) -> Calibration:
-        unknown = sorted(self.features - FEATURES.keys())
-        if unknown:
-            raise ValueError(f"unknown feature {unknown[0]}")
-        return self
-
-    @property
-    def features(self) -> frozenset[str]:
-        """The features that it reads."""
-        return frozenset(self.weights).union(*map(_read, self.trees))
-
-    @property
-    def summary(self) -> str:
-        """``11 weights learned from 149 queries of demo``."""
-        kind = f"{len(self.trees)} trees" if self.trees else f"{len(self.weights)} weights"
-        return f"{kind} learned from {self.queries} queries of {self.place}"
-
-    def probabilities(self, features: Mapping[str, Floats]) -> Floats:
-        """How likely each hit is relevant. Raises KeyError for a feature that is missing."""
-        n = len(next(iter(features.values())))
-        odds = np.full(n, self.intercept)
-        for name, weight in self.weights.items():
-            odds += weight * features[name]
-        for tree in self.trees:
-            odds += _grown(tree, features, n)
-        return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
-
-    def check_fits(self, pool: Pool, quality: Quality) -> None:
-        """Raises SettingsError if it was learned with another space, embedding model or
-        reranker."""
-        other = self.differences(pool, quality)
-        if other:
-            raise SettingsError(
-                f"The calibration was learned on {self.place} with {other}.",
-                remedy=REMEDY,
-                action="tune",
-            )
+def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
+    """Every feature of these hits, which came into the cutoff together; those of rerank scores only
+    where there are any. A hit without one counts as the lowest."""
+    distances = np.array([hit.distance for hit in hits])
+    order = np.argsort(distances, kind="stable")
+    best = float(distances.min())
+    background = inputs.background
+    far = far_end([*distances]) if background is None else background
+    way = (distances - best) / max(far - best, 1e-9)
+    steps = np.diff(way[order])
+    before, after = np.zeros(len(hits)), np.zeros(len(hits))
+    before[order[1:]], after[order[:-1]] = steps, steps
+    passages = [hit.chunk.passage for hit in hits]
+    overlaps = words.overlaps(inputs.pool.query, passages)
+    share = np.array([overlap.share for overlap in overlaps])
+    columns = {
+        "way": way,
+        "start": np.full(len(hits), best / far if far > 0 else 0.0),
+        "rank": np.log([max(hit.rank, 1) for hit in hits]),
+        "place": np.log(np.arange(1, len(hits) + 1)),
+        "gap_before": before,
+        "gap_after": after,
+        "crowd": np.full(len(hits), way[order[:NEAREST]].mean()),
+        "rule": np.array([float(inputs.rules.check(hit.chunk.rule).holds) for hit in hits]),
+        "words": share,
+        "words_behind": share.max() - share,
+        "linked": linked(hits, way),
+    }
+    scores = [hit.rerank_score for hit in hits if hit.rerank_score is not None]
+    by_likelihood = np.arange(len(hits))
+    if scores:
+        lowest = min(scores)
+        score = np.array([lowest if h.rerank_score is None else h.rerank_score for h in hits])
+        columns |= {"score": score, "score_behind": score.max() - score}
+        by_likelihood = np.argsort(-score, kind="stable")
+    top = [int(i) for i in by_likelihood[:BEST]]
+    columns["alike"] = np.array(words.likeness(passages, top))
+    columns["kin"] = np.array(same_type([hit.chunk.type for hit in hits], top))
+    return columns
 
 
-@lru_cache(maxsize=64)
-def read(text: str) -> Calibration:
-    """The calibration that `text` holds. Raises ValueError."""
-    return parse(Calibration, text, "calibration")
+def linked(hits: Sequence[Hit], way: Floats) -> Floats:
+    """How much less than the mean the way is of all hits that each is linked with by references, in
+    either direction. What near hits share counts, so the sum is divided by the root of their
+    number. Otherwise a chunk that everything refers to would stand out."""
+    place = {hit.id: i for i, hit in enumerate(hits)}
+    links = np.zeros((len(hits), len(hits)))
+    for i, hit in enumerate(hits):
+        for ref in hit.chunk.refs:
+            if place.get(ref, i) != i:
+                links[i, place[ref]] = links[place[ref], i] = 1.0
+    return np.asarray(links @ (way.mean() - way) / np.sqrt(1 + links.sum(axis=1)))
 
 
-def _read(tree: Split | float) -> frozenset[str]:
-    if not isinstance(tree, Split):
-        return frozenset()
-    return frozenset({tree.feature}) | _read(tree.low) | _read(tree.high)
+def same_type(types: Sequence[str], best: Sequence[int]) -> list[float]:
+    """The share of those at the places `best`, itself left out, that have the type of each."""
+    shares = []
+    for place, own in enumerate(types):
+        others = [types[other] == own for other in best if other != place]
+        shares.append(sum(others) / len(others) if others else 0.0)
+    return shares
 
 
-def _grown(tree: Split | float, features: Mapping[str, Floats], n: int) -> Floats:
+def probabilities(calibration: Calibration, columns: Mapping[str, Floats]) -> Floats:
+    """How likely each hit is relevant. Raises KeyError for a feature that is missing."""
+    n = len(next(iter(columns.values())))
+    odds = np.full(n, calibration.intercept)
+    for name, weight in calibration.weights.items():
+        odds += weight * columns[name]
+    for tree in calibration.trees:
+        odds += _grow(tree, columns, n)
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
+
+
+def _grow(tree: Split | float, columns: Mapping[str, Floats], n: int) -> Floats:
     if not isinstance(tree, Split):
         return np.full(n, tree)
-    low, high = _grown(tree.low, features, n), _grown(tree.high, features, n)
-    return np.where(features[tree.feature] <= tree.at, low, high)
+    low, high = _grow(tree.low, columns, n), _grow(tree.high, columns, n)
+    return np.where(columns[tree.feature] <= tree.at, low, high)
+
+
+def differences(record: Origin, pool: Pool, quality: Quality) -> str:
+    """How the pool differs from those that the record was made on: ``distances l2, not cosine``;
+    empty if it does not. A pool that does not name its embedding model is taken to have the same.
+    """
+    # Tuned values cut what is cut now: distances, or the scores of one reranker for every query.
+    by_distance = isinstance(record, TunedOn)
+    reranks = always_reranks(quality) if by_distance else bool(record.reranker)
+    reranker = reranker_key(quality) if reranks else ""
+    pairs = (
+        ("distances", record.space, pool.space),
+        ("the embedding model", record.embedder, pool.embedder or record.embedder),
+        ("the reranker", record.reranker or "none", reranker or "none"),
+    )
+    return ", ".join(
+        f"{what} {ours or '(not named)'}, not {theirs}"
+        for what, ours, theirs in pairs
+        if ours != theirs
+    )
+
+
+def calibration_for(settings: Settings, pool: Pool) -> Calibration:
+    """The calibration in the settings. Raises SettingsError if there is none, or it was learned
+    with another space, embedding model or reranker."""
+    calibration = settings.cutoff.calibration
+    if calibration is None:
+        raise SettingsError(
+            "cutoff.strategy is calibrated, but nothing has been learned yet.",
+            remedy=REMEDY,
+            action="tune",
+        )
+    other = differences(calibration, pool, settings.quality)
+    if other:
+        raise SettingsError(
+            f"The calibration was learned on {calibration.place} with {other}.",
+            remedy=REMEDY,
+            action="tune",
+        )
+    return calibration

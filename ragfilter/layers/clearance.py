@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark, no_more
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import (
     PUBLIC,
     UNRESTRICTED,
@@ -26,11 +24,8 @@ from ragfilter.model import (
     User,
 )
 from ragfilter.rules.match import Scan
-from ragfilter.settings.field import Section, setting
+from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import chunks as count
-
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
 MESSAGE = f"{BARRED} Ask someone {{ways}}."
@@ -38,17 +33,6 @@ UNREADABLE_MESSAGE = (
     "The clearance of the chunks that match this query cannot be read, so all are hidden. Ask the "
     "maintainer of this collection."
 )
-
-
-class Clearance(Section):
-    """Who the user is, is no setting: it is the argument `user` beside the settings. The layer is
-    on for every user who is given, and the setting counts only without one."""
-
-    enabled: bool = setting(
-        False,
-        "Hide chunks that the user may not see, before any other layer runs. Can be off only "
-        "without a user, or by hand on the page.",
-    )
 
 
 def viewer(user: User | None, settings: Settings) -> User:
@@ -246,7 +230,6 @@ SPEC: LayerSpec = LayerSpec(
     title="Clearance",
     mark=Mark("⊠", "square-x-open", "#553270", "#ea63fe"),
     apply=apply,
-    section=Clearance,
     candidates=no_more,
     line=_line,
     off=lambda settings: "off; everyone sees everything",

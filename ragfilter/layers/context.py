@@ -5,18 +5,9 @@ from __future__ import annotations
 from itertools import compress
 
 from ragfilter.answer.context import fits
-from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark, no_more
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
-from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
-
-
-class ContextSettings(Section):
-    max_context_tokens: int = setting(
-        4000, "Maximum number of tokens of chunk text in the answer's prompt.",
-        unit="tokens", ge=50, le=1_000_000, step=100, ceiling=32_000, label="Context budget",
-    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -51,7 +42,6 @@ SPEC: LayerSpec = LayerSpec(
     title="Context",
     mark=Mark("□", "square-open", "#704305", "#e4a44a"),
     apply=apply,
-    section=ContextSettings,
     candidates=no_more,
     line=_line,
     relax=lambda trace, result: (

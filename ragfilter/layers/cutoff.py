@@ -1,29 +1,34 @@
-"""Cutoff: cut the ranked list where relevance falls off.
+"""Cutoff: cut the ranked list where relevance falls off, and say why.
 
-Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
+`cut` does it to a list of values alone. Source: Adaptive Filtering Algorithm and Adaptive Result
+Filtering; docs/design.md#cutoff.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
 
-from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput, in_order
-from ragfilter.layers.calibration import read
-from ragfilter.layers.cut import cut_hits
-from ragfilter.layers.origin import read_tuned
-from ragfilter.layers.quality import UNSCORED, Quality
-from ragfilter.layers.spec import LayerSpec, Mark, kept_of
-from ragfilter.layers.strategies.base import EPSILON, far_end
+from ragfilter.errors import SettingsError
+from ragfilter.layers.base import (
+    BACKGROUND_FROM,
+    LayerInput,
+    LayerOutput,
+    LayerSpec,
+    Mark,
+    far_end,
+    in_order,
+    summary_line,
+)
+from ragfilter.layers.origin import check_tuned
+from ragfilter.layers.quality import UNSCORED
+from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.calibrated import BETA, order_key
-from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
+from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, PoolResult
-from ragfilter.settings.field import MOST_CHUNKS, JsonTable, OneOf, Section, setting
+from ragfilter.settings.schema import Cutoff, Settings
 from ragfilter.text import numbers
-
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
 
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
@@ -34,96 +39,94 @@ PLACE = "place in the store's order"
 MAX_RESULTS, MIN_RESULTS, STRATEGY = "cutoff.max_results", "cutoff.min_results", "cutoff.strategy"
 
 
-class Cutoff(Section):
-    enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
-    strategy: Annotated[str, OneOf(described)] = setting("gap", "Where to cut.", label="Strategy")
-    max_results: int = setting(
-        5, "Maximum number of chunks kept (k).",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max results (k)",
-    )  # fmt: skip
-    min_results: int = setting(
-        2, "Minimum number of chunks kept, if there are that many. A smaller k takes precedence.",
-        unit="chunks", ge=0, le=MOST_CHUNKS, ceiling=20, label="Min results",
-    )  # fmt: skip
-    gap_threshold: float = setting(
-        0.1, "Smallest gap between distances that counts as a cliff. Lower values cut more.",
-        unit="distance", ge=0, le=4, step=0.005, ceiling=0.5, label="Gap threshold",
-    )  # fmt: skip
-    distance_offset: float = setting(
-        0.4, "If there is no cliff, keep chunks within this distance of the best one.",
-        unit="distance", ge=0, le=4, step=0.01, ceiling=1.5, label="Distance offset",
-    )  # fmt: skip
-    skip_first: bool = setting(
-        True, "gap: never treat the first step as a cliff. If off, the best chunk may be the "
-        "only one kept.",
-        label="Skip the first step",
-    )  # fmt: skip
-    jumps: int = setting(
-        1, "autocut: number of the jump to cut at, counting from 1.",
-        unit="jumps", ge=1, le=50, ceiling=10, label="Jumps",
-    )  # fmt: skip
-    b_extra: int = setting(
-        0, "adaptive_k: number of chunks kept after the drop.",
-        unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
-    )  # fmt: skip
-    tail: float = setting(
-        0.1, "adaptive_k, and spike without a bend: the share of chunks at the far end. A drop "
-        "before one of them does not count. At least one of four or more chunks; 0 for none.",
-        unit="share", ge=0, le=0.9, step=0.01, label="Tail",
-    )  # fmt: skip
-    relative_offset: float = setting(
-        0.3, "relative: keep chunks up to this share of the way from the best distance to the "
-        "background.",
-        unit="share", ge=0, le=1, step=0.01, label="Relative offset",
-    )  # fmt: skip
-    target: Literal["f1", "f2", "recall", "budget"] = setting(
-        "f1",
-        "calibrated: what decides how many chunks are kept: the highest expected F1, or F2 "
-        "(recall counts twice); a target recall; or the context budget.",
-        label="Target",
-    )
-    recall: float = setting(
-        0.9, "calibrated, target recall: share of the relevant hits to keep, of those that reach "
-        "the cutoff. Rounded up to 50, 60, 70, 75, 80, 85, 90, 95 or 98%.",
-        unit="share", ge=0.5, le=0.98, step=0.01, label="Recall",
-    )  # fmt: skip
-    prefix: bool = setting(
-        False,
-        "calibrated, target f1 or f2: keep the first hits in incoming order, instead of the most "
-        "likely hits at any position.",
-        label="Keep the order",
-    )
-    calibration: Annotated[str, JsonTable(read)] = setting(
-        "", "calibrated: what tuning learned from labels.", label="Calibration"
-    )
-    tuned_on: Annotated[str, JsonTable(read_tuned)] = setting(
-        "", "What the strategy and its values were tuned on, recorded by tuning. Distances tuned "
-        "with another model, space or reranker are refused.", label="Tuned",
-    )  # fmt: skip
+# -- the cut of a list of values -------------------------------------------------------------------
 
 
-SCALED = frozenset(
-    name
-    for name, leaf in Cutoff.model_fields.items()
-    if isinstance(leaf.json_schema_extra, dict) and leaf.json_schema_extra["unit"] == DISTANCE
-)
-"""The settings that mean something for one model and space only."""
+def cut(
+    values: Sequence[float],
+    settings: Cutoff,
+    *,
+    pinned: int = 0,
+    background: float | None = None,
+) -> Cut:
+    """How many of `values` are kept, and why.
+
+    `values` (lower is better) are in the current order. The first `pinned` of them are pins and are
+    always kept. Only the first max_results are examined. At least min_results are kept, or all if
+    there are fewer; max_results takes precedence over min_results. `background` is the value of
+    chunks that have nothing to do with the query, by default the mean of the farther half of
+    `values`. Raises ValueError for a value that is not a finite number, or a negative `pinned`.
+    """
+    for place, value in enumerate(values, start=1):
+        if not math.isfinite(value):
+            raise ValueError(f"value {place} is {value}; only finite numbers can be cut")
+    if pinned < 0:
+        raise ValueError(f"pinned is {pinned}; it must be at least 0")
+    if not values:
+        return Cut(settings.strategy, 0, "nothing to cut")
+    pins = min(pinned, len(values))
+    examined = values[: max(settings.max_results, pins)]
+    background = far_end(values) if background is None else background
+    wish = strategy(settings.strategy).cut(examined, settings, pins, background)
+    return _constrain(wish, settings, n=len(values), examined=len(examined), pins=pins)
 
 
-def _check_scale(inputs: LayerInput) -> None:
-    """Raises SettingsError for distances that were tuned on another scale. What somebody set
-    themselves is theirs."""
-    settings = inputs.settings.cutoff
-    if not settings.tuned_on:
-        return
-    tuned = read_tuned(settings.tuned_on)
-    names = tuple(
-        name
-        for name in strategy(settings.strategy).reads
-        if name in SCALED and tuned.values.get(f"cutoff.{name}") == getattr(settings, name)
+def check_distances(settings: Cutoff) -> None:
+    """Raises SettingsError for a strategy that needs more than distances."""
+    if strategy(settings.strategy).weigh is not None:
+        raise SettingsError(
+            f"{settings.strategy} needs the hits' texts, not only their distances.",
+            remedy="Use it to filter hits, or choose another strategy.",
+        )
+
+
+def cut_hits(
+    values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None
+) -> Cut:
+    """`cut` for the hits of a pool. If their `background` is not known, a strategy that needs one
+    cuts by gap.
+    """
+    if background is None and strategy(settings.strategy).reads_pool:
+        settings = settings.model_copy(update={"strategy": "gap"})
+    return cut(values, settings, pinned=pinned, background=background)
+
+
+def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
+    """What every strategy makes of the same values, with the current settings. One that lacks a
+    background, or has values of its own, is left out."""
+    names = [s.name for s in STRATEGIES if s.weigh is None or s.name == detail.cut.strategy]
+    cuts = (
+        cut_hits(
+            detail.values,
+            settings.model_copy(update={"strategy": name}),
+            pinned=pinned,
+            background=detail.background,
+        )
+        for name in names
     )
-    if names:
-        tuned.check_fits(names, inputs.pool, inputs.settings.quality)
+    return tuple(each for name, each in zip(names, cuts, strict=True) if each.strategy == name)
+
+
+def _constrain(wish: Cut, settings: Cutoff, *, n: int, examined: int, pins: int) -> Cut:
+    """Apply min_results, k and the pins to what the strategy wants, and say so in the reason."""
+    fewest = min(settings.min_results, examined)
+    kept = max(wish.kept, fewest, pins)
+    k, least = settings.max_results, settings.min_results
+    over = f"takes precedence over the minimum of {least}"
+    k_wins = examined == k < min(n, least)
+    if kept > wish.kept:
+        raised = f"k = {k} {over}" if k_wins else f"at least {least}"
+        raised = f"{pins} pinned" if pins > fewest else raised
+        reason = f"{wish.reason}; raised from {wish.kept} to {kept} ({raised})"
+        return replace(wish, kept=kept, reason=reason, raised=raised, wished=wish.kept)
+    if kept == examined < n and wish.strategy != "fixed":
+        precedence = f" and {over}" if k_wins else ""
+        reason = f"{wish.reason}; k = {k} leaves out the other {n - examined}{precedence}"
+        return replace(wish, reason=reason)
+    return wish
+
+
+# -- the layer -------------------------------------------------------------------------------------
 
 
 def cut_of(result: PoolResult) -> CutoffDetail | None:
@@ -138,25 +141,24 @@ def acting(result: PoolResult) -> Settings:
     detail = cut_of(result)
     if detail is None:
         return result.settings
-    return result.settings.with_values({"cutoff.strategy": detail.cut.strategy})
+    return result.settings.with_values({STRATEGY: detail.cut.strategy})
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the pins and the hits before the cut. `detail` holds the cut and its values."""
-    _check_scale(inputs)
+    check_tuned(inputs.settings, inputs.pool)
     settings = inputs.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
     free = tuple(hit for hit in hits if hit.id not in inputs.pinned)
     reranked = inputs.reranked and bool(free)
     unscored = inputs.pool.space == "rank" and not reranked
-    weigh = strategy(settings.strategy).weigh
-    chances = None if weigh is None or unscored else weigh(pins + free, inputs)
-    unknown = weigh is not None and not unscored and chances is None
+    weigh = None if unscored else strategy(settings.strategy).weigh
+    chances = None if weigh is None else weigh(pins + free, inputs)
+    unweighed = weigh is not None and chances is None
     if chances is not None and (not settings.prefix or settings.target not in BETA):
-        values_of = dict(zip((hit.id for hit in pins + free), chances, strict=True))
-        target = settings.target
-        free = tuple(sorted(free, key=lambda hit: order_key(values_of[hit.id], hit, target)))
-        chances = tuple(values_of[hit.id] for hit in pins + free)
+        chance_of = dict(zip((hit.id for hit in pins + free), chances, strict=True))
+        free = tuple(sorted(free, key=lambda h: order_key(chance_of[h.id], h, settings.target)))
+        chances = tuple(chance_of[hit.id] for hit in pins + free)
     hits = pins + free
     if chances is not None:
         name, values = CHANCE, chances
@@ -165,53 +167,53 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     else:
         name = PLACE if unscored else LOWERED if inputs.lowered else DISTANCE
         values = tuple(inputs.lowered.get(hit.id, hit.distance) for hit in hits)
-    if unscored or unknown:
-        settings = settings.model_copy(update={"strategy": "fixed" if unscored else "gap"})
-    # What does not fit has no chance.
+    stand_in = "fixed" if unscored else "gap" if unweighed else settings.strategy
+    applied = settings.model_copy(update={"strategy": stand_in})
+    # A probability of 0 is the background of probabilities.
     background = 1.0 if chances is not None else _background(inputs, reranked=reranked)
-    made = cut_hits(values, settings, pinned=len(pins), background=background)
+    result = cut_hits(values, applied, pinned=len(pins), background=background)
     if not inputs.explain:
-        return LayerOutput(hits[: made.kept])
-    shallow = made.strategy != settings.strategy
-    if shallow:
-        settings = settings.model_copy(update={"strategy": made.strategy})
-    instead = (
-        f"{UNSCORED} to find a cliff in"
-        if unscored
-        else "cut by gap, since the calibration needs rerank scores: rerank always"
-        if unknown
-        else f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
-        if shallow
-        else ""
-    )
+        return LayerOutput(hits[: result.kept])
+    shallow = result.strategy != applied.strategy
+    applied = applied.model_copy(update={"strategy": result.strategy})
+    instead = ""
     if unscored:
-        made = replace(made, gaps=(), reason=f"{made.reason}; {instead}")
-    decisions = [
-        _pin(hit, inputs.pinned[hit.id], value, name == RERANK)
-        for hit, value in zip(pins, values, strict=False)
-    ]
-    decide = _decide if chances is None else _decide_likely
-    for place, hit in enumerate(free, start=len(pins) + 1):
-        decisions.append(decide(hit, place, values, made, settings, name))
-    note = made.reason
-    if unknown or (shallow and not reranked):
+        instead = f"{UNSCORED} to find a cliff in"
+        result = replace(result, gaps=(), reason=f"{result.reason}; {instead}")
+    elif unweighed:
+        instead = "cut by gap, since the calibration needs rerank scores: rerank always"
+    elif shallow:
+        instead = f"cut by gap instead: a background needs at least {BACKGROUND_FROM} hits"
+    note = result.reason
+    if unweighed or (shallow and not reranked):
         note += f"; {instead}"
     elif name == RERANK:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
     elif name == LOWERED:
         note += f"; the values are {LOWERED}"
+    decide = _decide if chances is None else _decide_likely
+    decisions = (
+        *(
+            _pin(hit, inputs.pinned[hit.id], value, name == RERANK)
+            for hit, value in zip(pins, values, strict=False)
+        ),
+        *(
+            decide(hit, place, values, result, applied, name)
+            for place, hit in enumerate(free, start=len(pins) + 1)
+        ),
+    )
     ids = tuple(hit.id for hit in hits)
-    detail = CutoffDetail(made, ids, values, name, background, instead)
-    return LayerOutput(hits[: made.kept], tuple(decisions), detail=detail, note=note)
+    detail = CutoffDetail(result, ids, values, name, background, instead)
+    return LayerOutput(hits[: result.kept], decisions, detail=detail, note=note)
 
 
 def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
-    """The mean of the farther half of what the query itself found, in the scale in force; None
+    """The mean of the farther half of what the query itself found, on the scale that is cut; None
     if that is too little to know it."""
-    found = inputs.found
-    if not reranked or len(found) < BACKGROUND_FROM:
+    own = inputs.own_hits
+    if not reranked or len(own) < BACKGROUND_FROM:
         return inputs.far_end
-    scores = [1.0 - h.rerank_score for h in found if h.rerank_score is not None]
+    scores = [1.0 - h.rerank_score for h in own if h.rerank_score is not None]
     return far_end(scores) if scores else None
 
 
@@ -227,86 +229,86 @@ def _pin(hit: Hit, reason: str, value: float, reranked: bool) -> Decision:
 
 
 def _decide(
-    hit: Hit, place: int, values: Sequence[float], made: Cut, settings: Cutoff, name: str
+    hit: Hit, place: int, values: Sequence[float], result: Cut, settings: Cutoff, name: str
 ) -> Decision:
     """The decision over a hit that is not pinned; `limit` is the largest value before the cut."""
     value = values[place - 1]
-    if place > made.kept and place > settings.max_results:
+    if place > result.kept and place > settings.max_results:
         reason = f"{in_order(place, hit)}beyond k {settings.max_results}"
         return Decision(hit.id, "cutoff", "dropped", reason, value, setting=MAX_RESULTS)
-    rank, limit = made.cliff_after_rank, made.limit
+    rank, limit = result.cliff_after_rank, result.limit
     if rank is not None:
         limit = values[rank - 1]
-        past = place > rank
-        before = f"before the cliff of {made.gap:.3f} after hit {rank}"
-        after = _after_cliff(made, settings)
+        beyond = place > rank
+        before = f"before the cliff of {result.gap:.3f} after hit {rank}"
+        after = _after_cliff(result, settings)
     elif limit is not None:
-        past = value > limit + EPSILON
-        best = min(values[: max(settings.max_results, made.kept)])
+        beyond = value > limit + EPSILON
+        best = min(values[: max(settings.max_results, result.kept)])
         before = f"within best + {limit - best:.3f}"
         after = f"{name} {numbers.apart(value, '>', limit)}"
     else:
-        past = False
-        before, after = made.reason, f"after the cut: {made.reason}"
-    if place > made.kept:
-        limit = values[made.kept - 1] if limit is None and made.kept else limit
-        by = f"cutoff.{strategy(made.strategy).decides(made)}"
+        beyond = False
+        before, after = result.reason, f"after the cut: {result.reason}"
+    if place > result.kept:
+        limit = values[result.kept - 1] if limit is None and result.kept else limit
+        by = f"cutoff.{strategy(result.strategy).decides(result)}"
         return Decision(hit.id, "cutoff", "dropped", after, value, limit, by)
-    if past:
+    if beyond:
         extra = (
-            "b_extra" in strategy(made.strategy).reads and place <= (rank or 0) + settings.b_extra
+            "b_extra" in strategy(result.strategy).reads and place <= (rank or 0) + settings.b_extra
         )
         least = min(settings.min_results, settings.max_results)
         few = f"{settings.b_extra} more" if extra else f"at least {least}"
         before = f"{after}; kept, as {few} stay"
-    return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, made))
+    return Decision(hit.id, "cutoff", "kept", before, value, limit, _holder(place, result))
 
 
 def _decide_likely(
-    hit: Hit, place: int, values: Sequence[float], made: Cut, settings: Cutoff, name: str
+    hit: Hit, place: int, values: Sequence[float], result: Cut, settings: Cutoff, name: str
 ) -> Decision:
     """The decision over a hit whose probability is known; `limit` is the last value kept, where
     values were compared."""
     value = values[place - 1]
     by = MAX_RESULTS if place > settings.max_results else STRATEGY
-    if value >= 1:
-        depth = read(settings.calibration).depth
+    if value >= 1 and settings.calibration is not None:
+        depth = settings.calibration.depth
         reason = f"{in_order(place, hit)}beyond the first {depth} that are weighed"
         return Decision(hit.id, "cutoff", "dropped", reason, value, setting=by)
-    kept = place <= made.kept
+    kept = place <= result.kept
     where = "" if kept else "after the cut: "
-    reason = f"{where}probability {1 - value:.2f}; {made.reason.partition(';')[0]}"
-    limit = values[made.kept - 1] if made.kept and settings.target != "budget" else None
-    by = _holder(place, made) if kept else by
+    reason = f"{where}probability {1 - value:.2f}; {result.reason.partition(';')[0]}"
+    limit = values[result.kept - 1] if result.kept and settings.target != "budget" else None
+    by = _holder(place, result) if kept else by
     return Decision(hit.id, "cutoff", "kept" if kept else "dropped", reason, value, limit, by)
 
 
-def _holder(place: int, made: Cut) -> str:
+def _holder(place: int, result: Cut) -> str:
     """The setting that keeps a hit which the strategy would drop."""
-    return "" if made.wished is None or place <= made.wished else MIN_RESULTS
+    return "" if result.wished is None or place <= result.wished else MIN_RESULTS
 
 
-def _after_cliff(made: Cut, settings: Cutoff) -> str:
-    compared = "gap_threshold" in strategy(made.strategy).reads
+def _after_cliff(result: Cut, settings: Cutoff) -> str:
+    compared = "gap_threshold" in strategy(result.strategy).reads
     over = f" ≥ {settings.gap_threshold:.3f}" if compared else ""
-    return f"after the cliff: gap {made.gap:.3f}{over} after hit {made.cliff_after_rank}"
+    return f"after the cliff: gap {result.gap:.3f}{over} after hit {result.cliff_after_rank}"
 
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     detail = trace.detail
-    return detail.cut.reason if isinstance(detail, CutoffDetail) else kept_of(trace, result)
+    return detail.cut.reason if isinstance(detail, CutoffDetail) else summary_line(trace, result)
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    detail = result.trace("cutoff").detail
-    made = detail.cut if isinstance(detail, CutoffDetail) else None
     if decision.setting == MAX_RESULTS:
         return f"came after the first {result.settings.cutoff.max_results}"
-    if made is not None and made.cliff_after_rank is not None:
-        return "came after the cliff"
-    measured = made is not None and strategy(made.strategy).weigh is None
-    if made is not None and measured and made.limit is not None and decision.limit is not None:
-        return "were too far from the best match"
+    detail = result.trace("cutoff").detail
+    if isinstance(detail, CutoffDetail):
+        if detail.cut.cliff_after_rank is not None:
+            return "came after the cliff"
+        by_limit = detail.cut.limit is not None and decision.limit is not None
+        if by_limit and strategy(detail.cut.strategy).weigh is None:
+            return "were too far from the best match"
     return "came after the cut"
 
 
@@ -314,22 +316,24 @@ def _unused(settings: Settings) -> frozenset[str]:
     """What other strategies read and the chosen one does not."""
     cutoff = settings.cutoff
     every = frozenset(name for each in STRATEGIES for name in each.reads)
-    reads = frozenset(strategy(cutoff.strategy).reads)
-    idle = {"prefix"} if cutoff.target not in BETA else set()
-    idle |= set() if cutoff.tuned_on else {"tuned_on"}
-    return (every - reads) | idle | ({"recall"} if cutoff.target != "recall" else set())
+    idle = every - frozenset(strategy(cutoff.strategy).reads)
+    return idle.union(
+        {"prefix"} if cutoff.target not in BETA else (),
+        {"tuned_on"} if cutoff.tuned_on is None else (),
+        {"recall"} if cutoff.target != "recall" else (),
+    )
 
 
 def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
-    found: dict[str, int | str] = {}
+    paths: dict[str, int | str] = {}
     if trace.n_in <= result.settings.cutoff.max_results:
-        found[MAX_RESULTS] = trace.n_in
+        paths[MAX_RESULTS] = trace.n_in
     if isinstance(trace.detail, CutoffDetail):
         cut = trace.detail.cut
         if cut.cliff_after_rank is None and "gap_threshold" in strategy(cut.strategy).reads:
             largest = max((gap.size for gap in cut.gaps if not gap.skipped), default=0.0)
-            found["cutoff.gap_threshold"] = f"the largest gap is {largest:.3f}"
-    return found
+            paths["cutoff.gap_threshold"] = f"the largest gap is {largest:.3f}"
+    return paths
 
 
 SPEC: LayerSpec = LayerSpec(
@@ -337,10 +341,9 @@ SPEC: LayerSpec = LayerSpec(
     title="Cutoff",
     mark=Mark("○", "circle-open", "#76849b", "#828083"),
     apply=apply,
-    section=Cutoff,
     candidates=lambda settings: settings.cutoff.max_results,
     # What was learned with one reranker is refused with another.
-    reads=(Quality,),
+    reads=("quality",),
     off=lambda settings: f"off; the first {settings.retrieval.k} stay",
     line=_line,
     first=(

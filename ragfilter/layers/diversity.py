@@ -20,10 +20,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark, no_more
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
-from ragfilter.settings.field import Section, setting
+from ragfilter.settings.schema import Diversity
 from ragfilter.text import numbers
 from ragfilter.text.normalise import normalise
 
@@ -36,28 +35,9 @@ SIMILARITY, PER_PART = "diversity.max_similarity", "diversity.per_part"
 _WORD = re.compile(r"\w+")
 
 
-class Diversity(Section):
-    enabled: bool = setting(
-        False,
-        "Drop near-duplicates, and chunks about parts of the question that other chunks "
-        "already cover.",
-    )
-    max_similarity: float = setting(
-        0.7,
-        "Drop a chunk if its text is at least this similar to that of a better one, measured as "
-        "the share of three-word sequences they have in common.",
-        unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
-    )  # fmt: skip
-    per_part: int = setting(
-        3,
-        "Chunks kept per distinctive word of the question.",
-        unit="chunks", ge=1, le=100, ceiling=20, label="Chunks per part",
-    )  # fmt: skip
-
-
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Best first: what resembles a kept chunk goes, then what only holds words that are covered."""
-    settings = inputs.settings.section(Diversity)
+    settings = inputs.settings.diversity
     first, rest = hits[:LOOKED_AT], hits[LOOKED_AT:]
     held = _telling_words(inputs.pool.query, first)
     alike = _Alike()
@@ -168,7 +148,6 @@ SPEC: LayerSpec = LayerSpec(
     title="Diversity",
     mark=Mark("⬡", "hexagon-open", "#10140f", "#5b6d8f"),
     apply=apply,
-    section=Diversity,
     line=_line,
     off=lambda settings: "off; near-duplicates stay",
     candidates=no_more,

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark, no_more
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Pool, PoolResult
-from ragfilter.settings.field import Section, setting
 from ragfilter.text.comparison import (
     beginnings,
     names,
@@ -21,17 +19,6 @@ from ragfilter.text.comparison import (
     title_names,
 )
 from ragfilter.text.numbers import chunks
-
-
-class Entities(Section):
-    enabled: bool = setting(
-        False, "In a comparison (X vs Y), search for each side separately and pin its best chunk."
-    )
-    per_entity: int = setting(
-        10,
-        "Number of chunks retrieved for each side.",
-        unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per side",
-    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -113,7 +100,6 @@ SPEC: LayerSpec = LayerSpec(
     # The mark of a pinned hit: that is what the layer makes.
     mark=Mark("★", "star", "#5727b4", "#aabeed"),
     apply=apply,
-    section=Entities,
     candidates=no_more,
     line=_line,
     off=lambda settings: "off; comparisons are not split",

@@ -20,14 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.judge import call
-from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.references import ReachedChunk, walk
-from ragfilter.layers.base import LayerInput, LayerOutput, in_order
+from ragfilter.judge.expansion import ReachedChunk, walk
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
-from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import (
     Brought,
     Chunk,
@@ -44,11 +41,8 @@ from ragfilter.model import (
     User,
     Verdict,
 )
-from ragfilter.settings.field import MOST_CHUNKS, OneOf, Section, setting
+from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
 
 NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Rephrase the question."
 NOTHING_SIMILAR = (
@@ -59,43 +53,6 @@ NOTHING_SIMILAR = (
 
 OVERSAMPLE, RELEVANCE = "judge.oversample", "judge.min_relevance"
 MAX_CHUNKS = "judge.max_chunks"
-
-
-class Judge(Section):
-    enabled: bool = setting(
-        False, "Let an LLM decide for each chunk: keep it, discard it, or follow its references."
-    )
-    prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
-        judge_prompts.DEFAULT,
-        "Prompt variant. Put your own in `prompts/` in the workspace.",
-        label="Prompt",
-    )
-    max_chunks: int = setting(
-        25, "Maximum number of chunks kept before the LLM has been asked, or if it fails.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max chunks",
-    )  # fmt: skip
-    oversample: float = setting(
-        1.6, "Candidates shown to the LLM, as a multiple of *Max chunks*.",
-        unit="times", ge=1, le=10, step=0.1, ceiling=4, label="Oversample",
-    )  # fmt: skip
-    min_relevance: float = setting(
-        0.3, "Chunks below this similarity are dropped without asking the LLM.",
-        unit="similarity", ge=0, le=1, step=0.01, label="Min similarity",
-    )  # fmt: skip
-    timeout_ms: int = setting(
-        5000, "Time to wait for the LLM before falling back.",
-        unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout",
-    )  # fmt: skip
-    max_prompt_tokens: int = setting(
-        2000,
-        "Token budget of the judge's prompt. Texts are shortened evenly, keeping the sentences "
-        "closest to the question; chunks that still do not fit are dropped, last first.",
-        unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget",
-    )  # fmt: skip
-    max_expansion: int = setting(
-        50, "Maximum number of chunks that one expansion may bring in.",
-        unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit",
-    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -362,7 +319,6 @@ SPEC: LayerSpec = LayerSpec(
     title="LLM judge",
     mark=Mark("◇", "diamond-open", "#c20154", "#ff7fa2"),
     apply=apply,
-    section=Judge,
     candidates=lambda settings: int(settings.judge.max_chunks * settings.judge.oversample),
     off=lambda settings: "off; no LLM is asked",
     cost=lambda settings: "LLM call",

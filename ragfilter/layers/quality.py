@@ -9,12 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from pydantic import model_validator
-
-from ragfilter.layers.base import LayerInput, LayerOutput, in_order
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.model import (
     Decision,
     Hit,
@@ -26,11 +23,8 @@ from ragfilter.model import (
     Width,
     similarity,
 )
-from ragfilter.settings.field import MOST_CHUNKS, Section, setting
+from ragfilter.settings.schema import TUNED_SHARE, Quality, Settings
 from ragfilter.text import numbers
-
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
 
 SHARE = "quality.background_share"
 FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_top_k"
@@ -38,76 +32,8 @@ STEP = 2
 EPSILON = 1e-9
 NOISE = 2 / 3
 """Below this share of a threshold, what is best is no match that was missed by little."""
-TUNED_SHARE = 0.8
-"""Source: docs/tuning.md. Most unrelated questions are above it, and hardly any labelled one."""
 UNSCORED = "the store gives no scores"
 MESSAGE = "Nothing matches the query well enough. Rephrase the question."
-
-
-class Quality(Section):
-    enabled: bool = setting(
-        False, "Keep only good matches. If there are none, rerank or look further."
-    )
-    mode: Literal["when_poor", "always"] = setting(
-        "when_poor",
-        "Rerank only if the first candidates are poor, or always.",
-        label="Rerank",
-    )
-    min_top_k: int = setting(
-        3, "Number of candidates checked first.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=20, label="Candidates checked first",
-    )  # fmt: skip
-    max_top_k: int = setting(
-        10, "Maximum number of candidates checked or reranked.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Candidates checked at most",
-    )  # fmt: skip
-    good_by: Literal["similarity", "background"] = setting(
-        "similarity",
-        "What makes a candidate good: its similarity, or how much nearer it is than the "
-        "background, which works on any distance scale. The background is the mean distance of "
-        "the farther half of the pool. Inner products have no 0, so there it is a share of the "
-        "way from the best hit. With fewer than 50 hits there is no background, and "
-        "similarity decides.",
-        label="Good by",
-    )
-    background_share: float = setting(
-        TUNED_SHARE, "Maximum distance of a good candidate, as a share of the background distance.",
-        unit="share", ge=0, le=1, step=0.01, label="Background share",
-    )  # fmt: skip
-    score_threshold: float = setting(
-        0.5, "Minimum similarity of a good candidate.",
-        unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold",
-    )  # fmt: skip
-    reranker: Literal["late_interaction", "cross_encoder", "none"] = setting(
-        "late_interaction",
-        "Model that rescores the candidates: late interaction (bundled), a cross-encoder, or none.",
-        label="Reranker",
-    )
-    reranker_model: str = setting(
-        "cross-encoder/ms-marco-MiniLM-L-6-v2",
-        "Name or path of the cross-encoder. Used only if the reranker is cross_encoder.",
-        label="Cross-encoder",
-    )
-    reranker_timeout_ms: int = setting(
-        10_000, "Time to wait for the reranker before falling back.",
-        unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout",
-    )  # fmt: skip
-    reranker_top_k: int = setting(
-        3, "Maximum number of candidates kept after reranking.",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=30, label="Max kept after reranking",
-    )  # fmt: skip
-    reranker_threshold: float = setting(
-        0.3, "Minimum rerank score of a good candidate.",
-        unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold",
-    )  # fmt: skip
-
-    @model_validator(mode="after")
-    def _order(self) -> Quality:
-        if self.max_top_k < self.min_top_k:
-            raise ValueError(
-                f"max_top_k ({self.max_top_k}) must be at least min_top_k ({self.min_top_k})"
-            )
-        return self
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -229,7 +155,7 @@ def _bar(inputs: LayerInput, quality: Quality) -> _Bar:
     share, best = quality.background_share, 0.0
     if inputs.pool.space == "ip":
         # These distances may be negative, so there is no 0 to begin from.
-        best = min(hit.distance for hit in inputs.found)
+        best = min(hit.distance for hit in inputs.own_hits)
     return _Bar(inputs, best + share * (background - best), share)
 
 
@@ -428,7 +354,6 @@ SPEC: LayerSpec = LayerSpec(
     title="Quality",
     mark=Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa"),
     apply=apply,
-    section=Quality,
     candidates=lambda settings: settings.quality.max_top_k,
     line=_line,
     limits=True,

@@ -9,39 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import compress, islice
 
-from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
 from ragfilter.rules.another import another
-from ragfilter.settings.field import Section, setting
 from ragfilter.text.numbers import chunks
 
 REFERENCES = "query_must.references"
 TOGETHER = 2
 """So many chunks that a rule pins and that refer to the same one: the answer is put together."""
-
-
-class QueryMust(Section):
-    enabled: bool = setting(False, "Drop chunks whose query_must rule the query does not meet.")
-    pin: bool = setting(
-        False,
-        "Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, "
-        "so that no threshold of a later layer drops them. A met rule is stronger evidence than "
-        "a distance.",
-        label="Pin chunks whose rule is met",
-    )
-    references: int = setting(
-        0,
-        "If two or more chunks whose rule is met refer to the best other chunk, also pin up to "
-        "this many chunks that it refers to, the nearest first. 0 pins none.",
-        unit="chunks", ge=0, le=50, ceiling=10, label="References pinned",
-    )  # fmt: skip
-    max_rounds: int = setting(
-        3,
-        "Maximum number of rounds of the replayed re-query loop. For display only: it does not "
-        "affect the result.",
-        unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds",
-    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -88,7 +63,7 @@ def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput)
     best = next((hit for hit in kept if hit.id not in met), None)
     if best is None or sum(hit.id in met and best.id in hit.chunk.refs for hit in kept) < TOGETHER:
         return {}
-    there = {hit.id for hit in inputs.found}
+    there = {hit.id for hit in inputs.own_hits}
     found = (hit for hit in kept if hit.id in best.chunk.refs and hit.id in there)
     why = f"the best chunk, “{best.chunk.name}”, refers to it"
     return {hit.id: why for hit in islice(found, most)}
@@ -137,7 +112,6 @@ SPEC: LayerSpec = LayerSpec(
     title="query_must",
     mark=Mark("✕", "x-thin", "#9f5712", "#c7764c"),
     apply=apply,
-    section=QueryMust,
     candidates=lambda settings: settings.retrieval.k,
     line=_line,
     off=lambda settings: "off; rules are ignored",

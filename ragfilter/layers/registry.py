@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ragfilter.layers.spec import LayerSpec
+from ragfilter.layers.base import LayerSpec
 from ragfilter.model import LayerName
 
 ORDER = (

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ragfilter.layers.base import LayerInput, LayerOutput, in_order
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.model import Decision, Hit, LayerTrace, PoolResult
-
-if TYPE_CHECKING:
-    from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Settings
 
 
 def limit(settings: Settings) -> int:

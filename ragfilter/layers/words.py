@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult
-from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers, words
 
 PIN_VALUES = "words.pin_values"
@@ -21,30 +19,6 @@ SHOWN_WORDS = 4
 SHOWN_CHARS = 40
 PER_VALUE = 3
 """A value that many state says little: at most so many are pinned for one."""
-
-
-class Words(Section):
-    enabled: bool = setting(
-        False,
-        "Move up chunks that share distinctive words with the query, and pin those that state a "
-        "value given in it.",
-    )
-    weight: float = setting(
-        1.5,
-        "Weight of shared words. A chunk with all of them moves up by this many times the "
-        "difference between the background and the best distance.",
-        unit="times", ge=0, le=10, step=0.1, ceiling=4, label="Weight of words",
-    )  # fmt: skip
-    depth: int = setting(
-        50, "Number of candidates whose words are compared.",
-        unit="chunks", ge=1, le=500, ceiling=100, label="Candidates compared",
-    )  # fmt: skip
-    pin_values: bool = setting(
-        True,
-        "If the query gives a value for something (strength 17), pin chunks whose title names "
-        "the thing and whose text states the value.",
-        label="Pin stated values",
-    )
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -149,7 +123,6 @@ SPEC: LayerSpec = LayerSpec(
     # As for entities: it drops nothing, and what it keeps itself is pinned.
     mark=Mark("★", "star", "#5727b4", "#aabeed"),
     apply=apply,
-    section=Words,
     candidates=lambda settings: settings.words.depth,
     line=_line,
     off=lambda settings: "off; shared words are ignored",

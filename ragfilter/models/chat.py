@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ragfilter.answer.reply import bounded
 from ragfilter.basics.extras import extra
-from ragfilter.basics.reply import bounded
 from ragfilter.errors import ChatError
 from ragfilter.models import insides
 from ragfilter.models.chat_failures import explain, failure, timed_out

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.plotted import DEEP, LabelPoint
+from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve
 from ragfilter.report import ChunkRow
 from ragfilter.report.contrast import Contrast, Pairing, reason
 from ragfilter.text.titles import short_title
@@ -190,7 +190,7 @@ def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing
 
 
 def tradeoff(
-    rows: Sequence[tuple[str, Interval, Interval]],
+    rows: Sequence[tuple[str, float, float]],
     fixed: Sequence[At],
     oracle: Sequence[At],
     named: Collection[str],
@@ -205,9 +205,9 @@ def tradeoff(
     texts += frame.under(UNIT, "recall")
     points = []
     for name, recall, precision in sorted(rows, key=lambda row: row[0] == strong):
-        x, y = frame.at(recall.mean, precision.mean)
-        said = f"{name}: precision {precision.mean:.3f}, recall {recall.mean:.3f}"
-        points.append(Point(x, y, "kept" if name == strong else "curve", said))
+        x, y = frame.at(recall, precision)
+        tooltip = f"{name}: precision {precision:.3f}, recall {recall:.3f}"
+        points.append(Point(x, y, "kept" if name == strong else "curve", tooltip))
         if name in named:
             bold = " strong" if name == strong else ""
             texts.append(Point(x + 9, y + 4, f"start{bold}", label=name))
@@ -227,30 +227,28 @@ def counts(questions: Sequence[int]) -> Drawing:
                    tuple(texts))  # fmt: skip
 
 
-def distances(
-    curves: Sequence[Sequence[float]], labelled: Sequence[LabelPoint], threshold: float | None
-) -> Drawing:
+def distances(curves: Sequence[Curve], threshold: float | None) -> Drawing:
     """The distances of every question's first hits, one curve per question, with labelled chunks
     marked, and a line across at `threshold`."""
-    curves = [each[:DEEP] for each in curves if each]
-    if not curves:
+    every = [each.distances[:SHOWN_RANKS] for each in curves if each.distances]
+    if not every:
         return Drawing(0, "")
-    low, high = min(each[0] for each in curves), max(each[-1] for each in curves)
-    frame = Frame((1, max(map(len, curves))), (low, high), 330)
+    low, high = min(each[0] for each in every), max(each[-1] for each in every)
+    frame = Frame((1, max(map(len, every))), (low, high), 330)
     lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
-    lines += [frame.line("faint", list(enumerate(each, start=1))) for each in curves]
+    lines += [frame.line("faint", list(enumerate(each, start=1))) for each in every]
     if threshold is not None and low <= threshold <= high:
         lines.append(frame.line("limit", [(frame.xs[0], threshold), (frame.xs[1], threshold)]))
     texts += frame.under([1, *range(5, int(frame.xs[1]) + 1, 5)], "rank, nearest first")
     clouds = tuple(
         Cloud(
             "kept" if relevant else "lost",
-            tuple(frame.at(m.rank, m.distance) for m in labelled if m.relevant == relevant),
+            tuple(frame.at(*place) for each in curves for place in each.labelled(relevant)),
             crosses=not relevant,
         )
         for relevant in (False, True)
     )
-    about = f"The distance curves of {len(curves)} questions, with the labelled passages marked."
+    about = f"The distance curves of {len(every)} questions, with the labelled passages marked."
     return Drawing(frame.height, about, (), tuple(lines), tuple(texts), clouds)
 
 

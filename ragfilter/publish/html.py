@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
 from ragfilter.basics.extras import extra
-from ragfilter.evaluate import told
+from ragfilter.evaluate import caveats
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import User
 from ragfilter.report.contrast import reason
 from ragfilter.settings.config import to_toml
 from ragfilter.text import numbers
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -103,9 +103,9 @@ def _environment() -> Environment:
         "distance": numbers.distance,
         "signed": numbers.signed,
         "p_value": numbers.p_value,
-        "gain": told.gain,
-        "ends": told.ends,
-        "between": lambda of, form: told.between_ends(of, form.format, "–"),
+        "gain": caveats.gain,
+        "ends": caveats.ends,
+        "between": lambda of, form: caveats.between_ends(of, form.format, "–"),
         "reason": reason,
         "toml": to_toml,
     }

@@ -8,10 +8,10 @@ from typing import Any
 
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
-from ragfilter.report.judged import judge_document
 from ragfilter.report.rows import references as refs_of
 from ragfilter.report.rows import rows, seen
 from ragfilter.report.summary import in_prompt, max_security_level
+from ragfilter.report.verdicts import judge_document
 
 
 def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv as csv_module
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import as_user
@@ -28,11 +28,12 @@ from ragfilter.model import (
     PoolResult,
     similarity,
 )
-from ragfilter.report.confidence import confidence
-from ragfilter.text.cells import harmless
+from ragfilter.settings.schema import Confidence
+from ragfilter.text.tables import harmless
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
 """The outcomes that name a kept hit, if a layer gave one; the first match wins."""
@@ -205,3 +206,23 @@ def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
                 return decision
     keeps = {d.layer: d for d in decisions if d.outcome == "kept"}
     return next((keeps[layer.name] for layer in EXPLAIN if layer.name in keeps), None)
+
+
+Level = Literal["high", "medium", "low"]
+
+EPSILON = 1e-9
+
+
+def confidence(distance: float, gap_before: float | None, settings: Confidence) -> Level:
+    """high below `high_below`, medium up to `medium_below`, low beyond or after a large gap.
+
+    `gap_before` is the distance from the previous hit, None for the first hit. A gap of `large_gap`
+    or more makes the confidence low, however near the hit is.
+    """
+    if gap_before is not None and gap_before >= settings.large_gap - EPSILON:
+        return "low"
+    if distance < settings.high_below - EPSILON:
+        return "high"
+    if distance <= settings.medium_below + EPSILON:
+        return "medium"
+    return "low"

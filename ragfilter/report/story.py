@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ragfilter.engine.replay import unfiltered
+from ragfilter.layers.base import WEIGHED
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
-from ragfilter.layers.spec import WEIGHED
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import LayerName, PoolResult
 from ragfilter.report.rows import seen
 from ragfilter.report.summary import in_prompt
+from ragfilter.settings.schema import STRATEGIES
 from ragfilter.text import numbers
 
 
@@ -143,7 +144,7 @@ def cutting(result: PoolResult) -> str:
     cut = detail.cut
     spec = strategy(cut.strategy)
     if cut.cliff_after_rank is not None:
-        where = re.split("[;.(]", spec.about)[0].strip()
+        where = re.split("[;.(]", STRATEGIES[spec.name])[0].strip()
         return f"The cliff is {where}: what comes after it is farther from the question."
     if cut.limit is not None and spec.weigh is None:
         return "“Too far” means beyond a limit set from the best match; the cut is not at a jump."

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.clearance import level_needed
-from ragfilter.layers.cut import side_by_side
-from ragfilter.layers.cutoff import PLACE
+from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, PoolResult
 from ragfilter.report.rows import seen

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ragfilter.errors import InputError
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Cut, CutoffDetail, LayerTrace, PoolResult, Rounds, Widening
@@ -174,3 +175,24 @@ def _final(result: PoolResult, listed: Sequence[ChunkRow]) -> Iterator[str]:
 
 def _value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def explain(result: PoolResult, chunk_id: str) -> str:
+    """A headline and one line per layer, as the result's user may see it.
+
+    Raises InputError for a chunk that is not among the hits and, with the same message, for one
+    that the user may not see.
+    """
+    result = seen(result)
+    row = next((row for row in rows(result) if row.id == chunk_id), None)
+    if row is None:
+        raise InputError(
+            f"There is no chunk {chunk_id!r} among the hits.", remedy="Look up the ids in them."
+        )
+    place = f"kept, place {row.place}" if row.kept else f"dropped by {row.layer}"
+    lines = [f"{row.title} ({row.id}): {place}; {row.reason}"]
+    for trace in result.traces:
+        for decision in trace.decisions:
+            if decision.chunk_id == chunk_id:
+                lines.append(f"  {trace.layer}: {decision.outcome}, {decision.reason}")
+    return "\n".join(lines)

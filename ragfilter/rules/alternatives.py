@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragfilter.rules.plurals import singular_of
 from ragfilter.rules.rule import Rule
@@ -54,7 +54,7 @@ def spread(rule: Rule, title: str = "") -> Spread | None:
     found = listed or _single(groups, title)
     if found:
         names = tuple(groups[i][0] for i in found)
-        merged = replace(rule, contain_one_of=_merge(groups, found))
+        merged = rule.with_parts(contain_one_of=_merge(groups, found))
         return Spread(names, f"contain_one_of[{found[0]}]", merged, sure=bool(listed))
     terms = rule.contain_all_of
     alone = [(term,) for term in terms]
@@ -64,7 +64,7 @@ def spread(rule: Rule, title: str = "") -> Spread | None:
         return None
     names = tuple(terms[i] for i in found)
     left = tuple(term for i, term in enumerate(terms) if i not in found)
-    merged = replace(rule, contain_one_of=(*groups, names), contain_all_of=left)
+    merged = rule.with_parts(contain_one_of=(*groups, names), contain_all_of=left)
     return Spread(names, f"contain_all_of[{found[0]}]", merged, sure=bool(listed))
 
 

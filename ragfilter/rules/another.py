@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ragfilter.errors import RuleError
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import demands, parse
+from ragfilter.rules.rule import Rule, read_rule
 from ragfilter.text.normalise import normalise
 
 _NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
@@ -24,12 +23,11 @@ def another(text: str | None, question: str) -> str:
     This is a part of the rule that the question does not meet. Most of its terms contain a number,
     and one of them has the question's words. Empty if there is none.
     """
-    try:
-        rule = parse(text or "{}")
-    except RuleError:
+    rule = read_rule(text)
+    if not isinstance(rule, Rule):
         return ""
     asked, sought = normalise(question), prepared(question, rule.match)
-    for _, terms in demands(rule):
+    for terms in rule.demands.values():
         if any(prepared(term, rule.match) in sought for term in terms):
             continue
         numbered = [found for term in terms if (found := _numbered(normalise(term)))]

@@ -14,34 +14,26 @@ change a rule that cannot be read. The other changes leave it as it is and repor
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
+from ragfilter.rules.lint import fix_rules, rules_of
 from ragfilter.rules.match import prepared
-from ragfilter.rules.mend import mend
-from ragfilter.rules.rule import Rule, canonical, parse
+from ragfilter.rules.rule import InvalidRule, Rule, parse, read_rule
 from ragfilter.rules.values import COMMON
-
-Edit = Callable[[Rule], Rule]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A change to apply to every rule; `say` describes it."""
+    """A change to apply to every rule: `edit` changes a rule, otherwise every chunk gets `rule`.
+    With `onto_none`, a chunk without a rule gets what `edit` makes of an empty one."""
 
-    say: str
-    rule: str | None = None
-    edit: Edit | None = None
+    label: str
+    rule: Rule | None = None
+    edit: Callable[[Rule], Rule] | None = None
     onto_none: bool = False
-
-    def of(self, text: str | None) -> str | None:
-        """The rule that `text` becomes, None to remove the rule. Raises RuleError."""
-        if self.edit is None:
-            return self.rule
-        if not text:
-            return canonical(self.edit(Rule())) if self.onto_none else None
-        return canonical(parse(canonical(self.edit(parse(text)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ class BulkPlan:
 
 def set_rule(text: str) -> RuleChange:
     """Give every chunk this rule. Raises RuleError."""
-    return RuleChange("set the rule", rule=canonical(parse(text)))
+    return RuleChange("set the rule", rule=parse(text))
 
 
 def remove() -> RuleChange:
@@ -69,9 +61,9 @@ def add_group(terms: Sequence[str]) -> RuleChange:
     group = _terms(terms)
 
     def edit(rule: Rule) -> Rule:
-        if any(_key(rule, given) == _key(rule, group) for given in rule.contain_one_of):
+        if any(_compared(rule, known) == _compared(rule, group) for known in rule.contain_one_of):
             return rule
-        return replace(rule, contain_one_of=(*rule.contain_one_of, group))
+        return rule.with_parts(contain_one_of=(*rule.contain_one_of, group))
 
     return RuleChange(f"add the group {', '.join(group)}", edit=edit, onto_none=True)
 
@@ -83,11 +75,11 @@ def add_spellings(term: str, terms: Sequence[str]) -> RuleChange:
     def edit(rule: Rule) -> Rule:
         groups = []
         for group in rule.contain_one_of:
-            known = _key(rule, group)
-            fresh = [each for each in more if prepared(each, rule.match) not in known]
-            held = prepared(anchor, rule.match) in known
-            groups.append((*group, *fresh) if held else group)
-        return replace(rule, contain_one_of=tuple(groups))
+            known = _compared(rule, group)
+            new = [each for each in more if prepared(each, rule.match) not in known]
+            has_anchor = prepared(anchor, rule.match) in known
+            groups.append((*group, *new) if has_anchor else group)
+        return rule.with_parts(contain_one_of=tuple(groups))
 
     return RuleChange(f"add {', '.join(more)} where {anchor} stands", edit=edit)
 
@@ -97,19 +89,11 @@ def replace_term(old: str, new: str) -> RuleChange:
     (was,), (now,) = _terms([old]), _terms([new])
 
     def edit(rule: Rule) -> Rule:
-        sought = prepared(was, rule.match)
-
-        def written(terms: Sequence[str]) -> tuple[str, ...]:
-            made = tuple(now if prepared(t, rule.match) == sought else t for t in terms)
-            return tuple(terms) if made == terms else tuple(dict.fromkeys(made))
-
-        return replace(
-            rule,
-            contain_one_of=tuple(written(group) for group in rule.contain_one_of),
-            contain=written((rule.contain,))[0] if rule.contain is not None else None,
-            contain_all_of=written(rule.contain_all_of),
-            contain_none_of=written(rule.contain_none_of),
-        )
+        # From the last, since a term that occurs twice then is removed.
+        for place, term in reversed(rule.terms.items()):
+            if prepared(term, rule.match) == prepared(was, rule.match):
+                rule = rule.replaced(place, [now])
+        return rule
 
     return RuleChange(f"write {now} for {was}", edit=edit)
 
@@ -121,49 +105,47 @@ def plan(change: RuleChange, chunks: Iterable[Chunk]) -> BulkPlan:
     unchanged: list[str] = []
     refused: dict[str, str] = {}
     for chunk in chunks:
-        stored = chunk.rule or None
-        try:
-            made = change.of(stored)
-            same = made == stored or (stored and made == canonical(parse(stored)))
-        except RuleError as error:
-            if change.edit is not None:
+        stored, rule = read_rule(chunk.rule), change.rule
+        if change.edit is not None and isinstance(stored, InvalidRule):
+            refused[chunk.id] = str(stored.error)
+            continue
+        if change.edit is not None and (isinstance(stored, Rule) or change.onto_none):
+            base = stored if isinstance(stored, Rule) else Rule()
+            try:
+                rule = parse(change.edit(base).text)
+            except RuleError as error:
                 refused[chunk.id] = str(error)
                 continue
-            same = False
-        if same:
+        if rule == stored:
             unchanged.append(chunk.id)
         else:
-            after[chunk.id], before[chunk.id] = made, stored
+            after[chunk.id] = None if rule is None else rule.text
+            before[chunk.id] = chunk.rule or None
     return BulkPlan(after, before, tuple(unchanged), refused)
 
 
-def plan_mends(
+def plan_fixes(
     chunks: Iterable[Chunk],
     kinds: Collection[str] = (),
     usual: Collection[str] = COMMON,
-    among: Iterable[Chunk] = (),
+    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
 ) -> BulkPlan:
-    """Plan the fixes that lint proposes for the rules of `chunks`, given their titles and any
-    texts: for findings of `kinds`, or by default for all that are sure. `usual` as for `lint`.
-    `among` are all chunks, since a rule may be shared with one that is not fixed."""
-    ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
-    texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
-    others = {c.id: c for c in among if c.rule and c.id not in ruled}
-    titles = {i: chunk.title for i, chunk in (others | ruled).items()}
-    bodies = {i: chunk.text for i, chunk in ruled.items()}
-    compared = {i: chunk.rule or "" for i, chunk in others.items()}
-    after = mend(texts, titles, kinds, bodies, usual, compared)
-    left = tuple(i for i in ruled if i not in after)
-    return BulkPlan(after, {i: texts[i] for i in after}, left)
+    """Plan the fixes for the rules of `chunks`, given their titles and any texts: for findings of
+    `kinds`, or by default for all that are sure. `usual` as for `analyse`. The `catalogue` has all
+    chunks, since a rule may be shared with one that is not fixed."""
+    by_id = {chunk.id: chunk for chunk in chunks if chunk.rule}
+    after = fix_rules({**catalogue, **by_id}, rules_of(by_id.values()), kinds, usual=usual)
+    unchanged = tuple(i for i in by_id if i not in after)
+    return BulkPlan(after, {i: by_id[i].rule for i in after}, unchanged)
 
 
-def _terms(given: Sequence[str]) -> tuple[str, ...]:
-    terms = tuple(dict.fromkeys(term.strip() for term in given if term.strip()))
-    if not terms:
+def _terms(terms: Sequence[str]) -> tuple[str, ...]:
+    group = tuple(dict.fromkeys(term.strip() for term in terms if term.strip()))
+    if not group:
         raise InputError("There is no term.", remedy="Write at least one.")
-    parse(canonical(Rule(contain_one_of=(terms,))))
-    return terms
+    parse(Rule().with_parts(contain_one_of=(group,)).text)
+    return group
 
 
-def _key(rule: Rule, terms: Sequence[str]) -> frozenset[str]:
+def _compared(rule: Rule, terms: Sequence[str]) -> frozenset[str]:
     return frozenset(prepared(term, rule.match) for term in terms)

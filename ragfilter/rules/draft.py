@@ -17,14 +17,13 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
-from ragfilter.answer import usage as using
 from ragfilter.answer.context import SHORTENED, defuse, one_line
-from ragfilter.basics.reply import bounded, without_thought
+from ragfilter.answer.reply import bounded, estimated_usage, total_usage, without_thought
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.reading import ParsedRule, read
-from ragfilter.rules.rule import MAX_BYTES, Rule, canonical, parse, pretty
+from ragfilter.rules.rule import MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import Template, packaged, recognise
 from ragfilter.text.tokens import estimate, head
 
@@ -123,7 +122,7 @@ def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
     user = (
         f"What the rule for this kind of chunk ({template.category}) holds:\n{template.holds}\n\n"
         f"Example. For a chunk with the title {template.example_title!r} the rule is:\n"
-        f"{pretty(template.example_rule)}\n\n"
+        f"{template.example_rule.pretty}\n\n"
         "The chunk to write a rule for:\n"
         "<chunk>\n"
         f"title: {one_line(chunk.title, LINE_CHARS)}\n"
@@ -167,7 +166,7 @@ def of_fields(values: Mapping[str, Any]) -> Draft:
     return Draft(
         plain.pop("id"),
         rule=read_,
-        text="" if read_ is None else canonical(read_),
+        text="" if read_ is None else read_.text,
         remarks=tuple(plain.pop("remarks")),
         usage=usage,
         **plain,
@@ -208,7 +207,7 @@ def _suggest(
     return replace(
         draft,
         rule=reading.rule,
-        text=canonical(reading.rule),
+        text=reading.rule.text,
         remarks=reading.faults,
         repaired=repaired,
     )
@@ -242,8 +241,8 @@ def _ask(
         error, failed = f"the model failed ({type(failure).__name__})", "model"
     text = "".join(pieces)
     if usage is None:
-        usage = using.estimated(asked, text, failed)
-    usage = using.total((draft.usage, usage))
+        usage = estimated_usage(asked, text, failed)
+    usage = total_usage((draft.usage, usage))
     made = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
     return made, without_thought(text)
 

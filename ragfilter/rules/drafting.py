@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ragfilter.answer import usage as using
+from ragfilter.answer.reply import prompt_tokens, total_usage
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import ChatError, ChatErrorKind, InputError
 from ragfilter.model import Chunk
 from ragfilter.protocols import ChatModel, Usage
 from ragfilter.rules.draft import Draft, messages, suggest
-from ragfilter.rules.rule import pretty
 from ragfilter.rules.templates import Template, recognise
 from ragfilter.text.tokens import estimate
 
@@ -57,8 +56,8 @@ def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) 
         except InputError:
             # No prompt is sent for this chunk.
             continue
-        prompt += using.tokens(messages(chunk, template))
-        completion += estimate(pretty(template.example_rule))
+        prompt += prompt_tokens(messages(chunk, template))
+        completion += estimate(template.example_rule.pretty)
     share = total / max(1, len(sample))
     return Usage(round(prompt * share), round(completion * share), estimated=True)
 
@@ -100,7 +99,7 @@ def drafts(
 
 def total(made: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
     """The totals of the drafts `made`, which took `seconds`."""
-    usage = using.total(draft.usage for draft in made)
+    usage = total_usage(draft.usage for draft in made)
     return Totals(
         drafted=sum(draft.rule is not None for draft in made),
         repaired=sum(draft.repaired for draft in made),

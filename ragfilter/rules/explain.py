@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from ragfilter.rules.match import RuleBook, lowered
-from ragfilter.rules.rule import Match, Rule, demands, parse, placed
-from ragfilter.text.characters import whole
-from ragfilter.text.normalise import by_script, in_word, normalise
+from ragfilter.rules.match import check, lowered
+from ragfilter.rules.rule import Match, Rule, terms_at
+from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""
@@ -75,21 +74,20 @@ class Explanation:
     parts: tuple[RulePart, ...]
 
 
-def explain(text: str, question: str) -> Explanation:
-    """Explain the rule `text` for `question`. Raises RuleError if the rule cannot be read."""
-    rule = parse(text)
-    check = RuleBook((text,)).scan(question).check(text)
-    read = _Text.of(whole(question), rule.match)
-    return Explanation(check.passes, check.reason, tuple(_parts(rule, read)))
+def explain(rule: Rule, question: str) -> Explanation:
+    """Explain `rule` for `question`."""
+    verdict = check(rule, question)
+    text = _Text.of(whole(question), rule.match)
+    return Explanation(verdict.passes, verdict.reason, tuple(_parts(rule, text)))
 
 
-def _parts(rule: Rule, read: _Text) -> Iterator[RulePart]:
-    for place, group in demands(rule):
-        terms = placed(place, group)
-        found = tuple(filter(None, (read.found(*each) for each in terms)))
-        yield RulePart(place, group, bool(found), found, None if found else read.nearest(terms))
-    for place, term in placed("contain_none_of", rule.contain_none_of):
-        present = read.found(place, term)
+def _parts(rule: Rule, text: _Text) -> Iterator[RulePart]:
+    for place, group in rule.demands.items():
+        terms = [*terms_at(place, group).items()]
+        found = tuple(filter(None, (text.found(*each) for each in terms)))
+        yield RulePart(place, group, bool(found), found, None if found else text.nearest(terms))
+    for place, term in terms_at("contain_none_of", rule.contain_none_of).items():
+        present = text.found(place, term)
         yield RulePart(place, (term,), present is None, () if present is None else (present,))
 
 

@@ -1,328 +1,583 @@
-"""Finds errors and doubts in stored rules, and offers a better rule where it can.
+"""Finds errors and doubts in rules, and a better rule where it can. Pure.
 
 Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
-
-kind        severity  means
-unreadable  error     the rule is invalid, so its chunk always passes
-impossible  error     no query can meet the rule: a required term contains a forbidden one
-spread      warning   alternatives are in separate groups, see `ragfilter.rules.alternatives`
-loose       warning   as a substring, a term is also found within longer words or numbers
-no_edges    warning   a term in a script without spaces is hardly ever found in word mode
-empty       warning   the rule requires nothing
-list        warning   a term is a list of three or more, or ends in a comma or a full stop
-bare        warning   a number is alone, and nothing says what it counts
-everywhere  warning   a term is in nearly every question
-shared      warning   several chunks whose titles differ in a number or name have the rule
-spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
-dead        note      an alternative never helps, because it contains a forbidden term
-duplicate   note      a term or group occurs twice
-covered     note      a term or group changes nothing, because another one decides
+`ragfilter.rules.findings` lists the kinds of finding.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Literal
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 
-from ragfilter.errors import RuleError
-from ragfilter.rules import lint_values
+from ragfilter.model import Chunk
 from ragfilter.rules.alternatives import spread
-from ragfilter.rules.lint_values import Fault
+from ragfilter.rules.contexts import find_held, held_forms
+from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import (
-    Rule,
-    canonical,
-    demands,
-    parse,
-    placed,
-    replaced,
-    shorten,
-    terms,
-    without,
+from ragfilter.rules.named import find_named
+from ragfilter.rules.plurals import forms
+from ragfilter.rules.rule import AnyRule, InvalidRule, Rule, read_rule, shorten, terms_at
+from ragfilter.rules.values import (
+    COMMON,
+    NUMBERS,
+    ORDINALS,
+    Number,
+    Value,
+    acronym,
+    is_number,
+    mask,
+    numbers,
+    parts,
+    spellings,
+    stands_alone,
+    tokens,
+    values,
 )
-from ragfilter.rules.values import COMMON
-from ragfilter.text.normalise import UNSPACED, script
+from ragfilter.text.normalise import UNSPACED, normalise, script
 
-Severity = Literal["error", "warning", "note"]
-SEVERITY: Mapping[str, Severity] = {
-    "unreadable": "error",
-    "impossible": "error",
-    "spread": "warning",
-    "loose": "warning",
-    "no_edges": "warning",
-    "empty": "warning",
-    "list": "warning",
-    "bare": "warning",
-    "everywhere": "warning",
-    "shared": "warning",
-    "spelling": "note",
-    "dead": "note",
-    "duplicate": "note",
-    "covered": "note",
-}
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+ENOUGH, NEARLY_ALL = 20, 0.95
+"""So many questions show which words are usual, and the share of them that has such a word."""
+MOST_ROUNDS = 50
 SHORT = 3
-_BETWEEN = re.compile(r"[,;](?:\s+|$)|[\u3001\uff0c\u060c\u061b\uff1b]\s*|(?<=\d)\.$")
-"""Separates the terms of a list, or ends a sentence after a number. "10,000" is one number."""
 LIST = 3
 """Pieces that make a list. Two may be one name, such as "New York, NY"."""
 MOST_PIECES = 50
+_BETWEEN = re.compile(r"[,;](?:\s+|$)|[\u3001\uff0c\u060c\u061b\uff1b]\s*|(?<=\d)\.$")
+"""Separates the terms of a list, or ends a sentence after a number. "10,000" is one number."""
+_GROUP = re.compile(r"contain_one_of\[\d+\]")
+
+Rules = Mapping[str, AnyRule]
+"""Rules by the id of their chunk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem in a rule. `place` is a path within the rule, empty for the rule as a whole.
-    `proposal` is the canonical text of a rule without this problem, empty for no rule, None if only
-    a person can tell what was meant. If it is not `sure`, the rule may be intended as it is."""
+def analyse(
+    catalogue: Mapping[str, Chunk],
+    rules: Rules | None = None,
+    questions: Collection[str] = (),
+    *,
+    usual: Collection[str] | None = None,
+) -> list[Finding]:
+    """Findings about `rules`, by default those of the catalogue, in their order.
 
-    chunk_id: str
-    kind: str
-    place: str
-    problem: str
-    proposal: str | None = None
-    sure: bool = True
-
-    @property
-    def severity(self) -> Severity:
-        """``error``: the rule does not work; ``warning``: probably not what was meant; ``note``:
-        could be shorter."""
-        return SEVERITY[self.kind]
-
-
-def by_severity(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort errors first, then warnings, then notes; stable otherwise."""
-    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
-
-
-def lint(
-    rules: Mapping[str, str],
-    titles: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | None = None,
-    usual: Collection[str] = COMMON,
-    others: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Finding, ...]:
-    """Findings about `rules` (chunk id to rule text), in their order. With `titles` (by chunk id),
-    alternatives listed in a title are recognised too. `texts` say what a number counts if the title
-    does not, and which names have a plural. `usual` are the words of nearly every question, as
-    `usual_words` finds them. `others` are the rules of other chunks, which are only compared."""
-    titles, texts = titles or {}, texts or {}
-    known: dict[tuple[str, str, str], tuple[Fault, ...]] = {}
-    found: list[Finding] = []
-    wanted = set(rules.values())
-    alike = {i: text for i, text in others.items() if text in wanted}
-    same = find_shared({**alike, **rules}, titles, texts)
-    for chunk_id, text in rules.items():
-        key = (text, titles.get(chunk_id, ""), texts.get(chunk_id, ""))
+    The `catalogue` has titles, texts if they are loaded, and the rules of other chunks, which are
+    only compared. `questions` show which words are in nearly every question; a caller that knows
+    these `usual` words already passes them instead.
+    """
+    usual = usual_words(questions) if usual is None else usual
+    rules = rules_of(catalogue.values()) if rules is None else rules
+    by_text = {rule.text: rule for rule in rules.values()}
+    others = {c.id: by_text[c.rule] for c in catalogue.values() if c.rule in by_text}
+    shared = find_shared({**others, **rules}, catalogue)
+    known: dict[tuple[AnyRule, str, str], tuple[Finding, ...]] = {}
+    found: dict[tuple[AnyRule, Finding], list[str]] = defaultdict(list)
+    for chunk_id, rule in rules.items():
+        chunk = catalogue.get(chunk_id, Chunk(chunk_id))
+        key = rule, chunk.title, chunk.text
         if key not in known:
-            known[key] = tuple(_of_text(*key, usual))
-        found += (Finding(chunk_id, *fault) for fault in known[key])
-        if chunk_id in same:
-            found.append(same[chunk_id])
-    return tuple(found)
+            known[key] = check_rule(*key, usual)
+        for finding in known[key]:
+            found[rule, finding].append(chunk_id)
+        if chunk_id in shared:
+            found[rule, shared[chunk_id]].append(chunk_id)
+    return [finding.on(*ids) for (_, finding), ids in found.items()]
 
 
-def find_shared(
-    rules: Mapping[str, str], titles: Mapping[str, str], texts: Mapping[str, str] | None = None
-) -> dict[str, Finding]:
-    """The findings of kind ``shared`` by chunk id; they depend on all rules together."""
-    faults = lint_values.find_shared(rules, titles, (texts or {}).values())
-    return {chunk_id: Finding(chunk_id, *fault) for chunk_id, fault in faults.items()}
+def rules_of(chunks: Iterable[Chunk]) -> dict[str, AnyRule]:
+    """The rules of the chunks that have one, by chunk id."""
+    return {chunk.id: rule for chunk in chunks if (rule := read_rule(chunk.rule)) is not None}
 
 
-def _of_text(text: str, title: str, body: str, usual: Collection[str]) -> Iterator[Fault]:
-    try:
-        rule = parse(text)
-    except RuleError as error:
+def fix_rules(
+    catalogue: Mapping[str, Chunk],
+    rules: Rules,
+    kinds: Collection[str] = (),
+    *,
+    usual: Collection[str] = COMMON,
+) -> dict[str, str | None]:
+    """Fix the `rules` that can be fixed. Returns the stored form of those that changed, None for
+    one to remove. Only findings of `kinds` are fixed, or by default those that are sure. The other
+    arguments are as for `analyse`.
+
+    A rule is fixed one finding at a time, most severe first, since one fix may resolve another
+    finding.
+    """
+    fixed: dict[str, Rule] = {}
+    waiting, current = dict(rules), dict(catalogue)
+    for _ in range(MOST_ROUNDS):
+        for chunk_id, rule in waiting.items():
+            current[chunk_id] = replace(current.get(chunk_id, Chunk(chunk_id)), rule=rule.text)
+        fixes: dict[str, Rule] = {}
+        for finding in by_severity(analyse(current, waiting, usual=usual)):
+            wanted = finding.kind in kinds if kinds else finding.sure
+            if wanted and finding.fix is not None:
+                fixes = {**dict.fromkeys(finding.chunk_ids, finding.fix), **fixes}
+        changed = {i: rule for i, rule in fixes.items() if rule.stored != waiting[i].text}
+        if not changed:
+            break
+        fixed |= changed
+        waiting = {i: rule for i, rule in changed.items() if rule.terms}
+    return {i: rule.stored for i, rule in fixed.items() if rule.stored != rules[i].text}
+
+
+def usual_words(questions: Collection[str]) -> frozenset[str]:
+    """The common words, and those of nearly all `questions` if these are many."""
+    if len(questions) < ENOUGH:
+        return COMMON
+    held = Counter(chain.from_iterable(set(tokens(question)) for question in questions))
+    fewest = NEARLY_ALL * len(questions)
+    return COMMON.union(word for word, n in held.items() if n >= fewest and word[0].isalnum())
+
+
+def check_rule(
+    rule: AnyRule, title: str = "", text: str = "", usual: Collection[str] = COMMON
+) -> tuple[Finding, ...]:
+    """Findings about a rule by itself, on a chunk with this title and text. They name no chunk."""
+    if isinstance(rule, InvalidRule):
+        place = rule.error.place
         # The finding already names the place.
-        problem = str(error).removeprefix(f"{error.place}: ")
-        yield Fault("unreadable", error.place, problem)
-        return
-    if not any(terms(rule)):
-        problem = "The rule asks for nothing, so the chunk always passes; remove it."
-        yield Fault("empty", "", problem, "")
-    against = tuple(_against_each_other(rule))
-    others = (
+        message = str(rule.error).removeprefix(f"{place}: ")
+        return (Finding(kind="unreadable", place=place, message=message),)
+    findings = (
+        *_empty(rule),
         *_spread(rule, title),
-        *against,
+        *_forbidden(rule),
         *_lists(rule),
-        *_redundant(rule),
-        *_met_groups(rule),
-        *_loose(rule),
-        *_no_edges(rule),
-        *lint_values.of_rule(rule, title, body, usual),
+        *_redundant_terms(rule),
+        *_redundant_groups(rule),
+        *_mode(rule),
+        *_bare_numbers(rule, title),
+        *_everywhere(rule, usual),
+        *_missing_spellings(rule, title, text),
     )
-    if any(fault.kind == "impossible" for fault in against):
+    if any(finding.kind == "impossible" for finding in findings):
         # Only the author knows how to fix this. Fixing another finding would not help, because no
         # query could meet the rule anyway.
-        others = tuple(fault._replace(proposal=None) for fault in others)
-    yield from others
+        return tuple(finding.model_copy(update={"fix": None}) for finding in findings)
+    return findings
 
 
-def _spread(rule: Rule, title: str) -> Iterator[Fault]:
-    found = spread(rule, title)
-    if found is not None:
-        *most, last = (f"“{shorten(name)}”" for name in found.names)
-        problem = (
+def find_shared(rules: Rules, catalogue: Mapping[str, Chunk]) -> dict[str, Finding]:
+    """By chunk id, the findings about rules shared by several chunks whose titles differ in a
+    number, a name or both. Titles and texts show which names have a plural. The rule may be meant
+    for all of them ("price" for every price list); the only certain mistake is asking for a
+    sibling's number."""
+    of_rule: dict[Rule, list[str]] = defaultdict(list)
+    for chunk_id, rule in rules.items():
+        if isinstance(rule, Rule) and chunk_id in catalogue:
+            of_rule[rule].append(chunk_id)
+    groups = [(rule, ids) for rule, ids in of_rule.items() if len(ids) > 1]
+    titles = {i: catalogue[i].title for _, ids in groups for i in ids}
+    shared: dict[str, Finding] = {}
+    siblings: dict[str, Sequence[str]] = {}
+    for rule, ids in _differ_in_numbers(groups, titles):
+        of_title = {i: values(titles[i]) for i in ids}
+        for chunk_id in ids:
+            others = [v for i in ids if i != chunk_id for v in of_title[i]]
+            known = {v.number for v in others}
+            own = [v for v in of_title[chunk_id] if v.number not in known]
+            fix, sure = _with_value(rule, own, others)
+            message = _shared(len(ids), "in a number", "the number too")
+            shared[chunk_id] = _finding("shared", "", message, fix, sure=sure).on(chunk_id)
+            siblings[chunk_id] = ids
+    texts = (chunk.text for chunk in catalogue.values() if chunk.text)
+    for rule, ids, names in _differ_in_names(groups, titles, texts):
+        for chunk_id, (name, asked) in zip(ids, names, strict=True):
+            number, n = shared.get(chunk_id), len(ids)
+            # A sibling's number is replaced first; rules still shared by name alone are found again
+            # later.
+            if number is not None and number.sure:
+                continue
+            message = _shared(n, f"in a name, such as “{name}”", "the name too")
+            base = rule
+            if number is not None and number.fix is not None:
+                base, n = number.fix, len({*ids, *siblings[chunk_id]})
+                message = _shared(n, f"in a number or in a name, such as “{name}”", "both")
+            known_terms = {prepared(term, base.match) for g in base.contain_one_of for term in g}
+            if known_terms.isdisjoint(prepared(term, base.match) for term in asked):
+                fix = base.with_parts(contain_one_of=(*base.contain_one_of, asked))
+                shared[chunk_id] = _finding("shared", "", message, fix, sure=False).on(chunk_id)
+    return shared
+
+
+def _shared(n: int, differ: str, asked: str) -> str:
+    return (
+        f"The same rule is on {n} chunks whose titles differ {differ}, so it cannot tell them "
+        f"apart. Ask for {asked}."
+    )
+
+
+def _differ_in_numbers(
+    groups: Iterable[tuple[Rule, Sequence[str]]], titles: Mapping[str, str]
+) -> Iterator[tuple[Rule, Sequence[str]]]:
+    """Chunks with one rule whose titles differ in numbers alone."""
+    for rule, ids in groups:
+        patterns: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for chunk_id in ids:
+            patterns[mask(titles[chunk_id])].append(chunk_id)
+        for pattern, alike in patterns.items():
+            if len(alike) < 2 or "#" not in pattern:
+                continue
+            rows = {tuple(p for p in parts(titles[i]) if isinstance(p, Number)) for i in alike}
+            if len(rows) > 1:
+                yield rule, alike
+
+
+def _differ_in_names(
+    groups: Iterable[tuple[Rule, Sequence[str]]], titles: Mapping[str, str], texts: Iterable[str]
+) -> Iterator[tuple[Rule, list[str], list[tuple[str, tuple[str, ...]]]]]:
+    """Chunks with one rule whose titles have different names in the same place, with the name of
+    each and how questions write it."""
+    alike = [
+        (rule, [(ids[at], name.named) for at, name in siblings])
+        for rule, ids in groups
+        for _, siblings in find_named([titles[i] for i in ids], 2)
+    ]
+    named = {form for _, siblings in alike for _, name in siblings for form in forms(name)}
+    held = find_held(named, chain(texts, titles.values())) if named else set()
+    for rule, siblings in alike:
+        names = [(name, held_forms(name, held)) for _, name in siblings]
+        yield rule, [chunk_id for chunk_id, _ in siblings], names
+
+
+def _with_value(
+    rule: Rule, own: Sequence[Value], others: Sequence[Value]
+) -> tuple[Rule | None, bool]:
+    """The rule with a group for the value, replacing whatever asks for the same with another
+    number; None if it already asks for the value. Also returns whether that is sure: the replaced
+    parts must ask for nothing else."""
+    if len(own) != 1:
+        return None, False
+    value, match = own[0], rule.match
+    known = {prepared(term, match) for term in _usual(value)}
+    asked = [*chain(*rule.contain_one_of), *rule.required]
+    if any(prepared(term, match) in known for term in asked):
+        return None, False
+    of_siblings = {prepared(term, match) for other in others for term in _usual(other)}
+    wrong = {
+        term
+        for term in asked
+        if prepared(term, match) in of_siblings or _asks_for_another(term, value)
+    }
+    left = tuple(group for group in rule.contain_one_of if wrong.isdisjoint(group))
+    fix = rule.with_parts(
+        contain_one_of=(*left, spellings(value, _contexts(value))),
+        contain=None if rule.contain in wrong else rule.contain,
+        contain_all_of=tuple(term for term in rule.contain_all_of if term not in wrong),
+    )
+    gone = {*chain(*rule.contain_one_of)} - {*chain(*left)} | wrong.intersection(rule.required)
+    # A number that needs no words may count something else, unless a sibling has it.
+    lone = stands_alone(str(value.number))
+    sure = {term for term in wrong if not lone or prepared(term, match) in of_siblings}
+    return fix, bool(gone) and gone <= sure
+
+
+def _asks_for_another(term: str, value: Value) -> bool:
+    """Whether a term spells the same with another number: "ac 3" for armor class 6."""
+    words = re.findall(r"[^\W\d_]+", normalise(term))
+    sizes = [row.index(word) for word in words for row in (NUMBERS, ORDINALS) if word in row]
+    sizes += [int(digits) for digits in re.findall(r"\d{1,15}", term)]
+    similar = {replace(value, number=n, last=None, written="") for s in sizes for n in (s, -s)}
+    for part in parts(term):
+        if isinstance(part, Number):
+            last = part.last if isinstance(part.last, int) and part.last != part.first else None
+            similar.add(replace(value, number=part.first, last=last, written=part.written))
+    return any(
+        normalise(term) in map(normalise, _usual(other))
+        for other in similar
+        if (other.number, other.last) != (value.number, value.last)
+        and stands_alone(str(other.number)) == stands_alone(str(value.number))
+    )
+
+
+def _usual(value: Value) -> Iterator[str]:
+    """How rules write a value, including words next to a number that needs none."""
+    contexts = tuple(dict.fromkeys(f for context in _contexts(value) for f in forms(context)))
+    yield from spellings(value, contexts, ordered=True)
+    yield from (f"{c}{of} {value.number}" for c in contexts for of in ("", " of"))
+
+
+def _contexts(value: Value) -> tuple[str, ...]:
+    """What a value counts and, if the number is not distinctive by itself, the acronym: nobody says
+    pl 2022 for the price list of 2022."""
+    full = " ".join(value.words)
+    short = "" if stands_alone(str(value.number)) else acronym(value.words)
+    return tuple(filter(None, (full, short)))
+
+
+def _finding(
+    kind: str, place: str, message: str, fix: Rule | None = None, *, sure: bool = True
+) -> Finding:
+    return Finding(kind=kind, place=place, message=message, fix=fix, sure=sure)
+
+
+def _empty(rule: Rule) -> Iterator[Finding]:
+    if not rule.terms:
+        message = "The rule asks for nothing, so the chunk always passes; remove it."
+        yield _finding("empty", "", message, Rule())
+
+
+def _spread(rule: Rule, title: str) -> Iterator[Finding]:
+    alternatives = spread(rule, title)
+    if alternatives is not None:
+        *most, last = (f"“{shorten(name)}”" for name in alternatives.names)
+        message = (
             f"As written, a question must mention {', '.join(most)} and {last}. "
             "If any one of them is enough, put them in one group."
         )
-        yield Fault("spread", found.place, problem, canonical(found.merged), found.sure)
+        yield _finding(
+            "spread", alternatives.place, message, alternatives.merged, sure=alternatives.sure
+        )
 
 
-def _against_each_other(rule: Rule) -> Iterator[Fault]:
-    for place, term in _required(rule):
-        forbidden = _forbidden_in(term, rule)
-        if forbidden:
-            problem = f"“{shorten(term)}” is required, but “{shorten(forbidden)}” is forbidden."
-            problem += " No query can meet the rule. Remove one of the two."
-            yield Fault("impossible", place, problem)
-    for i, group in enumerate(rule.contain_one_of):
-        dead = [(j, _forbidden_in(term, rule)) for j, term in enumerate(group)]
-        if all(forbidden for _, forbidden in dead):
-            problem = (
+def _forbidden(rule: Rule) -> Iterator[Finding]:
+    """Required terms and alternatives that contain a forbidden one."""
+    for place, group in rule.demands.items():
+        forbidden = {term: _forbidden_in(term, rule) for term in group}
+        is_group = place.startswith("contain_one_of")
+        if all(forbidden.values()):
+            term, other = next(iter(forbidden.items()))
+            message = (
                 "Every term of the group contains a forbidden one. No query can meet the rule. "
                 "Remove what is forbidden, or the group."
+                if is_group
+                else f"“{shorten(term)}” is required, but “{shorten(other)}” is forbidden. "
+                "No query can meet the rule. Remove one of the two."
             )
-            yield Fault("impossible", f"contain_one_of[{i}]", problem)
+            yield _finding("impossible", place, message)
             continue
-        for j, forbidden in dead:
-            if forbidden:
-                place = f"contain_one_of[{i}][{j}]"
-                problem = f"“{shorten(group[j])}” never helps: “{shorten(forbidden)}” is "
-                problem += "forbidden. Remove it."
-                yield Fault("dead", place, problem, without(rule, place))
-
-
-def _lists(rule: Rule) -> Iterator[Fault]:
-    """Terms that were pasted as a list."""
-    for place, term in terms(rule):
-        pieces = tuple(dict.fromkeys(p.strip() for p in _BETWEEN.split(term) if p.strip()))
-        trails = len(pieces) == 1 and pieces[0] != term.strip()
-        if not trails and len(pieces) < LIST:
-            continue
-        listed = ", ".join(f"“{shorten(piece)}”" for piece in pieces[:LIST])
-        more = f" and {len(pieces) - LIST} more" if len(pieces) > LIST else ""
-        problem = f"“{shorten(term)}” is only found with its punctuation. Write {listed}{more}."
-        # Of required terms only the author knows whether all of them must occur.
-        clear = trails or place.startswith(("contain_one_of", "contain_none_of"))
-        fits = len(pieces) <= MOST_PIECES
-        proposal = replaced(rule, place, pieces) if clear and fits else None
-        yield Fault("list", place, problem, proposal, sure=False)
-
-
-def _redundant(rule: Rule) -> Iterator[Fault]:
-    """Terms that occur twice, or that another term makes redundant: among alternatives and
-    forbidden terms the longer one, among required terms the shorter one."""
-    parts = [placed(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
-    required = _required(rule)
-    for part in (*parts, required, placed("contain_none_of", rule.contain_none_of)):
-        compared = [prepared(term, rule.match) for _, term in part]
-        for i, (place, term) in enumerate(part):
-            if compared[i] in compared[:i]:
-                problem = f"“{shorten(term)}” appears twice. Remove one."
-                yield Fault("duplicate", place, problem, without(rule, place))
-                continue
-            decider = _decider(compared[i], compared, required=part is required)
-            if decider is not None:
-                other = shorten(part[decider][1])
-                problem = f"“{shorten(term)}” changes nothing: “{other}” decides. Remove it."
-                yield Fault("covered", place, problem, without(rule, place))
-
-
-def _decider(term: str, others: Sequence[str], *, required: bool) -> int | None:
-    for i, other in enumerate(others):
-        if other != term and (term in other if required else other in term):
-            return i
-    return None
-
-
-def _met_groups(rule: Rule) -> Iterator[Fault]:
-    """Groups that are met whenever a required term or another group is."""
-    every = [
-        (place, frozenset(prepared(term, rule.match) for term in group))
-        for place, group in demands(rule)
-    ]
-    n = len(rule.contain_one_of)
-    for at, (place, group) in enumerate(every[:n]):
-        for by, (other, terms_) in (*enumerate(every[n:], n), *enumerate(every[:n])):
-            if by == at or not _meets(terms_, group):
-                continue
-            # Of two groups that meet each other, the first stays.
-            if at < by < n and _meets(group, terms_):
-                continue
-            kind = "duplicate" if group == terms_ else "covered"
-            problem = f"The group asks for nothing that {other} does not ask for."
-            yield Fault(kind, place, problem, without(rule, place))
-            break
-
-
-def _meets(one: Iterable[str], group: Iterable[str]) -> bool:
-    """Whether every query with a term of `one` also has a term of `group`."""
-    return all(any(term in longer for term in group) for longer in one)
-
-
-def _loose(rule: Rule) -> Iterator[Fault]:
-    if rule.match == "substring":
-        loose = _where(rule, _is_loose)
-        if loose:
-            named = ", ".join(f"“{shorten(term)}”" for _, term in loose[:4])
-            more = f" and {len(loose) - 4} more" if len(loose) > 4 else ""
-            problem = (
-                f"Also found inside longer words or numbers, since the rule matches substrings: "
-                f"{named}{more}."
-            )
-            unspaced = _where(rule, _unspaced)
-            if unspaced:
-                problem += (
-                    f" Word mode would hardly find “{shorten(unspaced[0][1])}”, so write longer "
-                    "terms instead."
+        for at, term in terms_at(place, group).items():
+            if forbidden[term]:
+                message = (
+                    f"“{shorten(term)}” never helps: “{shorten(forbidden[term])}” is forbidden. "
+                    "Remove it."
                 )
-            # If word mode does not suit either, the two modes would take turns.
-            proposal = None if unspaced else canonical(replace(rule, match="word"))
-            # Word stems need substrings, so only the author knows.
-            yield Fault("loose", loose[0][0], problem, proposal, sure=False)
-
-
-def _where(rule: Rule, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
-    """The places and terms of a rule for which `holds`."""
-    return [(place, term) for place, term in terms(rule) if holds(term)]
-
-
-def _is_loose(term: str) -> bool:
-    short_word = len(term) <= SHORT and term.isalpha() and not _unspaced(term)
-    return short_word or term[0].isdigit() or term[-1].isdigit()
-
-
-def _no_edges(rule: Rule) -> Iterator[Fault]:
-    unspaced = _where(rule, _unspaced) if rule.match == "word" else ()
-    if unspaced:
-        place, term = unspaced[0]
-        problem = (
-            f"“{shorten(term)}” is written without spaces, so word mode finds it only where it "
-            "stands alone."
-        )
-        loose = _where(rule, _is_loose)
-        if loose:
-            problem += (
-                f" Substring mode would find it, but also “{shorten(loose[0][1])}” within longer "
-                "words or numbers. Choose the mode by hand."
-            )
-        proposal = None if loose else canonical(replace(rule, match="substring"))
-        yield Fault("no_edges", place, problem, proposal, sure=False)
-
-
-def _unspaced(term: str) -> bool:
-    return any(script(char) in UNSPACED for char in term)
-
-
-def _required(rule: Rule) -> list[tuple[str, str]]:
-    return [(place, group[0]) for place, group in demands(rule)][len(rule.contain_one_of) :]
+                yield _finding("dead", at, message, rule.without(at))
 
 
 def _forbidden_in(term: str, rule: Rule) -> str:
     """The first forbidden term that occurs wherever `term` occurs; empty if there is none."""
     within = prepared(term, rule.match)
     return next((t for t in rule.contain_none_of if prepared(t, rule.match) in within), "")
+
+
+def _lists(rule: Rule) -> Iterator[Finding]:
+    """Terms that were pasted as a list."""
+    for place, term in rule.terms.items():
+        pieces = tuple(dict.fromkeys(p.strip() for p in _BETWEEN.split(term) if p.strip()))
+        trails = len(pieces) == 1 and pieces[0] != term.strip()
+        if not trails and len(pieces) < LIST:
+            continue
+        listed = ", ".join(f"“{shorten(piece)}”" for piece in pieces[:LIST])
+        more = f" and {len(pieces) - LIST} more" if len(pieces) > LIST else ""
+        message = f"“{shorten(term)}” is only found with its punctuation. Write {listed}{more}."
+        # Of required terms only the author knows whether all of them must occur.
+        clear = trails or place.startswith(("contain_one_of", "contain_none_of"))
+        fix = rule.replaced(place, pieces) if clear and len(pieces) <= MOST_PIECES else None
+        yield _finding("list", place, message, fix, sure=False)
+
+
+def _redundant_terms(rule: Rule) -> Iterator[Finding]:
+    """Terms that occur twice, or that another term makes redundant: among alternatives and
+    forbidden terms the longer one, among required terms the shorter one."""
+    demands = rule.demands
+    groups = [terms_at(p, g) for p, g in demands.items() if p.startswith("contain_one_of")]
+    required = {p: g[0] for p, g in demands.items() if not p.startswith("contain_one_of")}
+    for part in (*groups, required, terms_at("contain_none_of", rule.contain_none_of)):
+        written = list(part.values())
+        compared = [prepared(term, rule.match) for term in written]
+        for i, (place, term) in enumerate(part.items()):
+            if compared[i] in compared[:i]:
+                kind, message = "duplicate", f"“{shorten(term)}” appears twice. Remove one."
+            else:
+                deciding = (
+                    other
+                    for other, text in zip(written, compared, strict=True)
+                    if text != compared[i]
+                    and (compared[i] in text if part is required else text in compared[i])
+                )
+                decider = next(deciding, None)
+                if decider is None:
+                    continue
+                kind = "covered"
+                message = (
+                    f"“{shorten(term)}” changes nothing: “{shorten(decider)}” decides. Remove it."
+                )
+            yield _finding(kind, place, message, rule.without(place))
+
+
+def _redundant_groups(rule: Rule) -> Iterator[Finding]:
+    """Groups that are met whenever a required term or another group is."""
+    every = [
+        (place, frozenset(prepared(term, rule.match) for term in group))
+        for place, group in rule.demands.items()
+    ]
+    n = len(rule.contain_one_of)
+    for at, (place, group) in enumerate(every[:n]):
+        for by, (other, terms) in (*enumerate(every[n:], n), *enumerate(every[:n])):
+            if by == at or not _meets(terms, group):
+                continue
+            # Of two groups that meet each other, the first stays.
+            if at < by < n and _meets(group, terms):
+                continue
+            kind = "duplicate" if group == terms else "covered"
+            message = f"The group asks for nothing that {other} does not ask for."
+            yield _finding(kind, place, message, rule.without(place))
+            break
+
+
+def _meets(terms: Iterable[str], group: Iterable[str]) -> bool:
+    """Whether every query with one of `terms` also has a term of `group`."""
+    return all(any(term in longer for term in group) for longer in terms)
+
+
+def _mode(rule: Rule) -> Iterator[Finding]:
+    """Terms for which the other way of matching would be better. It is only offered if it suits
+    all terms, or the two would take turns. Word stems need substrings, so only the author knows."""
+    loose = {place: term for place, term in rule.terms.items() if _is_loose(term)}
+    unspaced = {place: term for place, term in rule.terms.items() if _is_unspaced(term)}
+    if rule.match == "substring" and loose:
+        named = ", ".join(f"“{shorten(term)}”" for term in list(loose.values())[:4])
+        more = f" and {len(loose) - 4} more" if len(loose) > 4 else ""
+        message = (
+            f"Also found inside longer words or numbers, since the rule matches substrings: "
+            f"{named}{more}."
+        )
+        if unspaced:
+            message += (
+                f" Word mode would hardly find “{shorten(next(iter(unspaced.values())))}”, so "
+                "write longer terms instead."
+            )
+        fix = None if unspaced else rule.with_parts(match="word")
+        yield _finding("loose", next(iter(loose)), message, fix, sure=False)
+    if rule.match == "word" and unspaced:
+        place, term = next(iter(unspaced.items()))
+        message = (
+            f"“{shorten(term)}” is written without spaces, so word mode finds it only where it "
+            "stands alone."
+        )
+        if loose:
+            message += (
+                f" Substring mode would find it, but also “{shorten(next(iter(loose.values())))}” "
+                "within longer words or numbers. Choose the mode by hand."
+            )
+        fix = None if loose else rule.with_parts(match="substring")
+        yield _finding("no_edges", place, message, fix, sure=False)
+
+
+def _is_loose(term: str) -> bool:
+    short_word = len(term) <= SHORT and term.isalpha() and not _is_unspaced(term)
+    return short_word or term[0].isdigit() or term[-1].isdigit()
+
+
+def _is_unspaced(term: str) -> bool:
+    return any(script(char) in UNSPACED for char in term)
+
+
+def _bare_numbers(rule: Rule, title: str) -> Iterator[Finding]:
+    """Numbers alone, if no other part says what they count."""
+    if rule.match != "word":
+        return
+    counted = set(_counted(title))
+    for place, term in rule.terms.items():
+        if place.startswith("contain_none_of") or not _is_bare(term):
+            continue
+        group = _GROUP.match(place)
+        own = group[0] if group else place
+        others = {w for at, t in rule.terms.items() if not at.startswith(own) for w in tokens(t)}
+        # Several required numbers narrow each other down, if there is at least one word as well.
+        together = place.startswith("contain_all_of") and any(w[0].isalpha() for w in others)
+        if counted & others or together:
+            continue
+        message = (
+            f"“{shorten(term)}” is a bare number, so any question with that number matches. "
+            "Add what it counts."
+        )
+        terms = _counting(rule.demands[own], term, title) if group else None
+        yield _finding("bare", place, message, rule.replaced(own, terms) if terms else None)
+
+
+def _counting(group: Sequence[str], term: str, title: str) -> tuple[str, ...]:
+    """The group with what the number counts added, taken from the title or from its other terms;
+    empty if neither says it."""
+    fitting = [v for v in values(title) if term.strip() in (*numbers(v.number), v.written)]
+    if len(fitting) == 1:
+        same = (*numbers(fitting[0].number), fitting[0].written)
+        more = spellings(fitting[0], _contexts(fitting[0]))
+        counting = (t for old in group for t in (more if old.strip() in same else (old,)))
+        return tuple(dict.fromkeys(counting))
+    others = tuple(old for old in group if old != term)
+    return others if any(term.strip() in tokens(old) for old in others) else ()
+
+
+def _is_bare(term: str) -> bool:
+    pieces = parts(term)
+    if len(pieces) != 1:
+        return False
+    (part,) = pieces
+    if isinstance(part, Number) and stands_alone(part.written):
+        return False
+    return part in NUMBERS if isinstance(part, str) else any(map(str.isdigit, part.written))
+
+
+def _counted(title: str) -> Iterator[str]:
+    """The words before the numbers in a title, including ranges and lists."""
+    words = tokens(title)
+    for at, token in enumerate(words):
+        if is_number(token):
+            before = (word for word in reversed(words[:at]) if not is_number(word) and word != "-")
+            word = next(before, "")
+            if word[:1].isalpha():
+                yield word
+
+
+def _everywhere(rule: Rule, usual: Collection[str]) -> Iterator[Finding]:
+    """Terms made of words that every question has."""
+    for place, term in rule.terms.items():
+        # "?" ends most questions, but "???" does not.
+        sign = len(term.strip()) == 1 and not term.strip().isalnum()
+        if not sign and not all(token in usual for token in tokens(term)):
+            continue
+        if place.startswith("contain_none_of"):
+            so = "hardly any passes"
+        else:
+            so = "the group asks nothing" if _GROUP.match(place) else "it asks nothing"
+        message = f"“{shorten(term)}” is in nearly every question, so {so}. Remove it."
+        # A rule that asks for nothing is not a fix, since only the author knows what was meant. Nor
+        # is it certain what a word of the questions is for: its synonyms may follow it.
+        rest = rule.without(place)
+        known = sign or all(token in COMMON for token in tokens(term))
+        yield _finding("everywhere", place, message, rest if rest.terms else None, sure=known)
+
+
+def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Finding]:
+    """Values that the rule names only in some of their usual spellings: those of the chunk, and
+    those that the chunk does not count and for which the rule has both words and acronym."""
+    own = (*values(title), *values(text))
+    counted = {value.words for value in own}
+    of_rule = (v for group in rule.demands.values() for term in group for v in values(term))
+    others = (value for value in of_rule if value.words not in counted)
+    for value in dict.fromkeys((*own, *others)):
+        short = acronym(value.words)
+        if not short or value.last is not None or stands_alone(str(value.number)):
+            continue
+        full, number = " ".join(value.words), value.number
+        usual = (f"{full} {number}", f"{full} of {number}", f"{short} {number}")
+        for place, group in rule.demands.items():
+            known = {prepared(term, rule.match) for term in group}
+            missing = [term for term in usual if prepared(term, rule.match) not in known]
+            is_meant = value.words in counted or prepared(usual[-1], rule.match) in known
+            if missing and len(missing) < len(usual) and is_meant:
+                shown = ", ".join(f"“{shorten(term)}”" for term in missing)
+                fix = _with_alternatives(rule, place, (*group, *missing))
+                yield _finding("spelling", place, f"Usual spellings are missing: {shown}.", fix)
+
+
+def _with_alternatives(rule: Rule, place: str, group: tuple[str, ...]) -> Rule:
+    """The rule with `group` at `place`; if that is a required term, the group replaces it."""
+    if _GROUP.match(place):
+        return rule.replaced(place, group)
+    left = rule.without(place)
+    return left.with_parts(contain_one_of=(*left.contain_one_of, group))

@@ -27,9 +27,8 @@ import numpy.typing as npt
 
 from ragfilter.errors import RuleError
 from ragfilter.rules.needles import Needles
-from ragfilter.rules.rule import Match, Rule, parse
-from ragfilter.text.characters import whole
-from ragfilter.text.normalise import QUOTES, mark_words, normalise
+from ragfilter.rules.rule import InvalidRule, Match, Rule, read_text
+from ragfilter.text.normalise import QUOTES, mark_words, normalise, whole
 
 Ints = npt.NDArray[np.int64]
 
@@ -105,10 +104,9 @@ class RuleBook:
 
         with _without_gc():
             for text in dict.fromkeys(text for text in rules if text):
-                try:
-                    rule = _parsed(text)
-                except RuleError as error:
-                    self.errors[text] = error
+                rule = read_text(text)
+                if isinstance(rule, InvalidRule):
+                    self.errors[text] = rule.error
                     continue
                 self._number[text] = len(self._compiled)
                 self._compiled.append(_compile(rule, number))
@@ -218,6 +216,11 @@ class Scan:
         return RuleBook((rule,)).scan(self.query).check(rule)
 
 
+def check(rule: Rule, query: str) -> RuleCheck:
+    """Decide one rule for one query."""
+    return RuleBook((rule.text,)).scan(query).check(rule.text)
+
+
 def prepared(text: str, mode: Match) -> str:
     """A term or query prepared for its mode, so that an occurrence is a plain substring."""
     return mark_words(normalise(text)) if mode == "word" else lowered(text)
@@ -229,7 +232,6 @@ def lowered(text: str) -> str:
 
 
 # Every question builds its own book, but a collection's rules stay the same.
-_parsed = lru_cache(maxsize=4096)(parse)
 _prepared_term = lru_cache(maxsize=16384)(prepared)
 
 

@@ -17,13 +17,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import Rule, parse, shorten
+from ragfilter.rules.rule import InvalidRule, Rule, read_rule, read_text, shorten
 from ragfilter.rules.values import COMMON
 
 if TYPE_CHECKING:
-    from ragfilter.rules.lint import Finding
+    from ragfilter.rules.findings import Finding
 
 State = Literal["invalid", "warning", "none", "note", "valid"]
 STATES: tuple[State, ...] = ("invalid", "warning", "none", "note", "valid")
@@ -79,14 +78,14 @@ class Checks:
         if not chunk.rule:
             return ()
         key = _key(chunk)
-        found = self._known.get(key)
-        if found is None:
-            rule, title, text = ({chunk.id: of} for of in (chunk.rule, chunk.title, chunk.text))
+        known = self._known.get(key)
+        if known is None:
             # Imported here and below: the page keeps a `Checks`, and most visits check no rule.
-            from ragfilter.rules.lint import lint
+            from ragfilter.rules.lint import check_rule
 
-            found = self._known[key] = lint(rule, title, text, self.usual)
-        return found
+            rule = read_text(chunk.rule)
+            known = self._known[key] = check_rule(rule, chunk.title, chunk.text, self.usual)
+        return tuple(finding.on(chunk.id) for finding in known)
 
     def state(self, chunk: Chunk) -> State:
         """The state of a chunk's rule."""
@@ -158,11 +157,9 @@ def make_listing(
     """List `chunks`. `exported` are the rules at the last export of those edited since; `harm` is
     what chunks cost labelled questions, as in `Matrix.harm`."""
     chunks = tuple(chunks)
-    ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
-    texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
-    from ragfilter.rules.lint import find_shared
+    from ragfilter.rules.lint import find_shared, rules_of
 
-    same = find_shared(texts, {i: chunk.title for i, chunk in ruled.items()})
+    same = find_shared(rules_of(chunks), {chunk.id: chunk for chunk in chunks})
 
     def state(chunk: Chunk) -> State:
         known = checks.state(chunk)
@@ -182,13 +179,12 @@ def make_listing(
 
 def brief(rule: str | None) -> str:
     """A rule in one line: the first term of each part, and the number of its other terms."""
-    if not rule:
+    read = read_rule(rule)
+    if read is None:
         return ""
-    try:
-        read = parse(rule)
-    except RuleError as error:
-        return f"invalid: {error.message}"
-    said = list(_brief(read))
+    if isinstance(read, InvalidRule):
+        return f"invalid: {read.error.message}"
+    said = _brief(read)
     more = f" · and {len(said) - MOST_PARTS} more" if len(said) > MOST_PARTS else ""
     return " · ".join(said[:MOST_PARTS]) + more if said else "asks for nothing"
 

@@ -20,7 +20,7 @@ from ragfilter.rules.families import Family, Member
 from ragfilter.rules.match import prepared
 from ragfilter.rules.named import Name
 from ragfilter.rules.plurals import forms, without_hyphens
-from ragfilter.rules.rule import Rule, canonical
+from ragfilter.rules.rule import Rule
 from ragfilter.rules.values import Value, spellings
 
 NAME_ALONE = "it requires only a name, which may also occur in unrelated questions"
@@ -62,7 +62,7 @@ def propose(
             title = member.chunk.title
             if title and titles[title] == 1 and not _meets(title, (*places, *groups)):
                 continue
-            rule = canonical(Rule(contain_one_of=(*places, *groups)))
+            rule = Rule(contain_one_of=(*places, *groups)).text
             doubt = _doubt(family, member)
             made.append(Proposal(member.chunk, family.pattern, rule, names, member.named, doubt))
     copies = Counter(each.rule for each in made)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.lint import lint
-from ragfilter.rules.match import RuleBook
-from ragfilter.rules.rule import KEYS, Rule, canonical, parse
+from ragfilter.rules.lint import check_rule
+from ragfilter.rules.match import check
+from ragfilter.rules.rule import KEYS, Rule, parse
 
 MOST_OBJECTS = 50
 _LAST_COMMA = re.compile(r",\s*([\]}])")
@@ -53,16 +53,14 @@ def _read(answer: str, chunk: Chunk) -> ParsedRule:
         rule = parse(found)
     except RuleError as error:
         return ParsedRule(None, (str(error),))
-    every = lint({chunk.id: found}, {chunk.id: chunk.title}, {chunk.id: chunk.text})
-    findings = [f for f in every if f.severity != "note"]
-    faults = [f"{f.place}: {f.problem}" if f.place else f.problem for f in findings]
+    findings = [f for f in check_rule(rule, chunk.title, chunk.text) if f.severity != "note"]
+    faults = [f"{f.place}: {f.message}" if f.place else f.message for f in findings]
     if any(f.kind in ("impossible", "empty") for f in findings):
         return ParsedRule(None, tuple(faults))
     # Forbidden terms need not be in the chunk, and should not be.
-    wanted = canonical(replace(rule, contain_none_of=()))
-    check = RuleBook((wanted,)).scan(chunk.passage).check(wanted)
-    if not check.passes:
-        faults.append(f"the rule requires what the chunk itself does not contain: {check.reason}")
+    verdict = check(rule.with_parts(contain_none_of=()), chunk.passage)
+    if not verdict.passes:
+        faults.append(f"the rule requires what the chunk itself does not contain: {verdict.reason}")
     return ParsedRule(rule, tuple(faults))
 
 

@@ -14,6 +14,9 @@ Terms are text. A number is refused, because ``6`` hardly ever means the bare di
 accepts one, as in the source, and stores it as text. A part that is an empty list requires nothing,
 like an absent one. A rule without any parts always holds. ``{"query_must": {…}}``, as in a record,
 is read as its value.
+
+The store, the journal and the editor hold a rule as JSON text. `parse` and `read_rule` turn it into
+a value, and everything else works on values.
 """
 
 from __future__ import annotations
@@ -22,14 +25,23 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NoReturn, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RuleError
-from ragfilter.text.characters import has_halves, joined, whole
-from ragfilter.text.normalise import normalise
+from ragfilter.text.normalise import has_halves, joined, normalise, whole
 
 Match = Literal["word", "substring"]
 
@@ -52,20 +64,145 @@ _FILLERS = frozenset((
 ))  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A valid rule; terms as they were written."""
+def _visible(term: str) -> str:
+    if not term.isascii() and has_halves(term):
+        raise PydanticCustomError("half", "half a character")
+    if not (term.strip() if term.isascii() else normalise(term)):
+        raise PydanticCustomError("blank", "no visible character")
+    return term
 
-    contain_one_of: tuple[tuple[str, ...], ...] = ()
-    contain: str | None = None
-    contain_all_of: tuple[str, ...] = ()
-    contain_none_of: tuple[str, ...] = ()
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if _is_number(value) and math.isfinite(value) else value
+
+
+Term = Annotated[str, AfterValidator(_visible)]
+Terms = tuple[Term, ...]
+
+
+class Rule(BaseModel):
+    """A valid rule; terms as they were written.
+
+    Places of terms and groups are paths such as ``contain_one_of[1][0]``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    contain_one_of: tuple[Annotated[Terms, Field(min_length=1)], ...] = ()
+    contain: Annotated[Term | None, BeforeValidator(_number_as_text)] = None
+    contain_all_of: Terms = ()
+    contain_none_of: Terms = ()
     match: Match = "word"
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The rule as JSON values: keys in a fixed order, without absent parts and the default
+        `match`."""
+        parts = {key: getattr(self, key) for key in KEYS}
+        if self.match == "word":
+            del parts["match"]
+        return {key: part for key, part in parts.items() if part not in ((), None)}
+
+    @property
+    def text(self) -> str:
+        """The rule as compact JSON, as stored. ``parse(rule.text) == rule``."""
+        return json.dumps(self.value, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def stored(self) -> str | None:
+        """The text to store, None for a rule that asks for nothing."""
+        return self.text if self.terms else None
+
+    @property
+    def pretty(self) -> str:
+        """The rule as indented JSON for an editor, with each group on one line."""
+        lines = []
+        for key, part in self.value.items():
+            if key == "contain_one_of":
+                groups = ",\n".join(f"    {json.dumps(g, ensure_ascii=False)}" for g in part)
+                lines.append(f'  "{key}": [\n{groups}\n  ]')
+            else:
+                lines.append(f'  "{key}": {json.dumps(part, ensure_ascii=False)}')
+        return "{\n" + ",\n".join(lines) + "\n}" if lines else "{}"
 
     @property
     def required(self) -> tuple[str, ...]:
         """The terms that must all occur."""
         return (*(() if self.contain is None else (self.contain,)), *self.contain_all_of)
+
+    @property
+    def demands(self) -> dict[str, tuple[str, ...]]:
+        """By place, the terms of every part that a query must meet: a group, or a required term as
+        a group of one."""
+        demands = {f"contain_one_of[{i}]": group for i, group in enumerate(self.contain_one_of)}
+        if self.contain is not None:
+            demands["contain"] = (self.contain,)
+        return demands | {
+            f"contain_all_of[{i}]": (term,) for i, term in enumerate(self.contain_all_of)
+        }
+
+    @property
+    def terms(self) -> dict[str, str]:
+        """Every term by its place, in the order of the parts."""
+        forbidden = terms_at("contain_none_of", self.contain_none_of)
+        asked = (terms_at(place, group) for place, group in self.demands.items())
+        return {place: term for part in (*asked, forbidden) for place, term in part.items()}
+
+    @property
+    def removable(self) -> tuple[str, ...]:
+        """The place of every group, and of every term that can be removed on its own."""
+        groups = {f"contain_one_of[{i}]": group for i, group in enumerate(self.contain_one_of)}
+        alone = {f"{place}[0]" for place, group in groups.items() if len(group) == 1}
+        return (*groups, *(place for place in self.terms if place not in alone))
+
+    def written(self, place: str) -> str:
+        """The group or term at `place` as JSON text."""
+        part: Any = self.value
+        for step in re.findall(r"\w+", place):
+            part = part[int(step) if step.isdigit() else step]
+        return json.dumps(part, ensure_ascii=False)
+
+    def with_parts(self, **parts: Any) -> Self:
+        """The rule with other `parts`, which must be valid."""
+        return self.model_copy(update=parts)
+
+    def without(self, place: str) -> Self:
+        """The rule without the term or group at `place`."""
+        return self.replaced(place, ())
+
+    def replaced(self, place: str, terms: Sequence[str]) -> Self:
+        """The rule with `terms` instead of the term or group at `place` (of ``contain``, at most
+        one). A group without terms is removed."""
+        part, *steps = re.findall(r"\w+", place)
+        if part == "contain":
+            return self.with_parts(contain=next(iter(terms), None))
+        listed, index = getattr(self, part), int(steps[0])
+        if part != "contain_one_of":
+            return self.with_parts(**{part: _spliced(listed, index, terms)})
+        group = _spliced(listed[index], int(steps[1]), terms) if len(steps) > 1 else tuple(terms)
+        groups = (*listed[:index], *((group,) if group else ()), *listed[index + 1 :])
+        return self.with_parts(contain_one_of=groups)
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidRule:
+    """A stored text that is not a rule, and why."""
+
+    text: str
+    error: RuleError = field(compare=False)
+
+    @property
+    def value(self) -> str:
+        """The text, in place of JSON values."""
+        return self.text
+
+    @property
+    def pretty(self) -> str:
+        """The text as it is."""
+        return self.text
+
+
+AnyRule = Rule | InvalidRule
 
 
 def parse(text: str) -> Rule:
@@ -91,20 +228,12 @@ def parse(text: str) -> Rule:
     for key in data:
         if key not in KEYS:
             _refuse_key(key)
-    mode = data.get("match", "word")
-    if mode not in MODES:
-        raise RuleError(
-            f"{_shown(mode)} is not a way of matching.",
-            place="match",
-            remedy='Write "word" or "substring".',
-        )
-    rule = Rule(
-        contain_one_of=_groups(data.get("contain_one_of", [])),
-        contain=_single(data["contain"]) if "contain" in data else None,
-        contain_all_of=_list(data.get("contain_all_of", []), "contain_all_of"),
-        contain_none_of=_list(data.get("contain_none_of", []), "contain_none_of"),
-        match=mode,
-    )
+    if data.get("contain", "") is None:
+        raise _not_one_term(None)
+    try:
+        rule = Rule.model_validate(data)
+    except ValidationError as error:
+        raise _refusal(error.errors(include_url=False)[0]) from None
     count = sum(map(len, (*rule.contain_one_of, rule.required, rule.contain_none_of)))
     if count > MAX_TERMS:
         raise RuleError(
@@ -115,115 +244,32 @@ def parse(text: str) -> Rule:
     return rule
 
 
-def canonical(rule: Rule) -> str:
-    """The rule as compact JSON text, as stored: keys in a fixed order, absent parts and the
-    default `match` left out. ``parse(canonical(rule)) == rule``."""
-    return json.dumps(_parts(rule), ensure_ascii=False, separators=(",", ":"))
+# Every question compiles rules, but a collection's rules stay the same.
+@lru_cache(maxsize=4096)
+def read_text(text: str) -> AnyRule:
+    """The rule in a text, whether it can be read or not."""
+    try:
+        return parse(text)
+    except RuleError as error:
+        return InvalidRule(text, error.with_traceback(None))
+
+
+def read_rule(text: str | None) -> AnyRule | None:
+    """The rule in a stored text, None for no text."""
+    return read_text(text) if text else None
 
 
 def stored_form(text: str | None) -> str | None:
-    """The form in which the store holds a rule: canonical JSON, None for no rule. Raises
+    """The form in which the store holds a rule: compact JSON, None for no rule. Raises
     RuleError."""
-    return canonical(parse(text)) if text and text.strip() else None
+    return parse(text).text if text and text.strip() else None
 
 
-def stored_form_or_text(text: str | None) -> str | None:
-    """Like `stored_form`, but an invalid rule is returned unchanged."""
-    try:
-        return stored_form(text)
-    except RuleError:
-        return text
-
-
-def value_of(text: str | None) -> Any:
-    """A stored rule as a JSON value; an invalid one as its text."""
-    try:
-        return json.loads(canonical(parse(text))) if text else None
-    except RuleError:
-        return text
-
-
-def pretty(rule: Rule) -> str:
-    """The rule as indented JSON text for an editor, with each group on one line."""
-    lines = []
-    for key, value in _parts(rule).items():
-        if key == "contain_one_of":
-            groups = ",\n".join(f"    {json.dumps(g, ensure_ascii=False)}" for g in value)
-            lines.append(f'  "{key}": [\n{groups}\n  ]')
-        else:
-            lines.append(f'  "{key}": {json.dumps(value, ensure_ascii=False)}')
-    return "{\n" + ",\n".join(lines) + "\n}" if lines else "{}"
-
-
-def demands(rule: Rule) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The place and terms of every part that a query must meet: a group, or a required term as a
-    group of one."""
-    for i, group in enumerate(rule.contain_one_of):
-        yield f"contain_one_of[{i}]", group
-    if rule.contain is not None:
-        yield "contain", (rule.contain,)
-    for i, term in enumerate(rule.contain_all_of):
-        yield f"contain_all_of[{i}]", (term,)
-
-
-def placed(place: str, group: Sequence[str]) -> list[tuple[str, str]]:
-    """Every (place, term) of a part of `demands`, or of ``contain_none_of``."""
+def terms_at(place: str, group: Sequence[str]) -> dict[str, str]:
+    """By place, every term of one of `Rule.demands`, or of ``contain_none_of``."""
     if place.startswith("contain_one_of") or place == "contain_none_of":
-        return [(f"{place}[{i}]", term) for i, term in enumerate(group)]
-    return [(place, group[0])]
-
-
-def terms(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Every (place, term) of the rule, in the order of its parts."""
-    for place, group in (*demands(rule), ("contain_none_of", rule.contain_none_of)):
-        yield from placed(place, group)
-
-
-def parts(rule: Rule) -> Iterator[str]:
-    """The place of every group and term that can be removed on its own."""
-    groups = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
-    yield from groups
-    alone = {f"{place}[0]" for place, group in groups.items() if len(group) == 1}
-    yield from (place for place, _ in terms(rule) if place not in alone)
-
-
-def written(rule: Rule, place: str) -> str:
-    """The group or term at `place` as JSON text."""
-    value: Any = _parts(rule)
-    for step in re.findall(r"\w+", place):
-        value = value[int(step) if step.isdigit() else step]
-    return json.dumps(value, ensure_ascii=False)
-
-
-def without(rule: Rule, place: str) -> str:
-    """Canonical text of `rule` without the term or group at `place`."""
-    return replaced(rule, place, ())
-
-
-def replaced(rule: Rule, place: str, terms: tuple[str, ...]) -> str:
-    """Canonical text of `rule` with `terms` instead of the term at `place` (of ``contain``, at most
-    one), or without the group there."""
-
-    def rest(part: str, listed: tuple[str, ...]) -> tuple[str, ...]:
-        at = [f"{part}[{i}]" == place for i in range(len(listed))]
-        if not any(at):
-            return listed
-        new = (terms if here else (term,) for here, term in zip(at, listed, strict=True))
-        return tuple(dict.fromkeys(chain.from_iterable(new)))
-
-    groups = [rest(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
-    single = next(iter(terms), None) if place == "contain" else rule.contain
-    return canonical(
-        Rule(
-            contain_one_of=tuple(
-                group for i, group in enumerate(groups) if f"contain_one_of[{i}]" != place
-            ),
-            contain=single,
-            contain_all_of=rest("contain_all_of", rule.contain_all_of),
-            contain_none_of=rest("contain_none_of", rule.contain_none_of),
-            match=rule.match,
-        )
-    )
+        return {f"{place}[{i}]": term for i, term in enumerate(group)}
+    return {place: group[0]}
 
 
 def template(title: str) -> str:
@@ -245,15 +291,8 @@ def shorten(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _parts(rule: Rule) -> dict[str, Any]:
-    parts = {
-        "contain_one_of": rule.contain_one_of,
-        "contain": rule.contain,
-        "contain_all_of": rule.contain_all_of,
-        "contain_none_of": rule.contain_none_of,
-        "match": None if rule.match == "word" else rule.match,
-    }
-    return {key: value for key, value in parts.items() if value not in ((), None)}
+def _spliced(terms: Sequence[str], index: int, new: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*terms[:index], *new, *terms[index + 1 :])))
 
 
 def load(text: str) -> Any:
@@ -264,58 +303,55 @@ def load(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise RuleError(
             f"this is not valid JSON ({error.msg}).",
-            place=_place(text, error.pos),
+            place=f"line {error.lineno}, column {error.colno}",
             remedy="Look for a missing comma, quote or bracket there or just before.",
         ) from None
     except _Constant as constant:
         name = str(constant)
         raise RuleError(
             f"{name} is not valid JSON.",
-            place=_place(text, _find(text, lambda token, _: token == name)),
+            place=_place(text, lambda token, _: token == name),
             remedy=f'Write the term in quotes: "{name}".',
         ) from None
     except RecursionError:
         raise RuleError(
             "this JSON is nested too deeply.",
-            place=_place(text, _find(text, lambda _, depth: depth > DEEPEST)),
+            place=_place(text, lambda _, depth: depth > DEEPEST),
             remedy="A rule holds lists of terms, and groups of terms in contain_one_of.",
         ) from None
     except ValueError:
         raise RuleError(
             "this JSON holds a number that is too long.",
-            place=_place(text, _find(text, lambda token, _: _LONG.match(token) is not None)),
+            place=_place(text, lambda token, _: _LONG.match(token) is not None),
             remedy="Write a term in quotes.",
         ) from None
 
 
-def _place(text: str, at: int) -> str:
-    before = text[:at]
-    return f"line {before.count(chr(10)) + 1}, column {at - before.rfind(chr(10))}"
-
-
-def _find(text: str, wanted: Callable[[str, int], bool]) -> int:
-    """The position of the first JSON token for which `wanted` is true, given the token and its
-    depth."""
-    depth = 0
-    for found in _TOKEN.finditer(text):
-        token = found.group()
+def _place(text: str, is_wrong: Callable[[str, int], bool]) -> str:
+    """The line and column of the first JSON token for which `is_wrong` is true, given the token and
+    its depth."""
+    depth = start = 0
+    for match in _TOKEN.finditer(text):
+        token = match.group()
         depth += (token in ("[", "{")) - (token in ("]", "}"))
-        if wanted(token, depth):
-            return found.start()
-    return 0
+        if is_wrong(token, depth):
+            start = match.start()
+            break
+    before = text[:start]
+    return f"line {before.count(chr(10)) + 1}, column {start - before.rfind(chr(10))}"
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in record:
             raise RuleError(
                 f"the key appears {sum(k == key for k, _ in pairs)} times.",
                 place=shorten(key),
                 remedy="Keep one of them.",
             )
-        found[key] = value
-    return found
+        record[key] = value
+    return record
 
 
 class _Constant(Exception):
@@ -326,84 +362,62 @@ def _no_constant(name: str) -> NoReturn:
     raise _Constant(name)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_twins, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
 
 
 def _refuse_key(key: str) -> NoReturn:
-    near = difflib.get_close_matches(key, KEYS, n=1)
+    similar = difflib.get_close_matches(key, KEYS, n=1)
     if key == "query_must":
         remedy = "Write only what is inside query_must."
-    elif near:
-        remedy = f"Did you mean {near[0]}?"
+    elif similar:
+        remedy = f"Did you mean {similar[0]}?"
     else:
         remedy = f"Known keys: {', '.join(KEYS)}."
     raise RuleError("unknown key.", place=shorten(key), remedy=remedy)
 
 
-def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
-    place = "contain_one_of"
-    _be_list(value, "must be a list of groups", place, f"Write {_GROUPS}.")
-    remedy = f"Put the alternatives into brackets of their own: {_GROUPS}."
-    groups = []
-    for i, group in enumerate(value):
-        here = f"{place}[{i}]"
-        _be_list(group, "a group must be a list of terms", here, remedy)
-        if not group:
-            raise RuleError(
-                "the group is empty, so no query could meet it.",
-                place=here,
-                remedy="Add a term or remove the group.",
+def _refusal(error: ErrorDetails) -> RuleError:
+    """What is wrong with a part, a group or a term, from pydantic's description."""
+    part, *steps = error["loc"]
+    place, value = "".join((str(part), *(f"[{step}]" for step in steps))), error["input"]
+    match error["type"]:
+        case "literal_error":
+            message = f"{_shown(value)} is not a way of matching."
+            remedy = 'Write "word" or "substring".'
+        case "blank":
+            message, remedy = "the term is empty.", "Write at least one visible character."
+        case "too_short":
+            message = "the group is empty, so no query could meet it."
+            remedy = "Add a term or remove the group."
+        case "half":
+            message = "the term contains half a character (a lone surrogate)."
+            remedy = "Type the term again."
+        case "string_type" if part == "contain":
+            return _not_one_term(value)
+        case "string_type":
+            message = f"a term must be text, this is {_kind(value)}."
+            number = _is_number(value)
+            remedy = (
+                f'Write {"it" if number else "a text"} in quotes: "{value if number else "term"}".'
             )
-        groups.append(_terms(group, here))
-    return tuple(groups)
+        case _ if steps:
+            message = f"a group must be a list of terms, this is {_kind(value)}."
+            remedy = f"Put the alternatives into brackets of their own: {_GROUPS}."
+        case _:
+            of_groups = part == "contain_one_of"
+            message = (
+                f"must be a list of {'groups' if of_groups else 'terms'}, this is {_kind(value)}."
+            )
+            remedy = f"Write {_GROUPS}." if of_groups else 'Write ["term", "another term"].'
+    return RuleError(message, place=place, remedy=remedy)
 
 
-def _list(value: Any, place: str) -> tuple[str, ...]:
-    _be_list(value, "must be a list of terms", place, 'Write ["term", "another term"].')
-    return _terms(value, place)
-
-
-def _be_list(value: Any, said: str, place: str, remedy: str) -> None:
-    if not isinstance(value, list):
-        raise RuleError(f"{said}, this is {_kind(value)}.", place=place, remedy=remedy)
-
-
-def _terms(values: list[Any], place: str) -> tuple[str, ...]:
-    # A fast path: a hundred thousand rules are parsed at once, and almost no term is refused.
-    if all(isinstance(v, str) and v.isascii() and v.strip() for v in values):
-        return tuple(values)
-    return tuple(_term(term, f"{place}[{i}]") for i, term in enumerate(values))
-
-
-def _single(value: Any) -> str:
-    if _is_number(value) and math.isfinite(value):
-        return str(value)
-    if not isinstance(value, str):
-        raise RuleError(
-            f"must be one term, this is {_kind(value)}.",
-            place="contain",
-            remedy="Write one text in quotes, or use contain_all_of for several.",
-        )
-    return _term(value, "contain")
-
-
-def _term(value: Any, place: str) -> str:
-    if not isinstance(value, str):
-        remedy = 'Write a text in quotes: "term".'
-        if _is_number(value):
-            remedy = f'Write it in quotes: "{value}".'
-        raise RuleError(f"a term must be text, this is {_kind(value)}.", place=place, remedy=remedy)
-    if has_halves(value):
-        raise RuleError(
-            "the term contains half a character (a lone surrogate).",
-            place=place,
-            remedy="Type the term again.",
-        )
-    if not (value.strip() if value.isascii() else normalise(value)):
-        raise RuleError(
-            "the term is empty.", place=place, remedy="Write at least one visible character."
-        )
-    return value
+def _not_one_term(value: Any) -> RuleError:
+    return RuleError(
+        f"must be one term, this is {_kind(value)}.",
+        place="contain",
+        remedy="Write one text in quotes, or use contain_all_of for several.",
+    )
 
 
 def _kind(value: Any) -> str:

@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import canonical, load, parse, stored_form_or_text, value_of
-from ragfilter.text.cells import harmless
-from ragfilter.text.characters import has_halves, in_one_line, whole
-from ragfilter.text.separated import separated
+from ragfilter.rules.rule import load, parse, read_rule
+from ragfilter.text.normalise import has_halves, in_one_line, whole
+from ragfilter.text.tables import harmless, separated
 
 if TYPE_CHECKING:
     import _csv
@@ -74,7 +73,7 @@ class RefusedLine:
     error: str
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The refusal in one line."""
         whose = f" ({self.chunk_id})" if self.chunk_id else ""
         return in_one_line(f"refused: line {self.line}{whose}: {self.error}")
@@ -100,15 +99,17 @@ class ImportPlan:
 def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
     """One line of JSON for every chunk that has a rule; an invalid rule stays a string."""
     for chunk in chunks:
-        if chunk.rule:
-            record = {"id": chunk.id, "title": chunk.title, RULE_KEY: value_of(chunk.rule)}
+        if rule := read_rule(chunk.rule):
+            record = {"id": chunk.id, "title": chunk.title, RULE_KEY: rule.value}
             yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
     """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8. A
     title that would run as a formula gets a leading apostrophe, since it is not read back."""
-    rows = ((c.id, harmless(c.title), _json(value_of(c.rule))) for c in chunks if c.rule)
+    rows = (
+        (c.id, harmless(c.title), _json(rule.value)) for c in chunks if (rule := read_rule(c.rule))
+    )
     return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
 
 
@@ -222,11 +223,12 @@ def _change(
         after = value
     elif value is not None:
         try:
-            after = canonical(parse(value if isinstance(value, str) else json.dumps(value)))
+            after = parse(value if isinstance(value, str) else json.dumps(value)).text
         except (RuleError, RecursionError) as error:
             within = f"{RULE_KEY}, " if str(error).startswith("line ") else ""
             return RefusedLine(number, chunk_id, f"{within}{error}")
-        if after == stored_form_or_text(stored[chunk_id]):
+        present = read_rule(stored[chunk_id])
+        if present is not None and after == present.text:
             after = stored[chunk_id]
     remarks = record.get(REMARKS_KEY)
     # A cell of a CSV file is text.

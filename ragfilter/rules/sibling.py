@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 
-from ragfilter.errors import RuleError
-from ragfilter.rules.rule import Rule, demands, parse, pretty
+from ragfilter.model import Chunk
+from ragfilter.rules.rule import Rule, read_rule
 from ragfilter.rules.values import is_number, numbers, ordinals, tokens
 from ragfilter.text.normalise import normalise
 
@@ -24,22 +23,21 @@ _WHOLE = re.compile(r"-?\d{1,6}")
 _ORDINAL = re.compile(r"(\d{1,6})(?:st|nd|rd|th)")
 
 
-def propose(title: str, ruled: Iterable[tuple[str, str]]) -> str | None:
-    """The rule of the sibling whose title differs least, as indented JSON text, with this title's
-    own number or name; None if there is no such sibling.
+def propose(title: str, chunks: Iterable[Chunk]) -> Rule | None:
+    """The rule of the sibling whose title differs least, with this title's own number or name; None
+    if there is no such sibling.
 
-    `ruled` are the titles and rules of other chunks. A rule that does not name what distinguishes
-    its chunk's title from this one is not used.
+    A rule that does not name what distinguishes its chunk's title from this one is not used.
     """
     own = tokens(title)
     best, fewest = None, MOST_DIFFERENT + 1
-    for other, text in ruled:
-        theirs = tokens(other)
+    for chunk in chunks:
+        theirs = tokens(chunk.name) if chunk.rule else ()
         differ = _differences(own, theirs)
-        if 0 < len(differ) < fewest:
-            made = _exchanged(text, own, theirs, differ)
-            if made is not None:
-                best, fewest = made, len(differ)
+        if 0 < len(differ) < fewest and isinstance(rule := read_rule(chunk.rule), Rule):
+            exchanged = _exchanged(rule, own, theirs, differ)
+            if exchanged is not None:
+                best, fewest = exchanged, len(differ)
     return best
 
 
@@ -53,8 +51,8 @@ def _differences(own: Sequence[str], theirs: Sequence[str]) -> list[int]:
 
 
 def _exchanged(
-    text: str, own: Sequence[str], theirs: Sequence[str], differ: Sequence[int]
-) -> str | None:
+    rule: Rule, own: Sequence[str], theirs: Sequence[str], differ: Sequence[int]
+) -> Rule | None:
     """The rule with the sibling's words replaced by this title's; None if it does not have them."""
     forms: dict[str, str] = {}
     runs = groupby(enumerate(differ), key=lambda pair: pair[1] - pair[0])
@@ -64,11 +62,7 @@ def _exchanged(
         if any(forms.get(a, b) != b for a, b in pairs.items()):
             return None
         forms |= pairs
-    try:
-        rule = parse(text)
-    except RuleError:
-        return None
-    return pretty(made) if (made := _with_forms(rule, forms)) is not None else None
+    return _with_forms(rule, forms)
 
 
 def _forms(old: str, new: str) -> dict[str, str]:
@@ -105,11 +99,12 @@ def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
         made = [exchanged(term) for term in group if pattern.search(normalise(term))]
         return tuple(dict.fromkeys(made)) or group
 
-    if not any(pattern.search(normalise(term)) for _, group in demands(rule) for term in group):
+    if not any(
+        pattern.search(normalise(term)) for group in rule.demands.values() for term in group
+    ):
         return None
     own = [normalise(form) for form in forms.values()]
-    return replace(
-        rule,
+    return rule.with_parts(
         contain_one_of=tuple(map(group_of, rule.contain_one_of)),
         contain=None if rule.contain is None else exchanged(rule.contain),
         contain_all_of=tuple(map(exchanged, rule.contain_all_of)),

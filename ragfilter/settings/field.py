@@ -5,15 +5,24 @@ The settings themselves are in `ragfilter.settings.schema`.
 
 from __future__ import annotations
 
+import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast, get_args, get_origin
+from typing import Any, Literal, Self, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 MOST_CHUNKS = 1_000_000
-"""The largest number of chunks that can be asked for: none is left out that was not."""
+"""The largest number of chunks that can be asked for: no collection in use has more."""
 
 
 def setting(
@@ -29,7 +38,7 @@ def setting(
 ) -> Any:
     """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`.
 
-    Fixed choices are a Literal; those that a registry or a folder knows are ``Annotated[str,
+    Fixed choices are a Literal; those that a mapping or a folder knows are ``Annotated[str,
     OneOf(...)]``.
     """
     extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
@@ -40,6 +49,49 @@ class Section(BaseModel):
     """Base of the sections: frozen, unknown keys refused, no silent conversion of booleans."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class SettingTable(Section):
+    """A setting with parts of its own, which tuning writes and nobody types.
+
+    It is a table in a settings file. Where only text fits (a link, a flag, an environment
+    variable), it is that table as JSON: both are accepted.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError):
+            raise ValueError("it must be a JSON object") from None
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """A few words, where the whole would be too long."""
+
+    @classmethod
+    def read(cls, value: Any) -> Self:
+        """The table that JSON text holds. Raises pydantic.ValidationError."""
+        return cls.model_validate(value)
+
+    @property
+    def json_text(self) -> str:
+        """Its JSON, without the defaults."""
+        return self.model_dump_json(exclude_defaults=True)
+
+    def __str__(self) -> str:
+        return self.json_text
+
+    def __hash__(self) -> int:
+        # Its mappings have no hash, and its JSON takes long.
+        return hash(self.summary)
+
+
+Table = type[SettingTable] | None
+OR_NOTHING = BeforeValidator(lambda value: None if value == "" else value)
+"""Annotates an optional table: the empty text is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,44 +114,14 @@ class OneOf:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
-class Readable(Protocol):
-    """What a JSON object in the settings holds."""
-
-    @property
-    def summary(self) -> str:
-        """A few words, where the whole would be too long."""
-
-    def to_json(self) -> str:
-        """Its text in its one spelling."""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonTable:
-    """Marks a text setting that holds a JSON object; a settings file has it as a table.
-
-    `read` gives what the text holds, or raises ValueError. An empty text holds nothing.
-    """
-
-    read: Callable[[str], Readable]
-
-    def check(self, value: str) -> str:
-        """The text in its one spelling. Raises ValueError."""
-        return self.read(value).to_json() if value else ""
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-
 @dataclass(frozen=True, slots=True)
 class FieldInfo:
     """One setting as widgets, flags and docs need it. `low`/`high` are None if unbounded;
-    `ceiling` is the highest value a slider offers; what a `table` reads is nothing that is
-    typed."""
+    `ceiling` is the highest value a slider offers; `table` is the class of a setting with parts
+    of its own."""
 
     path: str
-    type: type
+    type: type[Any]
     default: Any
     about: str
     label: str
@@ -109,7 +131,7 @@ class FieldInfo:
     step: float | None
     ceiling: float | None
     options: tuple[str, ...] | OneOf
-    table: JsonTable | None = None
+    table: Table = None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -137,6 +159,8 @@ class FieldInfo:
         """The allowed values in words, for messages and docs."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
+        if self.table is not None:
+            return "a table"
         if self.type is bool:
             return "true or false"
         if self.type is str:
@@ -150,33 +174,30 @@ class FieldInfo:
 def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
     """Every setting of a model whose fields are sections, in their order."""
     for section, info in tree.model_fields.items():
-        model = info.annotation
-        assert isinstance(model, type)
-        assert issubclass(model, Section)
-        for name, leaf in model.model_fields.items():
-            extra = leaf.json_schema_extra
-            assert isinstance(extra, dict)
+        for name, leaf in cast(type[Section], info.annotation).model_fields.items():
+            extra = cast(dict[str, Any], leaf.json_schema_extra)
             bounds = {
                 key: getattr(m, key)
                 for m in leaf.metadata
                 for key in ("ge", "le")
                 if hasattr(m, key)
             }
-            named = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
-            table = next((m for m in leaf.metadata if isinstance(m, JsonTable)), None)
             literal = get_origin(leaf.annotation) is Literal
+            arguments = get_args(leaf.annotation)
+            table = None if literal or not arguments else cast(type[SettingTable], arguments[0])
+            named = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
             high = bounds.get("le")
             yield FieldInfo(
                 path=f"{section}.{name}",
-                type=str if literal else cast(type, leaf.annotation),
+                type=str if literal else table or cast(type, leaf.annotation),
                 default=leaf.default,
                 about=leaf.description or "",
-                label=str(extra["label"] or name.replace("_", " ").capitalize()),
-                unit=str(extra["unit"]),
+                label=extra["label"] or name.replace("_", " ").capitalize(),
+                unit=extra["unit"],
                 low=bounds.get("ge"),
                 high=high,
-                step=extra["step"],  # type: ignore[arg-type]
-                ceiling=extra["ceiling"] or high,  # type: ignore[arg-type]
-                options=get_args(leaf.annotation) if literal else named,
+                step=extra["step"],
+                ceiling=extra["ceiling"] or high,
+                options=arguments if literal else named,
                 table=table,
             )

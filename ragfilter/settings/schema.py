@@ -1,22 +1,46 @@
-"""The filter's settings: one frozen, validated tree.
+"""The filter's settings: one frozen, validated tree of sections.
 
-Every field declares its default, range, unit and help once. The fields of a layer are in the
-layer's own file, the others here. Widgets, TOML, environment, command-line flags and the settings
-reference in the docs are derived from these fields (`fields()`). `ragfilter.settings.config` says
-where values come from and which of them win.
+Every field declares its default, range, unit and help once. Widgets, TOML, environment, flags and
+the settings reference in the docs are derived from these fields (`fields()`). Layers import their
+section from here. `ragfilter.settings.config` says where values come from and which of them win.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import create_model
+from pydantic import model_validator
 
-from ragfilter.layers.registry import LAYERS
-from ragfilter.settings.field import MOST_CHUNKS, FieldInfo, Section, setting, walk
+from ragfilter.judge import prompts as judge_prompts
+from ragfilter.settings.field import (
+    MOST_CHUNKS,
+    OR_NOTHING,
+    FieldInfo,
+    OneOf,
+    Section,
+    SettingTable,
+    setting,
+    walk,
+)
+from ragfilter.settings.learned import Calibration, TunedOn
 
-S = TypeVar("S", bound=Section)
+STRATEGIES: Mapping[str, str] = {
+    "gap": "the largest step in distance.",
+    "fixed": "the first k.",
+    "autocut": "one of the jumps in the curve.",
+    "adaptive_k": "the largest drop in similarity.",
+    "moving_avg": "the largest drop in a moving average (adaptive-k).",
+    "spike": "the first bend of the curve (adaptive-k, 2diff_spike).",
+    "car": "the largest gap between clusters of distances; works on any scale.",
+    "otsu": "the split into a near and a far class; works on any scale.",
+    "relative": "a share of the way from the best distance to the background; works on any scale.",
+    "calibrated": "what tuning learned from your labels.",
+}
+"""The strategies of the cutoff, in the order in which they are shown, with what each of them finds.
+`ragfilter.layers.strategies` has a file for each."""
+TUNED_SHARE = 0.8
+"""Source: docs/tuning.md. Most unrelated questions are above it, and hardly any labelled one."""
 
 
 class Retrieval(Section):
@@ -42,6 +66,274 @@ class Retrieval(Section):
     )  # fmt: skip
 
 
+class Clearance(Section):
+    """Who the user is, is no setting: it is the argument `user` beside the settings. The layer is
+    on for every user who is given, and the setting counts only without one."""
+
+    enabled: bool = setting(
+        False,
+        "Hide chunks that the user may not see, before any other layer runs. Can be off only "
+        "without a user, or by hand on the page.",
+    )
+
+
+class QueryMust(Section):
+    enabled: bool = setting(False, "Drop chunks whose query_must rule the query does not meet.")
+    pin: bool = setting(
+        False,
+        "Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, "
+        "so that no threshold of a later layer drops them. A met rule is stronger evidence than "
+        "a distance.",
+        label="Pin chunks whose rule is met",
+    )
+    references: int = setting(
+        0,
+        "If two or more chunks whose rule is met refer to the best other chunk, also pin up to "
+        "this many chunks that it refers to, the nearest first. 0 pins none.",
+        unit="chunks", ge=0, le=50, ceiling=10, label="References pinned",
+    )  # fmt: skip
+    max_rounds: int = setting(
+        3,
+        "Maximum number of rounds of the replayed re-query loop. For display only: it does not "
+        "affect the result.",
+        unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds",
+    )  # fmt: skip
+
+
+class Entities(Section):
+    enabled: bool = setting(
+        False, "In a comparison (X vs Y), search for each side separately and pin its best chunk."
+    )
+    per_entity: int = setting(
+        10,
+        "Number of chunks retrieved for each side.",
+        unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per side",
+    )  # fmt: skip
+
+
+class Words(Section):
+    enabled: bool = setting(
+        False,
+        "Move up chunks that share distinctive words with the query, and pin those that state a "
+        "value given in it.",
+    )
+    weight: float = setting(
+        1.5,
+        "Weight of shared words. A chunk with all of them moves up by this many times the "
+        "difference between the background and the best distance.",
+        unit="times", ge=0, le=10, step=0.1, ceiling=4, label="Weight of words",
+    )  # fmt: skip
+    depth: int = setting(
+        50, "Number of candidates whose words are compared.",
+        unit="chunks", ge=1, le=500, ceiling=100, label="Candidates compared",
+    )  # fmt: skip
+    pin_values: bool = setting(
+        True,
+        "If the query gives a value for something (strength 17), pin chunks whose title names "
+        "the thing and whose text states the value.",
+        label="Pin stated values",
+    )
+
+
+class Quality(Section):
+    enabled: bool = setting(
+        False, "Keep only good matches. If there are none, rerank or look further."
+    )
+    mode: Literal["when_poor", "always"] = setting(
+        "when_poor",
+        "Rerank only if the first candidates are poor, or always.",
+        label="Rerank",
+    )
+    min_top_k: int = setting(
+        3, "Number of candidates checked first.",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=20, label="Candidates checked first",
+    )  # fmt: skip
+    max_top_k: int = setting(
+        10, "Maximum number of candidates checked or reranked.",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Candidates checked at most",
+    )  # fmt: skip
+    good_by: Literal["similarity", "background"] = setting(
+        "similarity",
+        "What makes a candidate good: its similarity, or how much nearer it is than the "
+        "background, which works on any distance scale. The background is the mean distance of "
+        "the farther half of the pool. Inner products have no 0, so there it is a share of the "
+        "way from the best hit. With fewer than 50 hits there is no background, and "
+        "similarity decides.",
+        label="Good by",
+    )
+    background_share: float = setting(
+        TUNED_SHARE, "Maximum distance of a good candidate, as a share of the background distance.",
+        unit="share", ge=0, le=1, step=0.01, label="Background share",
+    )  # fmt: skip
+    score_threshold: float = setting(
+        0.5, "Minimum similarity of a good candidate.",
+        unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold",
+    )  # fmt: skip
+    reranker: Literal["late_interaction", "cross_encoder", "none"] = setting(
+        "late_interaction",
+        "Model that rescores the candidates: late interaction (bundled), a cross-encoder, or none.",
+        label="Reranker",
+    )
+    reranker_model: str = setting(
+        "cross-encoder/ms-marco-MiniLM-L-6-v2",
+        "Name or path of the cross-encoder. Used only if the reranker is cross_encoder.",
+        label="Cross-encoder",
+    )
+    reranker_timeout_ms: int = setting(
+        10_000, "Time to wait for the reranker before falling back.",
+        unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout",
+    )  # fmt: skip
+    reranker_top_k: int = setting(
+        3, "Maximum number of candidates kept after reranking.",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=30, label="Max kept after reranking",
+    )  # fmt: skip
+    reranker_threshold: float = setting(
+        0.3, "Minimum rerank score of a good candidate.",
+        unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold",
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _order(self) -> Quality:
+        if self.max_top_k < self.min_top_k:
+            raise ValueError(
+                f"max_top_k ({self.max_top_k}) must be at least min_top_k ({self.min_top_k})"
+            )
+        return self
+
+
+class Cutoff(Section):
+    enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
+    strategy: Annotated[str, OneOf(lambda: STRATEGIES)] = setting(
+        "gap", "Where to cut.", label="Strategy"
+    )
+    max_results: int = setting(
+        5, "Maximum number of chunks kept (k).",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max results (k)",
+    )  # fmt: skip
+    min_results: int = setting(
+        2, "Minimum number of chunks kept, if there are that many. A smaller k takes precedence.",
+        unit="chunks", ge=0, le=MOST_CHUNKS, ceiling=20, label="Min results",
+    )  # fmt: skip
+    gap_threshold: float = setting(
+        0.1, "Smallest gap between distances that counts as a cliff. Lower values cut more.",
+        unit="distance", ge=0, le=4, step=0.005, ceiling=0.5, label="Gap threshold",
+    )  # fmt: skip
+    distance_offset: float = setting(
+        0.4, "If there is no cliff, keep chunks within this distance of the best one.",
+        unit="distance", ge=0, le=4, step=0.01, ceiling=1.5, label="Distance offset",
+    )  # fmt: skip
+    skip_first: bool = setting(
+        True, "gap: never treat the first step as a cliff. If off, the best chunk may be the "
+        "only one kept.",
+        label="Skip the first step",
+    )  # fmt: skip
+    jumps: int = setting(
+        1, "autocut: number of the jump to cut at, counting from 1.",
+        unit="jumps", ge=1, le=50, ceiling=10, label="Jumps",
+    )  # fmt: skip
+    b_extra: int = setting(
+        0, "adaptive_k: number of chunks kept after the drop.",
+        unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
+    )  # fmt: skip
+    tail: float = setting(
+        0.1, "adaptive_k, and spike without a bend: the share of chunks at the far end. A drop "
+        "before one of them does not count. At least one of four or more chunks; 0 for none.",
+        unit="share", ge=0, le=0.9, step=0.01, label="Tail",
+    )  # fmt: skip
+    relative_offset: float = setting(
+        0.3, "relative: keep chunks up to this share of the way from the best distance to the "
+        "background.",
+        unit="share", ge=0, le=1, step=0.01, label="Relative offset",
+    )  # fmt: skip
+    target: Literal["f1", "f2", "recall", "budget"] = setting(
+        "f1",
+        "calibrated: what decides how many chunks are kept: the highest expected F1, or F2 "
+        "(recall counts twice); a target recall; or the context budget.",
+        label="Target",
+    )
+    recall: float = setting(
+        0.9, "calibrated, target recall: share of the relevant hits to keep, of those that reach "
+        "the cutoff. Rounded up to 50, 60, 70, 75, 80, 85, 90, 95 or 98%.",
+        unit="share", ge=0.5, le=0.98, step=0.01, label="Recall",
+    )  # fmt: skip
+    prefix: bool = setting(
+        False,
+        "calibrated, target f1 or f2: keep the first hits in incoming order, instead of the most "
+        "likely hits at any position.",
+        label="Keep the order",
+    )
+    calibration: Annotated[Calibration | None, OR_NOTHING] = setting(
+        None, "calibrated: what tuning learned from labels.", label="Calibration"
+    )
+    tuned_on: Annotated[TunedOn | None, OR_NOTHING] = setting(
+        None, "What the strategy and its values were tuned on, recorded by tuning. Distances tuned "
+        "with another model, space or reranker are refused.", label="Tuned",
+    )  # fmt: skip
+
+
+class Diversity(Section):
+    enabled: bool = setting(
+        False,
+        "Drop near-duplicates, and chunks about parts of the question that other chunks "
+        "already cover.",
+    )
+    max_similarity: float = setting(
+        0.7,
+        "Drop a chunk if its text is at least this similar to that of a better one, measured as "
+        "the share of three-word sequences they have in common.",
+        unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
+    )  # fmt: skip
+    per_part: int = setting(
+        3,
+        "Chunks kept per distinctive word of the question.",
+        unit="chunks", ge=1, le=100, ceiling=20, label="Chunks per part",
+    )  # fmt: skip
+
+
+class Judge(Section):
+    enabled: bool = setting(
+        False, "Let an LLM decide for each chunk: keep it, discard it, or follow its references."
+    )
+    prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
+        judge_prompts.DEFAULT,
+        "Prompt variant. Put your own in `prompts/` in the workspace.",
+        label="Prompt",
+    )
+    max_chunks: int = setting(
+        25, "Maximum number of chunks kept before the LLM has been asked, or if it fails.",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max chunks",
+    )  # fmt: skip
+    oversample: float = setting(
+        1.6, "Candidates shown to the LLM, as a multiple of *Max chunks*.",
+        unit="times", ge=1, le=10, step=0.1, ceiling=4, label="Oversample",
+    )  # fmt: skip
+    min_relevance: float = setting(
+        0.3, "Chunks below this similarity are dropped without asking the LLM.",
+        unit="similarity", ge=0, le=1, step=0.01, label="Min similarity",
+    )  # fmt: skip
+    timeout_ms: int = setting(
+        5000, "Time to wait for the LLM before falling back.",
+        unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout",
+    )  # fmt: skip
+    max_prompt_tokens: int = setting(
+        2000,
+        "Token budget of the judge's prompt. Texts are shortened evenly, keeping the sentences "
+        "closest to the question; chunks that still do not fit are dropped, last first.",
+        unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget",
+    )  # fmt: skip
+    max_expansion: int = setting(
+        50, "Maximum number of chunks that one expansion may bring in.",
+        unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit",
+    )  # fmt: skip
+
+
+class ContextSettings(Section):
+    max_context_tokens: int = setting(
+        4000, "Maximum number of tokens of chunk text in the answer's prompt.",
+        unit="tokens", ge=50, le=1_000_000, step=100, ceiling=32_000, label="Context budget",
+    )  # fmt: skip
+
+
 class Confidence(Section):
     high_below: float = setting(
         0.2, "A hit with a distance below this has high confidence, unless it follows a large "
@@ -59,32 +351,43 @@ class Confidence(Section):
     )  # fmt: skip
 
 
-class SettingsTree(Section):
-    """What can be done with all sections together."""
+class Settings(Section):
+    """All settings of the filter. `Settings()` holds the seeds' defaults."""
+
+    retrieval: Retrieval = Retrieval()
+    clearance: Clearance = Clearance()
+    query_must: QueryMust = QueryMust()
+    entities: Entities = Entities()
+    words: Words = Words()
+    quality: Quality = Quality()
+    cutoff: Cutoff = Cutoff()
+    diversity: Diversity = Diversity()
+    judge: Judge = Judge()
+    context: ContextSettings = ContextSettings()
+    confidence: Confidence = Confidence()
+
+    def __init__(self, **sections: Section | Mapping[str, Any]) -> None:
+        super().__init__(**sections)
 
     def __repr__(self) -> str:
-        changed = (f"{p}={v!r:.40}" for p, v in self.changed_from(type(self)()).items())
+        changed = (f"{p}={v!r:.40}" for p, v in self.changed_from(Settings()).items())
         return f"<Settings: {', '.join(changed) or 'the defaults'}>"
 
     __str__ = __repr__
 
-    def section(self, kind: type[S]) -> S:
-        """The section of this class: how a layer reads its own. Raises KeyError."""
-        for section in self.__dict__.values():
-            if isinstance(section, kind):
-                return section
-        raise KeyError(kind.__name__)
-
-    def with_values(self, values: dict[str, Any]) -> Self:
+    def with_values(self, values: Mapping[str, Any]) -> Self:
         """A copy with dotted paths replaced, validated: ``{"cutoff.gap_threshold": 0.12}``.
 
         Raises pydantic.ValidationError; `settings.config` turns that into a `SettingsError`.
         """
-        tree = self.model_dump()
+        sections: dict[str, Any] = {}
         for path, value in values.items():
             section, _, name = path.partition(".")
-            tree.setdefault(section, {})[name] = value
-        return type(self).model_validate(tree)
+            if section not in sections:
+                sections[section] = dict(self.__dict__.get(section, ()))
+            sections[section][name] = value
+        # Sections that nothing changes are taken as they are.
+        return type(self).model_validate({**dict(self), **sections})
 
     def get(self, path: str) -> Any:
         """The value at a dotted path. Raises AttributeError if there is none."""
@@ -92,52 +395,14 @@ class SettingsTree(Section):
         return getattr(getattr(self, section), name)
 
     def changed_from(self, base: Self) -> dict[str, Any]:
-        """Dotted paths whose value differs from `base`, with this tree's values."""
-        return {f.path: self.get(f.path) for f in fields() if self.get(f.path) != base.get(f.path)}
+        """Dotted paths whose value differs from `base`, with this tree's values, as flags and links
+        have them: a table as its JSON."""
+        values = ((f.path, self.get(f.path), base.get(f.path)) for f in fields())
+        return {path: _flat(own) for path, own, other in values if own != other}
 
 
-if TYPE_CHECKING:
-    from ragfilter.layers.clearance import Clearance
-    from ragfilter.layers.context import ContextSettings
-    from ragfilter.layers.cutoff import Cutoff
-    from ragfilter.layers.diversity import Diversity
-    from ragfilter.layers.entities import Entities
-    from ragfilter.layers.judge import Judge
-    from ragfilter.layers.quality import Quality
-    from ragfilter.layers.query_must import QueryMust
-    from ragfilter.layers.words import Words
-
-    class Settings(SettingsTree):
-        """All settings of the filter. `Settings()` holds the seeds' defaults."""
-
-        def __init__(self, **sections: Section | Mapping[str, Any]) -> None: ...
-
-        # Spares `settings.section(...)` where a section's name is known to the type checker.
-        retrieval: Retrieval = Retrieval()
-        clearance: Clearance = Clearance()
-        query_must: QueryMust = QueryMust()
-        entities: Entities = Entities()
-        words: Words = Words()
-        quality: Quality = Quality()
-        cutoff: Cutoff = Cutoff()
-        diversity: Diversity = Diversity()
-        judge: Judge = Judge()
-        context: ContextSettings = ContextSettings()
-        confidence: Confidence = Confidence()
-
-else:
-    _SECTIONS = {
-        "retrieval": Retrieval,
-        **{layer.name: layer.section for layer in LAYERS if layer.section},
-        "confidence": Confidence,
-    }
-    Settings = create_model(
-        "Settings",
-        __base__=SettingsTree,
-        __module__=__name__,
-        __doc__="All settings of the filter. `Settings()` holds the seeds' defaults.",
-        **{name: (section, section()) for name, section in _SECTIONS.items()},
-    )
+def _flat(value: Any) -> Any:
+    return "" if value is None else str(value) if isinstance(value, SettingTable) else value
 
 
 def fields() -> tuple[FieldInfo, ...]:

@@ -25,6 +25,7 @@ _runs = database.table(
     "runs",
     at=TIME,
     who=TEXT,
+    name=TEXT,
     collection=TEXT,
     query_set=TEXT,
     profile=TEXT,
@@ -35,7 +36,6 @@ _runs = database.table(
     model=TEXT,
     space=TEXT,
     queries=WHOLE,
-    profiles=TEXT,
 )
 _records = database.table(
     "run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT
@@ -56,8 +56,6 @@ class Plan:
     model: str
     space: str
     queries: int
-    profiles: str
-    """A hash of what another version of ragfilter may change: the profiles, and what is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,7 @@ class Run:
     id: int
     at: datetime
     who: str
+    name: str
     plan: Plan
     done: int
 
@@ -89,15 +88,15 @@ class Runs(database.Book):
             orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
             connection.execute(_records.delete().where(orphaned))
 
-    def begin(self, plan: Plan, *, who: str) -> Run:
+    def begin(self, plan: Plan, *, who: str, name: str = "") -> Run:
         """The unfinished run of exactly this plan, to continue it; otherwise a new one."""
         with self._writing() as connection:
-            found = _unfinished(connection.execute(_same(plan)))
-            if found is not None:
-                return found
-            values = {"at": datetime.now(UTC), "who": who, **_row(plan)}
-            made = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
-            return _run(connection.execute(_list().where(_runs.c.id == made.id)).one())
+            unfinished = _unfinished(connection.execute(_same(plan)))
+            if unfinished is not None:
+                return unfinished
+            values = {"at": datetime.now(UTC), "who": who, "name": name, **_row(plan)}
+            new = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
+            return _run(connection.execute(_list().where(_runs.c.id == new.id)).one())
 
     def unfinished(self, plan: Plan) -> Run | None:
         """The run that `begin` would continue."""
@@ -113,10 +112,10 @@ class Runs(database.Book):
 
     def saved(self, collection: str | None = None) -> tuple[Run, ...]:
         """The runs of a collection, or all, newest first."""
-        found = _list().order_by(_runs.c.id.desc())
+        listed = _list().order_by(_runs.c.id.desc())
         if collection is not None:
-            found = found.where(_runs.c.collection == collection)
-        return tuple(map(_run, self._read(found)))
+            listed = listed.where(_runs.c.collection == collection)
+        return tuple(map(_run, self._read(listed)))
 
     def get(self, run_id: int) -> Run:
         """The run with this number. Raises InputError if there is none."""
@@ -172,8 +171,9 @@ def _row(plan: Plan) -> dict[str, Any]:
 def _run(row: sa.Row[Any]) -> Run:
     values = dict(row._mapping)
     level, departments, unrestricted = json.loads(values.pop("viewer"))
-    run_id, at, who, done = (values.pop(name) for name in ("id", "at", "who", "done"))
+    own = {name: values.pop(name) for name in ("id", "who", "name", "done")}
+    at = database.in_utc(values.pop("at"))
     changes = json.loads(values.pop("changes"))
     user = User(level, tuple(departments), unrestricted)
     plan = Plan(**values, changes=changes, viewer=user)
-    return Run(run_id, database.in_utc(at), who, plan, done)
+    return Run(plan=plan, at=at, **own)

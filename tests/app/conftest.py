@@ -38,6 +38,7 @@ from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.ui.kit import copy_link
 from ragfilter.ui.kit.sidebar.controls import key
 from ragfilter.ui.session import resources
+from ragfilter.ui.session.state import KEY, Session
 from ragfilter.workbench import read_deployment
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
@@ -83,6 +84,12 @@ class Page:
     downloads: dict[str, Callable[[], str]]
     """What the download buttons hold ready, by file name, as of the last run of any page."""
 
+    @property
+    def session(self) -> Session:
+        """What the session remembers beside its widgets."""
+        current: Session = self.at.session_state[KEY]
+        return current
+
     def run(self) -> Page:
         # Every box of the sidebar is open, because the content of a closed one is not drawn.
         for box in BOXES - self.at.session_state.keys():
@@ -121,13 +128,13 @@ class Page:
 
     def open_chunk(self, chunk_id: str) -> Page:
         """Do what a click on a point or a row does; the browser tests do the clicking."""
-        self.at.session_state["chunk"] = chunk_id
-        self.at.session_state["panel"] = "Chunk"
+        self.session.chunk = chunk_id
+        self.session.panel = "Chunk"
         return self.run()
 
     def edit_rule(self, chunk_id: str) -> Page:
         """Open the chunk with its rule, as after looking at another chunk's rule."""
-        self.at.session_state["part"] = "Rule"
+        self.session.part = "Rule"
         return self.open_chunk(chunk_id)
 
     @property
@@ -195,7 +202,7 @@ class Page:
     @property
     def changes(self) -> dict[str, Any]:
         """The settings that differ from the profile's."""
-        return dict(self.at.session_state["changes"])
+        return dict(self.session.changes)
 
     @property
     def warnings(self) -> list[str]:

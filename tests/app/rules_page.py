@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from ragfilter.rules.overview import RuleFilter
 from ragfilter.ui.look import script
 from ragfilter.ui.session import resources
 
@@ -52,8 +52,8 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
 
 
 def rules_frame(page: Any) -> Any:
-    """The table of the chunks, or under Bulk of those that would change."""
-    (frame,) = [f.value for f in page.at.dataframe if {"rule", "state"} & {*f.value}]
+    """The table of the chunks."""
+    (frame,) = [f.value for f in page.at.dataframe if "state" in f.value]
     return frame
 
 
@@ -80,11 +80,12 @@ def choose_part(page: Any, part: str) -> Any:
     return page.choose("rules-part", part)
 
 
-def leave_out(page: Any, ids: list[str]) -> Any:
-    """Untick these rows, and tick the others."""
-    held = page.at.session_state
-    change = ("demo", RuleFilter(text=held["rules-text"]), "Add a group")
-    held["bulk-left-out"] = change, frozenset(ids)
+def select(page: Any, name: str, chunk_id: str) -> Any:
+    """Click the row of a chunk in the table called `name`."""
+    key = next(k for k in page.at.session_state if re.fullmatch(rf"{name}-\d+", k))
+    frame = next(f.value for f in page.at.dataframe if key in f.proto.id)
+    row = list(frame["id"]).index(chunk_id)
+    page.at.session_state[key] = {"selection": {"rows": [row], "columns": [], "cells": []}}
     return page.run()
 
 

@@ -186,7 +186,7 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     assert "`ragfilter labels export`" in told
     assert "Chunks that the user chosen on Inspect may not see are left out." in told
     # An operator sees all of them.
-    page.at.session_state["operator"] = True
+    page.session.operator = True
     assert len(page.run().downloads["mine.jsonl"]().splitlines()) == 3
     assert "left out" not in page.at.text_input(key="delete-mine").help
 
@@ -253,7 +253,7 @@ def test_a_zip_is_checked_and_uploads_are_limited(
     assert "docs/guide.md · 17 characters" in shown(page)
     assert not (tmp_path.parent / "out.md").exists()
     page.press("discard-uploads")
-    assert "You see how they would be cut" in shown(page)
+    assert "Drop files to see how they are split" in shown(page)
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
@@ -279,16 +279,6 @@ def test_what_others_index_or_rename_is_offered_at_once(page: Any, tmp_path: Pat
     assert page.at.selectbox(key="manage-name").value == "ours"
     manage.rename(bench().workspace, "ours", "yours")
     assert table(page.run())["collection"] == ["yours"]
-
-
-def test_a_collection_that_is_ready_is_offered_where_one_is(page: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("Trolls fear fire.")
-    page.at.switch_page("pages/inspect.py")
-    assert "No collection yet" in shown(page.run())
-    Queue(bench().workspace.path).put(Order("ours", str(tmp_path / "a.txt")))
-    indexed(page)
-    (box,) = [w for w in page.at.selectbox if w.label == "Collection"]
-    assert box.options == ["ours · l2"]
 
 
 def test_a_name_taken_since_it_was_typed_is_not_added_to(page: Any, tmp_path: Path) -> None:
@@ -388,7 +378,7 @@ def test_a_collection_that_others_made_is_opened_as_it_is(page: Any, tmp_path: P
     page.run().press("elsewhere-open")
     assert table(page)["collection"] == ["mine", "notes"]
     assert table(page)["state"][1] == "not made by ragfilter"
-    assert page.at.session_state["collection"] == "notes"
+    assert page.session.collection == "notes"
     # The browser is told too, and not only the parts below the box.
     looked_after = page.at.selectbox(key="manage-name")
     assert (looked_after.value, looked_after.proto.set_value) == ("notes", True)

@@ -18,38 +18,13 @@ CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armo
 MATRIX = "attack-matrix-clerics-ac-7"
 
 
-def test_a_dropped_chunk_is_brought_back_by_a_button_and_undo_drops_it_again(
-    open_page: Callable[..., Any],
-) -> None:
-    link = {"profile": "full", "q": CLERIC, "cutoff.max_results": "40"}
-    page = open_page(link | {"panel": "Chunk", "chunk": MATRIX, "filter": "cleric matrix"})
-    # The deciding limit comes first next to the curve, then what a larger k does not get past.
-    said = next(text for text in page.html if text.startswith("Relative offset"))
-    limit = "limited by Background share = 0.800 (quality)"
-    assert f"k) = 40 (cutoff) is not reached: 9 chunks came in, {limit}" in said
-    # What was open when the link was copied is open, and in the next link too.
-    assert page.at.session_state["panel"] == "Chunk"
-    assert 0 < len(page.titles) < 100
-    wanted = {"chunk": MATRIX, "panel": "Chunk", "filter": "cleric matrix"}
-    assert (wanted | {"cutoff.max_results": "40"}).items() <= page.link.items()
-    before = page.kept
-    assert page.at.button(key="whatif-0").label == "Switch query\\_must off"
-    assert page.at.button(key="whatif-ask").label == "Ask with: armor class 7"
-    page.press("whatif-0")
-    assert page.changes == {"cutoff.max_results": 40, "query_must.enabled": False}
-    assert MATRIX in page.kept
-    page.press("undo")
-    assert page.kept == before
-    assert page.at.toggle(key=key("query_must.enabled")).value is True
-
-
 def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "7"})
     uploader = page.at.file_uploader(key="settings-file")
     good = b'profile = "query-must"\n[retrieval]\nk = 9\n'
     uploader.set_value(("ours.toml", good, "application/toml"))
     page.run()
-    assert page.at.session_state["profile"] == "query-must"
+    assert page.session.profile == "query-must"
     assert page.changes == {"retrieval.k": 9}
     bad = b"[cutoff]\nmax_results = 3\ngap_threshold = 9\n"
     page.at.file_uploader(key="settings-file").set_value(("bad.toml", bad, "application/toml"))
@@ -63,7 +38,7 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     none = b"[cutoff]\nmax_results = 4\n"
     page.at.file_uploader(key="settings-file").set_value(("none.toml", none, "application/toml"))
     page.run()
-    assert page.at.session_state["profile"] == "adaptive-gap"
+    assert page.session.profile == "adaptive-gap"
     assert page.changes == {"cutoff.max_results": 4}
 
 
@@ -84,10 +59,10 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     # Another session finds it too.
     other = open_page({"profile": "full"})
     other.press("load-saved")
-    assert other.at.session_state["profile"] == "adaptive-gap"
+    assert other.session.profile == "adaptive-gap"
     assert other.changes == {"cutoff.max_results": 7}
     other.press("undo")
-    assert other.at.session_state["profile"] == "full"
+    assert other.session.profile == "full"
     other.press("delete-saved")
     assert other.at.button(key="load-saved").disabled
     other.press("restore-saved")
@@ -97,23 +72,6 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     # Settings deleted in the meantime are reported, and nothing is lost.
     page.press("load-saved")
     assert "No settings are saved under" in page.errors[0]
-
-
-def test_the_chunks_of_the_filtered_table_are_gone_through_by_key(
-    open_page: Callable[..., Any],
-) -> None:
-    page = open_page({"profile": "full", "q": CLERIC, "filter": "cleric matrix"})
-    assert 2 < len(page.ids) < 100
-    first, second, *_, last = page.ids
-    page.open_chunk(first)
-    back, on = (page.at.button(key=f"chunk-{name}") for name in ("previous", "next"))
-    assert (back.proto.shortcut, on.proto.shortcut) == ("alt+up", "alt+down")
-    assert (back.disabled, on.disabled) == (True, False)
-    page.choose("chunk-part", "Rule").press("chunk-next")
-    assert page.at.session_state["chunk"] == second
-    assert page.at.session_state["part"] == "Rule"
-    assert page.press("chunk-previous").at.session_state["chunk"] == first
-    assert page.open_chunk(last).at.button(key="chunk-next").disabled
 
 
 def test_a_widget_starts_with_the_value_that_was_set_elsewhere(

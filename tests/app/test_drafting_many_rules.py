@@ -193,7 +193,7 @@ def test_a_collection_has_one_run_which_other_users_do_not_see(
     other.press("drafts-begin")
     # Its figures count chunks that another user may not see.
     assert "drafts-stop" in other.buttons
-    other.at.session_state["user"] = User(1)
+    other.session.user = User(1)
     assert "Rules are being drafted for another user." in told(other.run())
     assert f" of {n} drafted" not in other.sent
     assert "drafts-stop" not in other.buttons
@@ -238,9 +238,9 @@ def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     link = {"profile": "adaptive-gap"}
     page = drafts_of(open_page(link, workspace=workspace), "treasure")
     chunk = bench().collection("demo").chunks([SECRET])[SECRET]
-    assert not page.at.session_state["user"].sees(chunk)
+    assert not page.session.user.sees(chunk)
     # An operator sees it in the table, but it is still not sent.
-    page.at.session_state["operator"] = True
+    page.session.operator = True
     page.run()
     drafted(page.press("drafts-begin"))
     assert asked(endpoint)

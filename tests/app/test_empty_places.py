@@ -66,7 +66,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = [Record(Chunk(f"c{i}", text=f"text {i}", title=f"Title {i}"), "x") for i in range(3)]
-    monkeypatch.setattr("ragfilter.ingest.load.load", lambda source: few)
+    monkeypatch.setattr("ragfilter.ingest.load.load", lambda source, **_: few)
     page = open_page(workspace=tmp_path)
     assert any("No collection yet" in text for text in page.html)
     assert "ask-button" not in page.buttons
@@ -115,9 +115,9 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
         page.choose("panel-box", panel)
         assert "relax" in page.buttons
     # Which layer dropped what is hidden from whoever labels blind.
-    page.at.session_state["panel"], page.at.session_state["blind"] = "Chunk", True
+    page.session.panel, page.session.blind = "Chunk", True
     assert "relax" not in page.run().buttons
-    page.at.session_state["panel"], page.at.session_state["blind"] = "Answer", False
+    page.session.panel, page.session.blind = "Answer", False
     page.run()
     label = page.at.button(key="relax").label
     assert label.startswith("Lower the similarity threshold from 0.500 to 0.")

@@ -15,8 +15,8 @@ import pytest
 from test_every_control_explains_itself import unexplained
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate.measuring import measure
-from ragfilter.evaluate.told import TOO_FEW
+from ragfilter.evaluate.caveats import TOO_FEW
+from ragfilter.evaluate.measure import measure
 from ragfilter.ingest import demo
 from ragfilter.model import User
 from ragfilter.ui.session import resources
@@ -171,7 +171,7 @@ def test_a_run_is_guarded_by_its_baseline_and_the_command_that_reads_it(
 def test_a_run_leads_to_compare(measured: Any) -> None:
     measured.press("evaluate-compare")
     number = measured.at.session_state["run"]
-    assert measured.at.session_state["compared"] == {"a": "unfiltered", "b": f"run-{number}",
+    assert measured.session.compared == {"a": "unfiltered", "b": f"run-{number}",
                                                      "set": "few"}  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def test_runs_of_another_user_are_offered_only_if_nothing_is_hidden(measured: An
         return "run-box" in {box.key.partition("--")[0] for box in page.at.selectbox}
 
     assert are_offered(measured)
-    measured.at.session_state["user"] = User(1, ("treasury",))
+    measured.session.user = User(1, ("treasury",))
     assert not are_offered(measured.run())
     assert are_offered(measured.switch("clearance", False))
 

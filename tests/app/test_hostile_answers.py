@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from faults import Behave, Handler, Server, servers, well
 
-from ragfilter.basics.reply import MOST_BYTES
+from ragfilter.answer.reply import MOST_BYTES
 from ragfilter.ui.kit.answer import MOST_UNKNOWN, SHOWN_CHARS
 
 pytestmark = pytest.mark.model

@@ -63,7 +63,7 @@ def test_every_page_tells_it_as_it_is_now(
     open_page: Callable[..., Any], interrupted: Path, name: str
 ) -> None:
     page = open_page(workspace=interrupted)
-    page.at.session_state["compared"] = {"set": "labelled"}
+    page.session.compared = {"set": "labelled"}
     page.at.switch_page(f"pages/{name}.py")
     (warning,) = page.run().warnings
     assert warning.startswith("Collection 'demo' is incomplete: ")

@@ -144,7 +144,7 @@ def test_a_link_names_a_prompt_of_the_workspace(
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     page = open_page(LINK | {"judge.prompt": "mine"}, workspace=workspace)
     try:
-        assert page.at.session_state["ignored"] == []
+        assert page.session.ignored == []
         choices = page.at.selectbox(key=key("judge.prompt")).options
         assert [choice.casefold() for choice in choices] == ["default", "strict", "terse", "mine"]
         page.press("need-judge")
@@ -311,7 +311,7 @@ def test_the_references_of_a_chunk_are_shown_and_lead_on(
     row = next(row for row in page.rows if row["id"] == "auth-api:ExchangeToken")
     assert "auth-api:TokenRequest" in row["refs"].split()
     page.press("ref-open-0")
-    assert page.at.session_state["chunk"] in labels[0].replace("\\", "")
+    assert page.session.chunk in labels[0].replace("\\", "")
 
 
 def test_references_to_secrets_are_counted_and_not_named(

@@ -41,14 +41,14 @@ def test_a_mark_opens_the_next_chunk_beside_the_cut_and_undo_comes_back(page: An
     opened = [ids[0]]
     for grade in (2, 0, 1):
         page.press(f"mark-{grade}")
-        opened.append(page.at.session_state["chunk"])
+        opened.append(page.session.chunk)
     # From the cut outwards: the last kept, the first dropped, and so on; the first is labelled.
     around = sorted(range(len(ids)), key=lambda i: abs(i - (len(kept) - 1) - 0.5))
     expected = [ids[i] for i in around if ids[i] != ids[0]]
     assert opened[1:] == expected[:3]
     assert labels() == {opened[0]: 2, opened[1]: 0, opened[2]: 1}
     page.press("mark-undo")
-    assert page.at.session_state["chunk"] == opened[2]
+    assert page.session.chunk == opened[2]
     assert labels() == {opened[0]: 2, opened[1]: 0}
     page.press("mark-undo").press("mark-undo")
     assert labels() == {}
@@ -69,9 +69,9 @@ def test_beside_the_cut_is_what_stood_there_when_it_was_made(
     assert kept == page.kept
     beside = [kept[-1], detail.ids[len(kept)]]
     page.choose("panel-box", "Chunk").press("mark-next")
-    opened = [page.at.session_state["chunk"]]
+    opened = [page.session.chunk]
     page.press("mark-1")
-    assert [*opened, page.at.session_state["chunk"]] == beside
+    assert [*opened, page.session.chunk] == beside
     by_rank = [hit.id for hit in result.pool.hits]
     assert by_rank.index(beside[1]) != by_rank.index(beside[0]) + 1
 
@@ -133,7 +133,7 @@ def test_blind_hides_rank_and_decisions_and_mixes_the_order(page: Any) -> None:
     opened = []
     for _ in range(6):
         page.press("mark-1")
-        opened.append(ids.index(page.at.session_state["chunk"]))
+        opened.append(ids.index(page.session.chunk))
     assert opened != sorted(opened)
     assert any("chunks offered have no label" in text for text in page.html)
     assert "chunk-part" not in {each.key.partition("--")[0] for each in page.at.get("button_group")}
@@ -191,7 +191,7 @@ def test_undo_says_so_if_the_label_belongs_to_another_question(page: Any) -> Non
     page.press("ask-button")
     page.open_chunk(opened := page.ids[0]).press("mark-undo")
     assert labels() == {}
-    assert page.at.session_state["chunk"] == opened
+    assert page.session.chunk == opened
     assert [f"Undone: the last label for “{QUESTION}” in demo."] == [t.value for t in page.at.toast]
 
 
@@ -199,14 +199,14 @@ def test_the_queue_opens_by_a_button_and_says_when_it_is_empty(page: Any) -> Non
     page.choose("panel-box", "Chunk").press("mark-next")
     # The last kept chunk is next to the cut.
     last = page.kept[-1]
-    assert page.at.session_state["chunk"] == last
+    assert page.session.chunk == last
     # Of the chunks that the queue covers, only this one is left.
     first = [i for i in page.ids[:QUEUE] if i != last]
     book = resources.open_resources().bench.labels
     book.mark("demo", QUESTION, first, 0, who="ann")
     page.run().press("mark-2")
-    assert page.at.session_state["chunk"] == last
-    page.at.session_state["chunk"] = None
+    assert page.session.chunk == last
+    page.session.chunk = None
     begin = page.run().at.button(key="mark-next")
     assert begin.disabled
     assert begin.help == f"All of the first {QUEUE} chunks, and all that are kept, have a label."
@@ -229,7 +229,7 @@ def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(pa
     kept = sum("kept have no label" in text for text in page.html)
     assert not kept
     for panel in ("Answer", "Prompt", "Debug"):
-        page.at.session_state["panel"] = panel
+        page.session.panel = panel
         page.run()
         assert sum("Hidden while you label blind" in text for text in page.html) == 3
     page.press("blind-box")
@@ -239,5 +239,5 @@ def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(pa
 def tick(page: Any, *rows: int) -> None:
     """Do what ticking rows of the table does; the browser test does the clicking."""
     shown = [i for i in page.ids if page.at.text_input(key="filter").value in i]
-    page.at.session_state["ticked"] = QUESTION, [shown[row] for row in rows]
+    page.session.ticked = QUESTION, [shown[row] for row in rows]
     page.run()

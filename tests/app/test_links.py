@@ -151,7 +151,7 @@ def test_a_copied_link_brings_back_the_whole_curve(open_page: Callable[..., Any]
     page = open_page({"q": OWLBEARS}).choose("window-box", "All")
     assert page.link["places"] == "All"
     opened = open_page({"q": OWLBEARS, "places": "All"})
-    assert opened.at.session_state["window"] == "All"
+    assert opened.session.window == "All"
     assert opened.link["places"] == "All"
 
 
@@ -160,11 +160,11 @@ def test_a_copied_link_holds_chosen_ranks_and_the_operator_s_view(
 ) -> None:
     asked = {"q": OWLBEARS, "profile": "full", "places": "3-20", "view": "operator"}
     page = open_page(asked)
-    assert page.at.session_state["zoom"] == (3, 20)
-    assert page.at.session_state["operator"] is True
+    assert page.session.zoom == (3, 20)
+    assert page.session.operator is True
     assert page.at.button_group(key="view-as").value == "Operator"
     assert (page.link["places"], page.link["view"]) == ("3-20", "operator")
     # Invalid ranges and views are ignored.
     odd = open_page(asked | {"places": "20-3", "view": "nobody"})
-    assert (odd.at.session_state["zoom"], odd.at.session_state["operator"]) == (None, False)
+    assert (odd.session.zoom, odd.session.operator) == (None, False)
     assert {"places", "view"}.isdisjoint(odd.link)

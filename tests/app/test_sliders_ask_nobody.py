@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.layers.calibration import Calibration
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import fields
 from ragfilter.ui.kit.clearance import LEVEL
 from ragfilter.ui.kit.sidebar.controls import key
@@ -29,7 +29,7 @@ SETUPS = {
     "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
     "distances": {"profile": "adaptive-retrieval", "cutoff.enabled": "true"},
     "recall": {"profile": "adaptive-gap", "cutoff.strategy": "calibrated",
-               "cutoff.target": "recall", "cutoff.calibration": CALIBRATION.to_json()},
+               "cutoff.target": "recall", "cutoff.calibration": CALIBRATION.json_text},
     "judge": {"profile": "llm-filter"},
 }  # fmt: skip
 """Together these show a slider for every setting that is a number, and the user's level."""

@@ -186,7 +186,7 @@ def test_a_closed_box_costs_nothing(open_page: Callable[..., Any]) -> None:
     page.at.session_state["more-cutoff"] = False
     page.run()
     assert inside not in {slider.key.partition("--")[0] for slider in page.at.slider}
-    assert page.at.session_state["changes"] == {}
+    assert page.session.changes == {}
 
 
 def test_what_was_changed_is_marked_where_it_cannot_be_seen(open_page: Callable[..., Any]) -> None:

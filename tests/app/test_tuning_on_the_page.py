@@ -12,12 +12,13 @@ from test_every_control_explains_itself import unexplained
 
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.maps import make as make_map
-from ragfilter.evaluate.tune import tune as evaluate_tune
+from ragfilter.evaluate.tune import tune_questions
 from ragfilter.ingest import demo
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session import resources, waiting
-from ragfilter.ui.session.background import Job
-from ragfilter.ui.tune import mapping, suggesting
+from ragfilter.ui.kit import progress
+from ragfilter.ui.session import resources
+from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.tune import suggestion, tuning_map
 
 pytestmark = pytest.mark.model
 
@@ -47,11 +48,11 @@ def strip(page: Any) -> str:
 def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned: list[Settings] = []
 
-    def tune(pools: Any, qrels: Any, settings: Settings, *given: Any, **more: Any) -> Any:
+    def tune(labels: Any, settings: Settings, *given: Any, **more: Any) -> Any:
         tuned.append(settings)
-        return evaluate_tune(pools, qrels, settings, *given, **more)
+        return tune_questions(labels, settings, *given, **more)
 
-    monkeypatch.setattr(suggesting, "tune", tune)
+    monkeypatch.setattr(suggestion, "tune_questions", tune)
     assert any("No map yet" in text for text in page.html)
     assert [*unexplained(page.at.main)] == []
     page.press("map")
@@ -85,7 +86,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert page.at.button(key="apply-tuning").disabled
     assert len(tuned) == 1
     # The suggestion stays, with the figures of the settings that it was compared with.
-    assert any("When suggested (tuned on labels)" in text for text in page.html)
+    assert any("Before (tuned on labels)" in text for text in page.html)
     # Compared with the current settings.
     page.press("suggest")
     assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]
@@ -99,7 +100,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
         made.append((x, y))
         return make_map(pools, qrels, settings, user, x, y, **more)
 
-    monkeypatch.setattr(mapping, "make", make)
+    monkeypatch.setattr(tuning_map, "make", make)
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
@@ -119,7 +120,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
     # The lowest value checked has a default above the current highest.
-    page.at.session_state["changes"] = {
+    page.session.changes = {
         "quality.enabled": True, "quality.reranker": "none",
         "quality.min_top_k": 1, "quality.max_top_k": 2,
     }  # fmt: skip
@@ -135,7 +136,7 @@ def test_gathering_and_mapping_are_waited_for_in_one_run(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a slow machine each takes longer than the page waits silently.
-    monkeypatch.setattr(waiting, "TURN_S", 0.0)
+    monkeypatch.setattr(progress, "TURN_S", 0.0)
     page.press("map")
     assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert not page.at.exception
@@ -149,7 +150,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
             progress(1, 2)
             sleep(0.01)
 
-    until_done = waiting.until_done
+    until_done = progress.until_done
 
     def stop(job: Job[Any], key: str, what: str, **more: Any) -> None:
         if key == "mapping":
@@ -157,8 +158,8 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
         until_done(job, key, what, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mapping, "make", endless)
-        patch.setattr(waiting, "until_done", stop)
+        patch.setattr(tuning_map, "make", endless)
+        patch.setattr(progress, "until_done", stop)
         page.at.selectbox(key="map-y").set_value("")
         page.run().press("map")
         assert any("The map was stopped" in text for text in page.html)
@@ -172,14 +173,14 @@ def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.M
     def refuse(*given: Any, **more: Any) -> None:
         raise SettingsError("Too few labels to promise 99%.", remedy="Lower cutoff.recall.")
 
-    monkeypatch.setattr(mapping, "make", refuse)
+    monkeypatch.setattr(tuning_map, "make", refuse)
     page.press("map")
     assert not page.at.exception
     assert any("Lower cutoff.recall." in error.value for error in page.at.error)
 
 
 def test_the_judge_cannot_be_swept(page: Any) -> None:
-    page.at.session_state["changes"] = {"judge.enabled": True}
+    page.session.changes = {"judge.enabled": True}
     page.run()
     assert any("The judge is on" in text for text in page.html)
     assert page.at.button(key="map").disabled

@@ -199,7 +199,7 @@ def test_no_profile_file_or_link_shows_a_guest_a_secret(
     loaded = open_page({"q": ASKED})
     load_file(loaded, f'profile = "{profile}"\nclearance.enabled = false\n')
     for page in (linked, chosen, loaded):
-        assert page.at.session_state["profile"] == profile
+        assert page.session.profile == profile
         assert page.at.toggle(key=key("clearance.enabled")).value
         assert page.changes == {}
         for panel in ("Answer", "Prompt", "Debug"):

@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import expect
 
 from ragfilter.cli import main
-from ragfilter.evaluate import run
+from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
 from ragfilter.ingest import demo
+from ragfilter.library.workspace import open_workspace
 from ragfilter.settings.config import load
-from ragfilter.workbench import open_workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -37,7 +37,7 @@ def written(copy_demo: Callable[[], Path]) -> LabelledQuestions:
     queries, qrels = demo.queries(), demo.qrels()
     with open_workspace(copy_demo()) as bench:
         asked = {i: text for i, text in queries.items() if i in qrels}
-        pools = run.gather_all(asked, settings, bench.backends("demo"))
+        pools = measure.gather_all(asked, settings, bench.backends("demo"))
     return make_labelled(pools, qrels, settings)
 
 
@@ -112,4 +112,6 @@ def column(tab: Any, name: str) -> list[str]:
 
 
 def noise_reduction(labelled: LabelledQuestions) -> float:
-    return run.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0
+    return (
+        evaluation.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0
+    )

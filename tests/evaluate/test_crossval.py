@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import sem, t
 
-from ragfilter.evaluate import told
+from ragfilter.evaluate import caveats
 from ragfilter.evaluate.crossval import (
     Interval,
+    Target,
     assign_folds,
     choose,
     folds_of,
@@ -16,7 +17,6 @@ from ragfilter.evaluate.crossval import (
     intervals,
     pick,
 )
-from ragfilter.evaluate.target import Target
 
 TABLE = np.array([[0.9, 0.5], [0.9, 0.5], [0.0, 0.5], [0.0, 0.5]])
 
@@ -128,7 +128,7 @@ def test_few_questions_have_no_interval(values: list[float], known: bool) -> Non
     made = interval(np.array(values))
     assert made.mean == pytest.approx(np.mean(values))
     assert (made.ends is not None) == known
-    assert (told.gain(made).endswith(told.TOO_FEW)) == (not known)
+    assert (caveats.gain(made).endswith(caveats.TOO_FEW)) == (not known)
 
 
 @pytest.mark.parametrize(

@@ -1,52 +1,71 @@
-"""Limits over two queries whose figures are calculated by hand in test_run."""
+"""The gate: limits and a baseline, on figures that are calculated by hand."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
 import pytest
-from test_run import CLIFF, FLAT, K4, QRELS
+from evaluate.test_measure import CLIFF, FLAT, K4, QRELS
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.limits import Check, Limit, check, of_records, of_rows, read_limit
-from ragfilter.evaluate.records import record
-from ragfilter.evaluate.run import score
-from ragfilter.evaluate.variants import variants
-from ragfilter.model import PUBLIC
+from ragfilter.evaluate.evaluation import score
+from ragfilter.evaluate.gate import (
+    BaselineOrigin,
+    Limit,
+    decide,
+    junit,
+    reached,
+    read,
+    read_limit,
+    to_baseline,
+)
 
-MADE = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
-# Filtered: precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
+# Precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
+ROWS = reached(score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).records)
+ORIGIN = BaselineOrigin(
+    collection="c", collection_version="7", labels_version="a", model="m", space="l2"
+)
+
+
+def rows(*recalls: float, **relevant: int) -> pd.DataFrame:
+    """Queries q0, q1 … with these recalls."""
+    names = [f"q{place}" for place in range(len(recalls))]
+    return pd.DataFrame({
+        "id": names, "precision": 0.5, "recall": recalls, "f1": 0.5, "kept": 0, "lost": 0,
+        "relevant": [relevant.get(name, 2) for name in names],
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("limit", "passed", "mean", "worst"),
+    ("figure", "at", "limit", "passed", "mean", "beyond"),
     [
-        (Limit("precision", 0.7, True), True, 0.7, ["flat"]),
-        (Limit("precision", 0.71, True), False, 0.7, ["flat"]),
-        (Limit("recall", 0.9, True), False, 5 / 6, ["cliff"]),
-        (Limit("kept", 3.5, False), True, 3.5, ["flat"]),
-        (Limit("kept", 1, False), False, 3.5, ["flat", "cliff"]),
-        (Limit("lost", 0.5, False), True, 0.5, ["cliff"]),
+        ("precision", "least", 0.7, True, 0.7, ["flat"]),
+        ("precision", "least", 0.71, False, 0.7, ["flat"]),
+        ("recall", "least", 0.9, False, 5 / 6, ["cliff"]),
+        ("kept", "most", 3.5, True, 3.5, ["flat"]),
+        ("kept", "most", 1, False, 3.5, ["flat", "cliff"]),
+        ("lost", "most", 0.5, True, 0.5, ["cliff"]),
     ],
 )
 def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(
-    limit: Limit, passed: bool, mean: float, worst: list[str]
+    figure: str, at: Any, limit: float, passed: bool, mean: float, beyond: list[str]
 ) -> None:
-    (made,) = check(of_rows(MADE.rows), [limit])
-    assert isinstance(made, Check)
-    assert (made.passed, made.mean) == (passed, pytest.approx(mean))
-    assert [query_id for query_id, _ in made.worst] == worst
-
-
-def test_a_run_reaches_the_same_as_an_evaluation() -> None:
-    made = [
-        record(pool.query, pool, QRELS[pool.query], variants(K4), PUBLIC) for pool in (CLIFF, FLAT)
-    ]
-    assert of_records(made) == of_rows(MADE.rows)
+    gate = decide(ROWS, [Limit(figure=figure, at=at, limit=limit)])
+    (check,) = gate.checks
+    assert (gate.passed, check.passed, check.value) == (passed, passed, pytest.approx(mean))
+    assert [each.id for each in check.beyond] == beyond
 
 
 def test_limits_are_read() -> None:
-    assert read_limit("f1=0.6", least=True, option="--min") == Limit("f1", 0.6, True)
-    assert read_limit("kept = 5.5", least=False, option="--max") == Limit("kept", 5.5, False)
-    assert read_limit("kept = 5", least=False, option="--max") == Limit("kept", 5.0, False)
+    assert read_limit("f1=0.6", "least", option="--min") == Limit(
+        figure="f1", at="least", limit=0.6
+    )
+    for text in ("kept = 5.5", "kept=5.5"):
+        limit = read_limit(text, "most", option="--max")
+        assert limit == Limit(figure="kept", at="most", limit=5.5)
 
 
 @pytest.mark.parametrize(
@@ -54,4 +73,79 @@ def test_limits_are_read() -> None:
 )
 def test_what_is_no_limit_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--min"):
-        read_limit(text, least=True, option="--min")
+        read_limit(text, "least", option="--min")
+
+
+@pytest.mark.parametrize(
+    ("now", "passed", "severe"),
+    [
+        # Eight of eight drop by 0.1: 2 of 256 sign flips are as far from 0.
+        ((0.9,) * 8, False, 0),
+        # One drops by 0.3: a mean drop of 0.0375, which chance can explain.
+        ((0.7, *(1.0,) * 7), True, 0),
+        # One drops by 0.6: too much at once, whatever the mean.
+        ((0.4, *(1.0,) * 7), False, 1),
+        ((1.0,) * 8, True, 0),
+    ],
+)
+def test_what_breaks_a_gate(now: tuple[float, ...], passed: bool, severe: int) -> None:
+    baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
+    gate = decide(rows(*now), baseline=baseline, now=ORIGIN, allowed={"recall": 0.02})
+    (drop,) = gate.drops
+    assert (gate.passed, drop.passed, len(drop.severe)) == (passed, passed, severe)
+    assert drop.before - drop.value == pytest.approx(1.0 - sum(now) / 8)
+
+
+@pytest.mark.parametrize("allowed", [{"recall": 1.0}, {"f1": 1.0, "recall": 1.0}])
+def test_a_severe_loss_breaks_whichever_means_may_drop(allowed: dict[str, float]) -> None:
+    baseline = to_baseline(rows(*(1.0,) * 8), ORIGIN)
+    for recalls, broken in (((0.9,) * 8, []), ((0.4, *(1.0,) * 7), ["recall"])):
+        gate = decide(rows(*recalls), baseline=baseline, now=ORIGIN, allowed=allowed)
+        assert [drop.figure for drop in gate.drops if not drop.passed] == broken
+
+
+def test_only_queries_that_both_have_are_compared() -> None:
+    baseline = to_baseline(rows(1.0, 1.0), ORIGIN)
+    gate = decide(rows(1.0, 1.0, 0.0), baseline=baseline, now=ORIGIN, allowed={"recall": 0.0})
+    assert gate.passed
+    assert "1 of 3 questions, such as 'q2'" in gate.notes[0]
+    with pytest.raises(InputError, match="None of the baseline's queries"):
+        decide(rows(), baseline=baseline, now=ORIGIN)
+
+
+def test_queries_and_relevant_chunks_that_are_gone() -> None:
+    baseline, fewer = to_baseline(rows(1.0, 1.0), ORIGIN), rows(1.0, 1.0, q1=1)[1:]
+    gate = decide(fewer, baseline=baseline, now=ORIGIN)
+    assert gate.gone
+    assert (gate.passed, gate.gone.queries) == (False, ("q0",))
+    assert [(each.id, each.fewer) for each in gate.gone.relevant] == [("q1", 1)]
+    partly = decide(fewer, baseline=baseline, now=ORIGIN, partly=True)
+    assert (partly.passed, partly.gone) == (True, None)
+    assert "1 of 2 questions in the baseline were not measured" in partly.notes[0]
+
+
+def test_a_baseline_of_something_else_is_told() -> None:
+    baseline = to_baseline(rows(1.0), ORIGIN)
+    assert decide(rows(1.0), baseline=baseline, now=ORIGIN).notes == ()
+    other = ORIGIN.model_copy(update={"collection_version": "8"})
+    (note,) = decide(rows(1.0), baseline=baseline, now=other).notes
+    assert "another version of the collection" in note
+
+
+@pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
+def test_a_file_with_a_figure_that_is_not_finite_is_refused(tmp_path: Path, figure: str) -> None:
+    file, baseline = tmp_path / "baseline.json", to_baseline(rows(0.25), ORIGIN)
+    file.write_text(baseline.dumps(), "utf-8")
+    assert read(file) == baseline
+    file.write_text(baseline.dumps().replace("0.25", figure), "utf-8")
+    with pytest.raises(InputError, match="is not a baseline file"):
+        read(file)
+
+
+def test_junit_holds_any_text() -> None:
+    gate = decide(rows(0.25), [Limit(figure="recall", at="least", limit=0.5)])
+    suite = ElementTree.fromstring(junit(gate, "a & b\x00", {"q0": "<odd>"}).partition("\n")[2])
+    assert suite.get("name") == "ragfilter gate a & b\N{REPLACEMENT CHARACTER}"
+    assert suite.get("failures") == "1"
+    (failure,) = suite.iter("failure")
+    assert "recall 0.250 < 0.500" in str(failure.text)

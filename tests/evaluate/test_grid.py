@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
+from ragfilter.evaluate.maps import figures, gap_cuts, pareto, rankings
 from ragfilter.evaluate.sweep import sweep
 from ragfilter.model import Chunk, Entity, Hit, Pool
 from ragfilter.settings.config import load

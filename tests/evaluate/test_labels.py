@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.errors import InputError
+from ragfilter.evaluate import labels
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.labels import are_files, choose, missing
 from ragfilter.stores.labels import LONGEST_NAME
@@ -42,3 +43,23 @@ def test_labels_without_a_relevant_chunk_are_refused() -> None:
 def test_the_name_of_a_set_is_no_file_s_however_long(letter: str, length: int) -> None:
     # A file's name may have 255 bytes, that of a set more.
     assert not are_files(letter * length, None)
+
+
+def test_the_demo_has_its_own_labels() -> None:
+    made = labels.load("demo", "demo")
+    assert len(made.queries) >= 60
+    assert set(made.qrels) <= set(made.queries)
+    with pytest.raises(InputError, match="Only one of"):
+        labels.load("demo", "qrels.tsv")
+
+
+def test_choosing_among_queries() -> None:
+    given = Labels({"a": "1", "b": "2", "c": "3"}, {"a": {"x": 1}, "b": {"x": 1}})
+    assert set(labels.choose(given).queries) == {"a", "b", "c"}
+    assert set(labels.choose(given, only=["a"]).queries) == {"a"}
+    chosen = labels.choose(given, leave_out=["a"])
+    assert (set(chosen.queries), set(chosen.qrels)) == ({"b", "c"}, {"b"})
+    with pytest.raises(InputError, match="no query 'zz'"):
+        labels.choose(given, only=["zz"])
+    with pytest.raises(InputError, match="No query with a label"):
+        labels.choose(given, only=["c"])

@@ -9,13 +9,13 @@ import pytest
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import target, told
-from ragfilter.evaluate.crossval import Interval, assign_folds
-from ragfilter.evaluate.learn import Provenance, TrainingExample, calibrate, example, learn
-from ragfilter.evaluate.target import Target
+from ragfilter.evaluate import tuning_words
+from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
+from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example, learn
 from ragfilter.evaluate.tune import Gain, tune
-from ragfilter.layers.calibration import Calibration, read
+from ragfilter.layers.calibration import probabilities
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
 
 # Each fits models on every fold.
@@ -63,11 +63,15 @@ def test_what_no_cut_can_tell_is_learned() -> None:
     unsure = replace(
         made, tuned=replace(made.tuned, gain=Gain(0.0, 0.0, Interval(0.0, (-0.1, 0.1))))
     )
-    assert told.verdict(made) == "Tuned settings beat the best fixed k"
-    assert told.verdict(unsure).startswith("The choice among all strategies is not shown to beat")
-    assert told.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
-    assert told.verdict(replace(unsure, strategies={})).startswith("No settings are shown to beat")
-    about = read(made.tuned.settings.cutoff.calibration)
+    assert tuning_words.verdict(made) == "Tuned settings beat the best fixed k"
+    assert tuning_words.verdict(unsure).startswith(
+        "The choice among all strategies is not shown to beat"
+    )
+    assert tuning_words.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
+    assert tuning_words.verdict(replace(unsure, strategies={})).startswith(
+        "No settings are shown to beat"
+    )
+    about = made.tuned.settings.cutoff.calibration
     assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
     assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)
     assert "score" not in about.weights
@@ -96,7 +100,7 @@ def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
     assert {"0.5", "0.9"} <= made.dial.keys()
     assert made.dial["0.9"] >= 0.8
     assert made.dial["0.5"] <= made.dial["0.9"] <= 1
-    told = read(made.strategies["calibrated"].settings.cutoff.calibration).held_out
+    told = made.strategies["calibrated"].settings.cutoff.calibration.held_out
     assert told == {share: round(kept, 3) for share, kept in made.dial.items()}
 
 
@@ -108,7 +112,7 @@ def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> No
     # More than the likeliest few, for which F1 asks.
     assert made.budget.recall >= made.strategies["calibrated"].means.recall
     told_of = f"a recall of {made.budget.recall:.3f} with {made.budget.tokens:.0f} tokens"
-    assert any(told_of in note for note in told.notes(made))
+    assert any(told_of in note for note in tuning_words.notes(made))
 
 
 def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
@@ -116,7 +120,7 @@ def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
     made = tune(
         {i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, folds=2, rerank=False
     )
-    note = next(note for note in told.notes(made) if "the recall dial needs" in note)
+    note = next(note for note in tuning_words.notes(made) if "the recall dial needs" in note)
     dial = {"cutoff.target": "recall", "cutoff.recall": 0.95}
     with pytest.raises(SettingsError) as error:
         replay(POOLS["q0"], made.strategies["calibrated"].settings.with_values(dial))
@@ -127,7 +131,7 @@ def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
 def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:
     each = examples()
     learned = learn({PLAIN: each}, POOLS["q0"], Provenance(), Target())
-    keeps = read(learned.settings.cutoff.calibration).keeps
+    keeps = learned.settings.cutoff.calibration.keeps
     assert list(keeps) == ["0.5", "0.6", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95", "0.98"]
     assert sorted(keeps.values(), reverse=True) == list(keeps.values())
 
@@ -139,10 +143,10 @@ def test_both_kinds_of_model_are_rounded_and_readable() -> None:
     )  # fmt: skip
     for boosted in (False, True):
         made = calibrate(examples(), about, ["words", "way"], boosted=boosted)
-        text = made.to_json()
-        assert read(text) == made
+        text = made.json_text
+        assert Calibration.read(text) == made
         assert len(text) < 12_000
-        chances = made.probabilities({"words": np.array([1.0, 0.0]), "way": np.array([0.2, 0.2])})
+        chances = probabilities(made, {"words": np.array([1.0, 0.0]), "way": np.array([0.2, 0.2])})
         assert chances[0] > 0.5 > chances[1]
 
 
@@ -206,11 +210,11 @@ def test_a_recall_is_held_before_tokens_are_saved() -> None:
     [("f1", Target("f1")), ("f2", Target("f2")), ("tokens@0.8", Target("tokens", 0.8))],
 )
 def test_targets_as_they_are_written(text: str, expected: Target) -> None:
-    assert target.read(text) == expected
+    assert read_target(text) == expected
     assert str(expected) == text
 
 
 @pytest.mark.parametrize("text", ["f9", "tokens", "tokens@", "tokens@0", "tokens@1.5", "f1@0.5"])
 def test_what_is_no_target(text: str) -> None:
     with pytest.raises(InputError, match="There is no measure"):
-        target.read(text)
+        read_target(text)

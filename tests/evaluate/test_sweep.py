@@ -10,25 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate import table
+from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.maps import axes, make
-from ragfilter.evaluate.prefixes import DEEPEST, _deep, prefixes_of_pools
-from ragfilter.evaluate.records import record
-from ragfilter.evaluate.run import score
+from ragfilter.evaluate.measure import count
+from ragfilter.evaluate.prefixes import DEEPEST, _deep, prefixes, prefixes_of_pools
 from ragfilter.evaluate.sweep import kept, plan, sweep
-from ragfilter.evaluate.variants import UNFILTERED, variants
-from ragfilter.layers.calibration import Calibration
+from ragfilter.evaluate.variants import variants
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.library.filter import Filter
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.settings.config import load
+from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
 
 FULL = load(profile="full", environ={}).settings
 LEARNED = Calibration(
     collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
     date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0, "words": 2.0},
-).to_json()  # fmt: skip
+).json_text  # fmt: skip
 SETTINGS = st.builds(
     lambda **values: FULL.with_values({k.replace("__", "."): v for k, v in values.items()}),
     cutoff__strategy=st.sampled_from([spec.name for spec in STRATEGIES]),
@@ -109,20 +108,17 @@ def test_a_plain_search_counts_what_fits_the_prompt() -> None:
     made = prefixes_of_pools({"q": pool}, {"q": labels}, settings)
     assert {name: list(made[name][0, :4]) for name in first} == first
 
-    kept = record("q", pool, labels, variants(settings))
-    assert kept.curve.tokens == (100, 100, 150, 150)
-    plain = kept.kept[UNFILTERED]
-    assert (plain.chunks, plain.relevant, plain.unlabelled, plain.tokens) == (2, 2, 0, 150)
+    plain = next(r for r in count("q", pool, labels, variants(settings)) if r.curve)
+    curve = plain.curve
+    assert curve
+    assert curve.tokens == (100, 100, 150, 150)
+    assert (plain.kept, plain.found, plain.unlabelled, plain.tokens) == (2, 2, 0, 150)
+    assert plain.ids == ("c1", "c3")
     # Grades 1 and 2 are kept, of 1, 1 and 2: (1 + 2 / log2(3)) / (2 + 1 / log2(3) + 1 / 2).
     assert plain.ndcg == pytest.approx(0.72242, abs=1e-5)
-    assert kept.ndcg == pytest.approx([0.31939, 0.31939, 0.72242, 0.72242], abs=1e-5)
-    drawn = table.prefixes_of([kept])
-    names = {"kept": "chunks"}
-    assert {name: list(drawn[names.get(name, name)][0, :4]) for name in first} == first
-    assert list(drawn["ndcg"][0, :4]) == list(kept.ndcg)
-
-    (row,) = score({"q": pool}, {"q": labels}, settings).rows
-    assert row.unfiltered.ids == ("c1", "c3")
+    assert curve.ndcg == pytest.approx([0.31939, 0.31939, 0.72242, 0.72242], abs=1e-5)
+    drawn = prefixes([curve])
+    assert {name: list(drawn[name][0, :4]) for name in first} == first
 
 
 def test_a_map_over_k_is_what_the_first_k_give() -> None:

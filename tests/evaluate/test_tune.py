@@ -9,14 +9,12 @@ import pytest
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.evaluate.candidates import candidates, gathering
-from ragfilter.evaluate.learn import DEPTH, Provenance
-from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.told import notes
+from ragfilter.evaluate.crossval import Target
+from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.tune import recorded, tune
-from ragfilter.layers.calibration import read
-from ragfilter.layers.features import SCORED
-from ragfilter.layers.in_force import seen_labels
-from ragfilter.layers.origin import read_tuned
+from ragfilter.evaluate.tuning_words import notes
+from ragfilter.layers.calibration import SCORED
+from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
@@ -161,7 +159,7 @@ def test_what_always_reranks_without_scores_is_tuned_by_distance(changes: dict[s
     always = PLAIN.with_values({"quality.enabled": True, "quality.mode": "always"} | changes)
     made = tune(POOLS, QRELS, always, rerank=False)
     assert not made.why_not
-    learned = read(made.strategies["calibrated"].settings.cutoff.calibration)
+    learned = made.strategies["calibrated"].settings.cutoff.calibration
     assert learned.features.isdisjoint(SCORED)
     assert learned.reranker == ""
 
@@ -178,9 +176,9 @@ def test_what_was_never_learned_is_learned_by_tuning() -> None:
 
 def test_settings_that_no_longer_apply_have_still_seen_their_labels() -> None:
     tuned = recorded(PLAIN, POOLS["q0"], len(POOLS), Provenance("v1"))
-    record = read_tuned(tuned.cutoff.tuned_on).model_copy(update={"reranker": "late_interaction"})
+    record = tuned.cutoff.tuned_on.model_copy(update={"reranker": "late_interaction"})
     made = tune(
-        POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.to_json()}), rerank=False
+        POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.json_text}), rerank=False
     )
     assert "with the reranker late_interaction, not none" in made.stands_in
     assert (made.seen, "before" in made.strategies) == (True, False)
@@ -221,5 +219,5 @@ def test_pools_hold_the_rerank_scores_that_candidates_need() -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_one_query_cannot_be_held_out(n: int) -> None:
-    with pytest.raises(ValueError, match="at least two"):
+    with pytest.raises(InputError, match="at least two"):
         tune(dict(list(POOLS.items())[:n]), QRELS, PLAIN, rerank=False)

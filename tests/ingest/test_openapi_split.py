@@ -295,13 +295,19 @@ def test_files_that_nothing_refers_to_are_skipped_and_named(
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ("type: object\n---\ntype: string\n", "a.yml, line 2: a second document begins"),
-        ("---\n{}\n---\n{}\n---\n{}\n", "a.yml, line 3: a second document begins"),
+        (
+            "type: object\n---\ntype: string\n",
+            "a.yml, line 2: this is not YAML (a second document begins",
+        ),
+        (
+            "---\n{}\n---\n{}\n---\n{}\n",
+            "a.yml, line 3: this is not YAML (a second document begins",
+        ),
         ("type: object\nx: [1\nb: 2", "a.yml, line 3: this is not YAML"),
-        ("a: &x 1\nb: *y", "a.yml, line 2: the alias *y has no anchor"),
-        ("? [a, b]\n: 1", "a.yml, line 1: a key is not text"),
-        ("a: {<<: 5}", "a.yml, line 1: << names something"),
-        ("x: " + "[" * 600, "a.yml, line 1: nested deeper"),
+        ("a: &x 1\nb: *y", "a.yml, line 2: this is not YAML (the alias *y has no anchor"),
+        ("? [a, b]\n: 1", "a.yml, line 1: this is not YAML (a key is not text"),
+        ("a: {<<: 5}", "a.yml, line 1: this is not YAML (<< names something"),
+        ("x: " + "[" * 600, "a.yml, line 1: this is not YAML (it is nested deeper"),
         ("a: \x01", "a.yml: this is not YAML"),
     ],
 )

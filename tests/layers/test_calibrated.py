@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
-from ragfilter.layers.calibration import Calibration, Split, read
+from ragfilter.layers.calibration import probabilities
 from ragfilter.layers.strategies.calibrated import expected_f, labels_for
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
 from ragfilter.report.summary import summary
 from ragfilter.settings.config import load, to_toml
+from ragfilter.settings.learned import Calibration, Split
 from ragfilter.settings.schema import Settings
 
 LEARNED: dict[str, Any] = {
@@ -29,7 +30,7 @@ LEARNED: dict[str, Any] = {
 
 
 def calibration(**values: Any) -> str:
-    return Calibration(**{**LEARNED, **values}).to_json()
+    return Calibration(**{**LEARNED, **values}).json_text
 
 
 def settings(text: str, **values: Any) -> Settings:
@@ -128,7 +129,7 @@ def test_trees_are_walked() -> None:
         feature="way", at=0.25, low=1.0, high=Split(feature="way", at=0.35, low=0.5, high=-9.0)
     )
     grown = calibration(intercept=0.0, weights={}, trees=(tree, 1.0))
-    chances = read(grown).probabilities({"way": np.array([0.2, 0.25, 0.3, 0.4])})
+    chances = probabilities(Calibration.read(grown), {"way": np.array([0.2, 0.25, 0.3, 0.4])})
     assert chances == pytest.approx([1 / (1 + exp(-x)) for x in (2.0, 2.0, 1.5, -8.0)])
     assert [h.id for h in replay(POOL, settings(grown)).kept] == ["c0", "c1", "c2", "c3"]
 
@@ -242,7 +243,7 @@ def test_without_anything_learned_there_is_a_remedy() -> None:
 def test_what_is_no_calibration_is_refused_in_one_line(text: str, tmp_path: Any) -> None:
     file = tmp_path / "tuned.toml"
     file.write_text(f"[cutoff]\ncalibration = '{text}'\n", "utf-8")
-    with pytest.raises(SettingsError, match=r"cutoff.calibration \(from .*line 2\): no calib"):
+    with pytest.raises(SettingsError, match=r"^cutoff.calibration \(from .*line 2\): "):
         load(file=file, environ={})
 
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from ragfilter.layers import base, cutoff
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.cut import cut, side_by_side
-from ragfilter.layers.cutoff import Cutoff, apply
+from ragfilter.layers.cutoff import apply, cut, side_by_side
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Cutoff, Settings
 
 BEHOLDERS = [0.12, 0.18, 0.22, 0.35, 0.50]
 DRAGONS = [0.10, 0.12, 0.15, 0.17, 0.20, 0.22, 0.25, 0.28, 0.45, 0.55]

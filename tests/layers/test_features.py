@@ -9,8 +9,9 @@ import pytest
 
 from ragfilter.engine.replay import scan_rules
 from ragfilter.layers.base import LayerInput
-from ragfilter.layers.features import FEATURES, Floats, features, kin, linked
+from ragfilter.layers.calibration import Floats, features, linked, same_type
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
+from ragfilter.settings.learned import FEATURES
 from ragfilter.settings.schema import Settings
 
 
@@ -44,8 +45,8 @@ def test_two_near_links_say_more_than_one_and_more_than_links_near_and_far() -> 
 
 def test_kin_is_the_share_of_the_best_of_the_same_type_itself_left_out() -> None:
     types = ["operation", "operation", "schema", "guide", "schema"]
-    assert kin(types, [0, 1, 2, 3]) == pytest.approx([1 / 3, 1 / 3, 0, 0, 1 / 4])
-    assert kin(["schema"], [0]) == [0.0]
+    assert same_type(types, [0, 1, 2, 3]) == pytest.approx([1 / 3, 1 / 3, 0, 0, 1 / 4])
+    assert same_type(["schema"], [0]) == [0.0]
 
 
 def test_the_best_are_those_by_rerank_score_where_there_is_one() -> None:

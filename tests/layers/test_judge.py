@@ -14,7 +14,7 @@ from ragfilter.judge import call
 from ragfilter.judge.parse import parse
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.judge import Judge, apply
+from ragfilter.layers.judge import apply
 from ragfilter.model import (
     Brought,
     Chunk,
@@ -26,7 +26,7 @@ from ragfilter.model import (
     Verdict,
 )
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Judge, Settings
 
 LONG = "word " * 200
 

@@ -11,11 +11,10 @@ from ragfilter import report
 from ragfilter.engine.replay import replay
 from ragfilter.layers import quality
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.quality import Quality
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool, Widening
 from ragfilter.report.summary import layer_line
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Quality, Settings
 
 
 def run(

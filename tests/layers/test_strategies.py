@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ragfilter.layers.cutoff import Cutoff
+from ragfilter.layers.base import far_end
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
-from ragfilter.layers.strategies.base import StrategySpec, far_end, largest, steps
+from ragfilter.layers.strategies.base import StrategySpec, largest, steps
 from ragfilter.layers.strategies.car import cut as car
 from ragfilter.layers.strategies.fixed import cut as fixed
 from ragfilter.layers.strategies.gap import cut as gap
@@ -24,6 +24,7 @@ from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.layers.strategies.relative import cut as relative
 from ragfilter.layers.strategies.spike import cut as spike
 from ragfilter.model import Cut, Gap
+from ragfilter.settings.schema import Cutoff
 
 ADAPTIVE = [0.1, 0.2, 0.3, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 2.3]
 

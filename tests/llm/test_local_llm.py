@@ -23,13 +23,12 @@ from ragfilter.answer import context
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import Message, Progress, Vectors
 from ragfilter.rules.draft import suggest
-from ragfilter.rules.rule import canonical, parse
-from ragfilter.settings.schema import Settings
+from ragfilter.rules.rule import parse
+from ragfilter.settings.schema import Judge, Settings
 from scripts.local_llm import UNUSABLE
 
 pytestmark = pytest.mark.llm
@@ -109,7 +108,7 @@ def test_a_draft_is_a_rule_or_words(chat: OpenAIChat) -> None:
     draft = suggest(HITS[0].chunk, chat, timeout_s=TIMEOUT_S)
     assert (draft.rule is None) == bool(draft.error)
     if draft.rule is not None:
-        assert draft.text == canonical(draft.rule)
+        assert draft.text == draft.rule.text
         assert parse(draft.text) == draft.rule
     assert draft.failed in ("", "rule", "interrupted", "timeout")
     assert draft.category == "general"

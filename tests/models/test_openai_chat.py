@@ -38,13 +38,13 @@ from faults import (
 )
 from waiting import OWN_S, PATIENT_MS, PATIENT_S, SILENT_S, ends_after, ends_soon
 
-from ragfilter.basics.reply import MOST_BYTES
+from ragfilter.answer.reply import MOST_BYTES
 from ragfilter.errors import ChatError, SettingsError
 from ragfilter.judge import call
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import MOST_BODY_BYTES, MOST_EVENT_BYTES, OpenAIChat, _Body, _whole
 from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.settings.schema import Judge
 
 ASK = (Message("system", "be short"), Message("user", "why?"))
 SCHEMA: dict[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}

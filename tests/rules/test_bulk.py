@@ -59,10 +59,10 @@ def test_what_stays_is_no_change(change: RuleChange, rule: str | None) -> None:
     assert (plan.after, plan.unchanged) == ({}, ("c",))
 
 
-def test_mends_know_the_text_where_the_chunk_has_it() -> None:
+def test_fixes_know_the_text_where_the_chunk_has_it() -> None:
     chunk = Chunk("c", "Hits whatever has armor class 6 or less.", "To hit", rule=AC_6)
-    assert bulk.plan_mends([replace(chunk, text="")], ["spelling"]).after == {}
-    assert bulk.plan_mends([chunk], ["spelling"]).after == {
+    assert bulk.plan_fixes([replace(chunk, text="")], ["spelling"]).after == {}
+    assert bulk.plan_fixes([chunk], ["spelling"]).after == {
         "c": '{"contain_one_of":[["ac 6","armor class 6","armor class of 6"]]}'
     }
     checks = Checks()
@@ -70,22 +70,22 @@ def test_mends_know_the_text_where_the_chunk_has_it() -> None:
     assert [finding.kind for finding in checks.findings(chunk)] == ["spelling"]
 
 
-def test_mends_know_the_rules_that_are_not_mended() -> None:
+def test_fixes_know_the_rules_that_are_not_fixed() -> None:
     rule = '{"contain":"cleric"}'
     six, seven = (Chunk(f"ac-{n}", title=f"Clerics, AC {n}", rule=rule) for n in (6, 7))
-    assert bulk.plan_mends([seven]).after == {}
-    mended = bulk.plan_mends([seven], ["shared"], among=[six, seven]).after
-    assert list(mended) == ["ac-7"]
-    assert '"ac 7"' in (mended["ac-7"] or "")
+    assert bulk.plan_fixes([seven]).after == {}
+    fixed = bulk.plan_fixes([seven], ["shared"], catalogue={c.id: c for c in (six, seven)}).after
+    assert list(fixed) == ["ac-7"]
+    assert '"ac 7"' in (fixed["ac-7"] or "")
 
 
-def test_mends_know_which_words_the_questions_have() -> None:
+def test_fixes_know_which_words_the_questions_have() -> None:
     chunk = Chunk("c", rule='{"contain_one_of":[["please","cleric"]]}')
-    assert bulk.plan_mends([chunk]).after == {}
-    # What such a word is for is not certain, so it is only mended on request.
-    assert bulk.plan_mends([chunk], usual={"please"}).after == {}
-    mended = bulk.plan_mends([chunk], ["everywhere"], usual={"please"}).after
-    assert mended == {"c": '{"contain_one_of":[["cleric"]]}'}
+    assert bulk.plan_fixes([chunk]).after == {}
+    # What such a word is for is not certain, so it is only fixed on request.
+    assert bulk.plan_fixes([chunk], usual={"please"}).after == {}
+    fixed = bulk.plan_fixes([chunk], ["everywhere"], usual={"please"}).after
+    assert fixed == {"c": '{"contain_one_of":[["cleric"]]}'}
     assert Checks().state(chunk) == "valid"
     assert Checks({"please"}).state(chunk) == "warning"
 

@@ -15,14 +15,14 @@ from waiting import PROCESS_S
 from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.draft_store import DraftStore
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.rule import parse
 
 RULE = parse('{"contain": "troll"}')
 GOOD = Draft(
     "a",
     category="general",
     rule=RULE,
-    text=canonical(RULE),
+    text=RULE.text,
     remarks=("too wide",),
     repaired=True,
     model="tiny",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.errors import RuleError
-from ragfilter.rules.rule import Rule, canonical, parse, pretty, template, terms
+from ragfilter.rules.rule import Rule, parse, template
 from ragfilter.text.normalise import normalise
 
 TERM = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(normalise)
@@ -47,7 +47,7 @@ def test_word_is_the_default_and_empty_parts_ask_for_nothing() -> None:
 
 def test_a_rule_pasted_from_a_record_is_read() -> None:
     assert parse('{"query_must": {"contain": "troll"}}') == Rule(contain="troll")
-    assert canonical(parse('{"query_must": {"contain": "troll"}}')) == '{"contain":"troll"}'
+    assert parse('{"query_must": {"contain": "troll"}}').text == '{"contain":"troll"}'
 
 
 @pytest.mark.parametrize(("value", "term"), [("7", "7"), ("-6", "-6"), ("7.50", "7.5")])
@@ -124,15 +124,15 @@ def test_canonical_is_compact_and_leaves_out_what_is_default() -> None:
     text = (
         '{ "match": "word", "contain_none_of": ["é"], "contain_one_of": [["b", "a"]],"contain":6}'
     )
-    assert canonical(parse(text)) == (
+    assert parse(text).text == (
         '{"contain_one_of":[["b","a"]],"contain":"6","contain_none_of":["é"]}'
     )
 
 
 @given(RULES)
 def test_canonical_and_pretty_are_read_back_as_the_same_rule(rule: Rule) -> None:
-    assert parse(canonical(rule)) == rule
-    assert parse(pretty(rule)) == rule
+    assert parse(rule.text) == rule
+    assert parse(rule.pretty) == rule
 
 
 @given(
@@ -151,19 +151,39 @@ def test_any_text_is_a_rule_or_a_rule_error(text: str) -> None:
     except RuleError as error:
         assert error.message  # noqa: PT017
     else:
-        assert parse(canonical(rule)) == rule
+        assert parse(rule.text) == rule
 
 
 def test_terms_name_their_places() -> None:
-    rule = Rule((("a", "b"), ("c",)), "d", ("e",), ("f",))
-    assert list(terms(rule)) == [
-        ("contain_one_of[0][0]", "a"),
-        ("contain_one_of[0][1]", "b"),
-        ("contain_one_of[1][0]", "c"),
-        ("contain", "d"),
-        ("contain_all_of[0]", "e"),
-        ("contain_none_of[0]", "f"),
-    ]
+    rule = parse(
+        '{"contain_one_of": [["a", "b"], ["c"]], "contain": "d", "contain_all_of": ["e"],'
+        '"contain_none_of": ["f"]}'
+    )
+    assert rule.terms == {
+        "contain_one_of[0][0]": "a",
+        "contain_one_of[0][1]": "b",
+        "contain_one_of[1][0]": "c",
+        "contain": "d",
+        "contain_all_of[0]": "e",
+        "contain_none_of[0]": "f",
+    }
+
+
+@pytest.mark.parametrize(
+    ("place", "terms", "text"),
+    [
+        ("contain_one_of[0][1]", (), '{"contain_one_of":[["a"],["c"]],"contain":"d"}'),
+        ("contain_one_of[1][0]", (), '{"contain_one_of":[["a","b"]],"contain":"d"}'),
+        ("contain_one_of[0]", ("x",), '{"contain_one_of":[["x"],["c"]],"contain":"d"}'),
+        ("contain_one_of[0][0]", ("x", "b"), '{"contain_one_of":[["x","b"],["c"]],"contain":"d"}'),
+        ("contain", (), '{"contain_one_of":[["a","b"],["c"]]}'),
+    ],
+)
+def test_a_term_or_group_is_replaced_at_its_place(
+    place: str, terms: tuple[str, ...], text: str
+) -> None:
+    rule = parse('{"contain_one_of": [["a", "b"], ["c"]], "contain": "d"}')
+    assert rule.replaced(place, terms).text == text
 
 
 @pytest.mark.parametrize(

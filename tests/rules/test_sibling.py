@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.model import Chunk
+from ragfilter.rules.rule import parse
 from ragfilter.rules.sibling import propose
 
 MATRIX = "Attack matrix for clerics - Armor Class 6"
@@ -52,22 +53,27 @@ OF_COAST = (
 def test_the_rule_of_a_sibling_gets_what_is_ones_own(
     title: str, other: str, rule: str, proposed: str | None
 ) -> None:
-    made = propose(title, [(other, rule)])
-    assert (None if made is None else canonical(parse(made))) == proposed
+    made = propose(title, [Chunk("c", title=other, rule=rule)])
+    assert (made and made.text) == proposed
 
 
 def test_the_title_that_differs_least_is_taken() -> None:
     titles = ["Arctic Conditions - Coast", "Tropical Conditions - Swamp"]
     near = '{"contain_one_of": [["coast"], ["arctic", "polar"]]}'
     far = '{"contain_one_of": [["swamp", "bog"], ["tropical"]]}'
-    made = propose("Arctic Conditions - Swamp", [(titles[0], near), (titles[1], far)])
+    chunks = [
+        Chunk(title, title=title, rule=rule)
+        for title, rule in zip(titles, (near, far), strict=True)
+    ]
+    made = propose("Arctic Conditions - Swamp", chunks)
     assert made is not None
-    assert canonical(parse(made)) == '{"contain_one_of":[["swamp"],["arctic","polar"]]}'
+    assert made.text == '{"contain_one_of":[["swamp"],["arctic","polar"]]}'
 
 
 @given(st.text(max_size=40), st.lists(st.tuples(st.text(max_size=40), st.text(max_size=20))))
 def test_whatever_the_titles_what_comes_out_is_a_rule(
     title: str, ruled: list[tuple[str, str]]
 ) -> None:
-    made = propose(title, [*ruled, (f"{title} 1", '{"contain": "one 1"}')])
-    assert made is None or parse(made)
+    ruled = [*ruled, (f"{title} 1", '{"contain": "one 1"}')]
+    made = propose(title, [Chunk("c", title=other, rule=rule) for other, rule in ruled])
+    assert made is None or parse(made.text) == made

@@ -9,8 +9,8 @@ import pytest
 from ragfilter.errors import InputError
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.lint import lint
-from ragfilter.rules.rule import Rule, canonical
+from ragfilter.rules.lint import check_rule
+from ragfilter.rules.rule import Rule
 from ragfilter.rules.templates import Template, packaged, read, recognise, with_folder
 
 
@@ -54,8 +54,7 @@ def test_the_demo_tables_are_recognised_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("template", packaged(), ids=lambda template: template.category)
 def test_the_examples_are_rules_to_learn_from(template: Template) -> None:
-    text = canonical(template.example_rule)
-    assert lint({"example": text}, {"example": template.example_title}) == ()
+    assert check_rule(template.example_rule, template.example_title) == ()
     assert template.version == f"{template.category}-1"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import rows
-from ragfilter.report.steps import keeps
+from ragfilter.report.thresholds import keeps
 from ragfilter.settings.schema import field
 from ragfilter.ui.inspect.curve import drag
 from ragfilter.ui.inspect.curve import plot as curve

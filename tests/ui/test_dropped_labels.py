@@ -12,7 +12,7 @@ from ragfilter.errors import InputError
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.kit.rule_editor import labelled
+from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 
 QUERIES = '{"_id": "1", "text": "Where is the boat?"}\n{"_id": "2", "text": "Who lies?"}\n'
@@ -37,12 +37,12 @@ def test_labels_of_other_chunks_do_not_count(monkeypatch: pytest.MonkeyPatch) ->
     def drop(*rows: str) -> None:
         queries: Any = File("queries.jsonl", QUERIES)
         qrels: Any = File("qrels.tsv", "\n".join(("query-id\tcorpus-id\tscore", *rows)))
-        labelled.drop(less, queries, qrels)
+        rule_effect.drop(less, queries, qrels)
 
     drop("1\tboat\t1", "1\tgone\t1", "2\tsecret\t1")
     boat, secret = {"1": {"boat": 1}}, {"2": {"secret": 1}}
     for desk, seen in ((more, boat | secret), (less, boat)):
-        found = labelled.labels(desk)
+        found = rule_effect.labels(desk)
         assert found is not None
         assert found.qrels == seen
     with pytest.raises(InputError, match="None of the chunks labelled as relevant is in"):

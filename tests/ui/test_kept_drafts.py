@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.rule_editor.recovery import MOST, read
+from ragfilter.ui.kit.rule_editor.saving import MOST, read
 
 
 def test_drafts_come_back_with_the_rule_they_began_from() -> None:

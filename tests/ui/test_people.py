@@ -9,12 +9,13 @@ import pytest
 import streamlit as st
 
 from ragfilter.ingest import demo
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, User
 from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.kit import people
 from ragfilter.ui.kit.people import Groups
 from ragfilter.ui.session.resources import Resources
-from ragfilter.workbench import open_workspace
+from ragfilter.ui.session.state import KEY, Session
 
 
 def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> StoredRow:
@@ -25,8 +26,7 @@ def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> S
 def test_the_users_follow_the_collection_as_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(st.session_state, "collection", "mine")
-    monkeypatch.setitem(st.session_state, "groups", {})
+    monkeypatch.setitem(st.session_state, KEY, Session("full", {}, collection="mine"))
     with open_workspace(tmp_path / "ws") as bench:
         resources = Resources(bench, bench.deployment)
         store = bench.stores.of("mine")

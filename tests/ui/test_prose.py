@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamlit_markdown import PLAIN, READER, acts, fetches, runs
 from waiting import ends_soon
 
-from ragfilter.basics.reply import MOST_BYTES
+from ragfilter.answer.reply import MOST_BYTES
 from ragfilter.ui.look.prose import literal, message, on_button, quoted, written
 
 FETCHES = (

@@ -7,8 +7,8 @@ from math import isnan
 
 import numpy as np
 import pytest
-
 from ragfilter.cli.sweep import document, text
+
 from ragfilter.errors import InputError
 from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, gathering_for, make, usual
 from ragfilter.evaluate.tune import RECORD
@@ -16,7 +16,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import field
-from ragfilter.ui.tune import plots
+from ragfilter.ui.tune import tuning_map
 
 BUDGET = "context.max_context_tokens"
 GAP = load(profile="adaptive-gap", environ={}).settings
@@ -70,7 +70,7 @@ def test_one_setting_is_a_line_through_more_values() -> None:
     share = GAP.with_values({"cutoff.strategy": "relative"})
     made = make(POOLS, QRELS, share, PUBLIC, "cutoff.relative_offset", "")
     assert len(made.xs) == 31
-    drawn = plots.heatmap(made, "f1", 0, 1, dark=False)["data"][0]
+    drawn = tuning_map.heatmap(made, "f1", 0, 1, dark=False)["data"][0]
     assert (drawn["mode"], drawn["y"]) == ("lines+markers", made.figures["f1"].ravel().tolist())
 
 
@@ -104,11 +104,11 @@ def test_values_that_exclude_each_other_are_left_out(profile: str, x: str, y: st
     here, best = made.nearest(settings), made.highest("f1")
     assert made.holds(settings)
     assert {here, best, *made.front()} <= set(made.places)
-    squares, colours, *_ = plots.heatmap(made, "f1", here, best, dark=False)["data"]
+    squares, colours, *_ = tuning_map.heatmap(made, "f1", here, best, dark=False)["data"]
     assert squares["customdata"] == made.places
     assert np.isfinite(squares["y"]).all()
     assert not y or np.isfinite(colours["z"]).sum() == len(made.places)
-    points = plots.front(made, here, best, dark=False)["data"][0]
+    points = tuning_map.front(made, here, best, dark=False)["data"][0]
     assert np.isfinite([points["x"], points["y"]]).all()
     assert f"; {made.left_out}" in text(made, settings, "f1")
     assert len(document(made, settings, "f1")["points"]) == len(made.places)
@@ -129,7 +129,9 @@ def test_the_context_budget_is_tried_from_its_least_by_factors() -> None:
     [(BUDGET, "", ["xaxis"]), (THRESHOLD, BUDGET, ["yaxis"]), (THRESHOLD, OFFSET, [])],
 )
 def test_an_axis_that_grows_by_factors_is_drawn_so(x: str, y: str, log: list[str]) -> None:
-    layout = plots.heatmap(make(POOLS, QRELS, GAP, PUBLIC, x, y), "f1", 0, 1, dark=False)["layout"]
+    layout = tuning_map.heatmap(make(POOLS, QRELS, GAP, PUBLIC, x, y), "f1", 0, 1, dark=False)[
+        "layout"
+    ]
     assert [a for a in ("xaxis", "yaxis") if layout[a].get("type") == "log"] == log
 
 
@@ -141,26 +143,26 @@ def test_the_place_before_a_click_is_marked() -> None:
     # Its figures are not on this map.
     assert made.place_of(GAP.with_values({"cutoff.max_results": 9}), clicked) is None
     assert made.place_of(GAP.with_values({THRESHOLD: 0.1234}), clicked) is None
-    plot = plots.heatmap(made, "f1", there, 0, was, dark=False)
+    plot = tuning_map.heatmap(made, "f1", there, 0, was, dark=False)
     marks = {each["name"]: (each["x"], each["y"]) for each in plot["data"][1:]}
     assert marks["before the click"] == ([GAP.get(THRESHOLD)], [GAP.get(OFFSET)])
     assert marks["in force"] != marks["before the click"]
-    front = plots.front(made, there, 0, was, dark=False)["data"]
+    front = tuning_map.front(made, there, 0, was, dark=False)["data"]
     assert "before the click" in {each["name"] for each in front}
-    alone = plots.heatmap(made, "f1", there, 0, dark=False)["data"]
+    alone = tuning_map.heatmap(made, "f1", there, 0, dark=False)["data"]
     assert "before the click" not in {each.get("name") for each in alone}
 
 
 def test_the_points_of_the_map_name_their_place_and_lie_on_its_colours() -> None:
     made = make(POOLS, QRELS, GAP, PUBLIC, THRESHOLD, OFFSET)
     flat = made.figures["f1"].ravel()
-    plot = plots.heatmap(made, "f1", made.nearest(GAP), int(np.argmax(flat)), dark=False)
+    plot = tuning_map.heatmap(made, "f1", made.nearest(GAP), int(np.argmax(flat)), dark=False)
     points, colours, *_ = plot["data"]
     assert points["customdata"] == list(range(flat.size))
     at = {(x, y): z for x, row in zip(colours["x"], zip(*colours["z"], strict=True), strict=True)
           for y, z in zip(colours["y"], row, strict=True)}  # fmt: skip
     assert [at[each] for each in zip(points["x"], points["y"], strict=True)] == flat.tolist()
-    front = plots.front(made, 0, 1, dark=True)["data"][1]
+    front = tuning_map.front(made, 0, 1, dark=True)["data"][1]
     assert front["x"] == sorted(front["x"])
     assert front["y"] == sorted(front["y"])
 

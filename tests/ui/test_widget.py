@@ -12,11 +12,13 @@ def script() -> None:
     import streamlit as st
 
     from ragfilter.ui.session import widget
+    from ragfilter.ui.session.state import KEY, Session
 
     def choose(name: str) -> None:
         st.session_state.chosen = name
         st.session_state.calls = st.session_state.get("calls", 0) + 1
 
+    st.session_state.setdefault(KEY, Session("full", {}))
     chosen = st.session_state.setdefault("chosen", "owls")
     count = st.session_state.setdefault("count", 1)
     labels = {name: f"{name} · {count}" for name in ("trolls", "owls")}

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ragfilter.ingest import packaged
-from ragfilter.ingest.openapi.files import parse
-from ragfilter.ingest.openapi.read import parts
+from ragfilter.ingest.openapi.read import parse
+from ragfilter.ingest.openapi.read import records as openapi_records
+from ragfilter.ingest.records import Record
 
 FILES = (
     "auth.yaml",
@@ -33,10 +34,9 @@ def trees() -> dict[str, dict[str, Any]]:
     return found
 
 
-def records() -> Iterator[dict[str, object]]:
-    """Every chunk of the collection as a plain record, in a fixed order."""
-    for part in parts(trees(), {name: [] for name in FILES}):
-        yield part.raw
+def records() -> Iterator[Record]:
+    """Every chunk of the collection as a record, in a fixed order."""
+    return openapi_records(trees())
 
 
 def queries() -> dict[str, str]:

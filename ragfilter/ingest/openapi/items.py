@@ -2,8 +2,7 @@
 
 Source: docs/design.md#formats. A chunk is an operation, a webhook, a schema, a shared response, a
 security scheme, a described tag, or a section of the description's own prose ("guide"). Shared
-parameters, request bodies and headers are no chunks: they are told where they are used, and the
-references in them belong to the user.
+parameters, request bodies and headers are no chunks: they are told where they are used.
 
 An id is ``<prefix>:<name>``. The prefix is `x-api-prefix` of `info`, else the beginning of the
 title (ids are paid for in every prompt), else the file name. The name is the operationId (else
@@ -16,192 +15,175 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, get_args
 
 from ragfilter.ingest.markdown import sections
-from ragfilter.ingest.openapi.refs import Pointer, Spot, Trees, follow
-from ragfilter.ingest.openapi.types import as_dict, as_list
+from ragfilter.ingest.openapi.places import ApiPlace, Descriptions, Item, Kind, as_list, ref_of
 from ragfilter.ingest.passages import passages
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
-Kind = Literal["guide", "tag", "operation", "webhook", "schema", "response", "security"]
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-COMPONENTS: tuple[tuple[str, Kind], ...] = (
-    ("schemas", "schema"),
-    ("responses", "response"),
-    ("securitySchemes", "security"),
-)
+COMPONENTS: dict[str, Kind] = {
+    "schemas": "schema", "responses": "response", "securitySchemes": "security"
+}  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""In the order in which they get their ids."""
 LONGEST_NAME = 200
 LONGEST_PREFIX = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One part. `names` are its candidates for an id, best first; references in `node` are relative
-    to the file `base`. `shared` are the parameters of the path, each with the file that it stands
-    in, `title` and `prose` a guide's."""
-
-    kind: Kind
-    source: str
-    pointer: Pointer
-    names: tuple[str, ...]
-    node: Any
-    base: str
-    path: str = ""
-    method: str = ""
-    shared: Sequence[tuple[Any, str]] = ()
-    title: str = ""
-    prose: str = ""
-
-    @property
-    def place(self) -> str:
-        return f"{self.source}, {' '.join(self.pointer)}"
-
-
-def items(trees: Trees, source: str, problems: list[str]) -> Iterator[Item]:
+def items(root: ApiPlace, problems: list[str]) -> Iterator[Item]:
     """The parts of one description; `problems` collects what was left out and why."""
-    tree = trees[source]
-    yield from _guides(tree, source)
-    yield from _tags(tree, source, problems)
-    yield from _operations(trees, source, "paths", problems)
-    yield from _operations(trees, source, "webhooks", problems)
-    components = _mapping(tree, "components", source, problems)
-    for key, kind in COMPONENTS:
-        for name, node in _mapping(components, key, source, problems).items():
-            if kind == "schema":
-                names: tuple[str, ...] = (name, f"schemas/{name}")
-                usable = isinstance(node, dict | bool)
-            else:
-                names = (f"{'security' if kind == 'security' else key}/{name}",)
-                usable = isinstance(node, dict)
-                if usable and "$ref" in node:
-                    continue
-            if usable:
-                yield Item(kind, source, ("components", key, name), names, node, source)
-            else:
-                problems.append(f"{source}, components {key} {name}: this is no {kind}")
+    yield from _guides(root)
+    yield from _tags(root, problems)
+    yield from _operations(root, "paths", problems)
+    yield from _operations(root, "webhooks", problems)
+    components = _mapping(root, "components", problems)
+    for key, kind in COMPONENTS.items():
+        named = _mapping(components, key, problems)
+        for name in named.node:
+            place, pointer = named.child(name), ("components", key, name)
+            word = "security" if kind == "security" else key
+            names = (name, f"schemas/{name}") if kind == "schema" else (f"{word}/{name}",)
+            if not isinstance(place.node, dict | bool if kind == "schema" else dict):
+                problems.append(f"{root.source}, components {key} {name}: this is no {kind}")
+            elif kind == "schema" or "$ref" not in place.node:
+                yield Item(kind, root.source, place, pointer, names)
 
 
-def identify(found: Sequence[Item], trees: Trees) -> dict[Spot, str]:
-    """A unique id for each item, in the order given."""
-    ids: dict[Spot, str] = {}
+def identify(items: Iterable[Item], descriptions: Descriptions) -> dict[Item, str]:
+    """A unique id for each item, in the order in which they get one."""
+    sources = list(descriptions.trees)
+    prefixes = {source: _prefix(descriptions.root(source)) for source in sources}
     taken: set[str] = set()
-    prefixes = {source: prefix(tree, source) for source, tree in trees.items()}
-    for item in found:
-        stem = PurePosixPath(item.source).stem
+
+    def new_id(item: Item) -> str:
         names = [_tidy(name) for name in item.names]
-        names += [f"{names[-1]}@{stem}"]
-        candidates = (f"{prefixes[item.source]}:{name}" for name in _then_numbered(names))
-        chunk_id = next(candidate for candidate in candidates if candidate not in taken)
-        taken.add(chunk_id)
-        ids[item.source, item.pointer] = chunk_id
-    return ids
+        names.append(f"{names[-1]}@{PurePosixPath(item.source).stem}")
+        return unused([f"{prefixes[item.source]}:{name}" for name in names], taken)
+
+    ordered = sorted(items, key=lambda it: (sources.index(it.source), KINDS.index(it.kind)))
+    return {item: new_id(item) for item in ordered}
 
 
-def prefix(tree: dict[str, Any], source: str) -> str:
+def unused(names: Sequence[str], taken: set[str]) -> str:
+    """The first name that is not taken, else the last one with a number. It is taken then."""
+    numbered = (f"{names[-1]}-{number}" for number in count(2))
+    name = next(name for name in chain(names, numbered) if name not in taken)
+    taken.add(name)
+    return name
+
+
+def _prefix(root: ApiPlace) -> str:
     """The part before the colon of a description's ids."""
-    given = as_dict(tree.get("info")).get("x-api-prefix")
+    given = root.child("info").child("x-api-prefix").node
     if isinstance(given, str) and given.strip():
         return _tidy(given.strip())
-    words = _slug(api_title(tree, source)) or _slug(PurePosixPath(source).stem) or "api"
+    words = _slug(api_title(root)) or _slug(PurePosixPath(root.source).stem) or "api"
     # At a word's end where there is one: "github-v3-rest-api" rather than "github-v3-rest-a".
     short = words[: LONGEST_PREFIX + 1].rpartition("-")[0] if len(words) > LONGEST_PREFIX else words
     return short or words[:LONGEST_PREFIX]
 
 
-def api_title(tree: dict[str, Any], source: str) -> str:
+def api_title(root: ApiPlace) -> str:
     """The description's own name, else that of its file."""
-    title = as_dict(tree.get("info")).get("title")
+    title = root.child("info").child("title").node
     if isinstance(title, str) and title.strip():
         return " ".join(title.split())[:LONGEST_NAME]
-    return PurePosixPath(source).stem
+    return PurePosixPath(root.source).stem
 
 
-def _guides(tree: dict[str, Any], source: str) -> Iterator[Item]:
-    description = as_dict(tree.get("info")).get("description")
-    if not isinstance(description, str):
-        return
-    name = api_title(tree, source)
-    number = 0
-    for headings, _, body, code in sections(description):
+def _guides(root: ApiPlace) -> Iterator[Item]:
+    description = root.child("info").child("description").node
+    passed = sections(description) if isinstance(description, str) else ()
+    numbers = count(1)
+    for headings, _, body, code in passed:
         for passage in passages(body, code=code):
-            number += 1
             slug = _slug(headings[-1]) if headings else "overview"
-            title = " > ".join((name, *headings))
             yield Item(
-                "guide", source, ("info", "description", str(number)), (f"guide/{slug}",), {},
-                source, title=title, prose=passage,
+                "guide", root.source, root.at({}), ("info", "description", str(next(numbers))),
+                (f"guide/{slug}",), title=" > ".join((api_title(root), *headings)), prose=passage,
             )  # fmt: skip
 
 
-def _tags(tree: dict[str, Any], source: str, problems: list[str]) -> Iterator[Item]:
-    tags = tree.get("tags")
-    if tags is not None and not isinstance(tags, list):
-        problems.append(f"{source}, tags: this is no list")
-        return
-    for number, tag in enumerate(tags or ()):
-        if not isinstance(tag, dict) or not isinstance(tag.get("name"), str):
-            problems.append(f"{source}, tags {number}: this is no tag")
-        elif isinstance(tag.get("description"), str) and tag["description"].strip():
+def _tags(root: ApiPlace, problems: list[str]) -> Iterator[Item]:
+    tags = root.child("tags")
+    if not isinstance(tags.node, list | None):
+        problems.append(f"{root.source}, tags: this is no list")
+    for number, node in enumerate(as_list(tags.node)):
+        tag = tags.at(node).end(parts_only=True)
+        name, prose = (tag.child(key).node for key in ("name", "description"))
+        if not isinstance(name, str):
+            problems.append(f"{root.source}, tags {number}: this is no tag")
+        elif isinstance(prose, str) and prose.strip():
             yield Item(
-                "tag", source, ("tags", str(number)), (f"tags/{_slug(tag['name'])}",), tag,
-                source, title=f"{api_title(tree, source)} > {tag['name']}",
-                prose=tag["description"],
+                "tag", root.source, tag, ("tags", str(number)), (f"tags/{_slug(name)}",),
+                title=f"{api_title(root)} > {name}", prose=prose,
             )  # fmt: skip
 
 
-def _operations(trees: Trees, source: str, key: str, problems: list[str]) -> Iterator[Item]:
-    for path, node in _mapping(trees[source], key, source, problems).items():
+def _operations(root: ApiPlace, key: str, problems: list[str]) -> Iterator[Item]:
+    paths = _mapping(root, key, problems)
+    for path in paths.node:
         if path.startswith("x-"):
             continue
-        path_item, base = follow(trees, node, source)
-        if not isinstance(path_item, dict):
-            problems.append(f"{source}, {key} {path}: this is no path item")
+        place, where = paths.child(path).end(), f"{root.source}, {key} {path}"
+        if not isinstance(place.node, dict):
+            problems.append(f"{where}: this is no path item")
             continue
-        if "$ref" in path_item:
-            problems.append(f"{source}, {key} {path}: {path_item['$ref']} is not at hand")
+        if "$ref" in place.node:
+            problems.append(f"{where}: {place.node['$ref']} is not at hand")
+        shared = [place.at(node) for node in as_list(place.child("parameters").node)]
         for method in METHODS:
-            if method not in path_item:
+            if method not in place.node:
                 continue
-            operation, there = follow(trees, path_item[method], base)
-            if not isinstance(operation, dict):
-                problems.append(f"{source}, {key} {path} {method}: this is no operation")
+            operation = place.child(method).end()
+            if not isinstance(operation.node, dict):
+                problems.append(f"{where} {method}: this is no operation")
                 continue
-            if "$ref" in operation:
-                missing = f"{operation['$ref']} is not at hand"
-                problems.append(f"{source}, {key} {path} {method}: {missing}")
-                operation = {name: value for name, value in operation.items() if name != "$ref"}
-            own_name = operation.get("operationId")
+            if "$ref" in operation.node:
+                problems.append(f"{where} {method}: {operation.node['$ref']} is not at hand")
+                node = {name: value for name, value in operation.node.items() if name != "$ref"}
+                operation = operation.at(node)
+            given = operation.node.get("operationId")
+            own = (given,) if isinstance(given, str) and given.strip() else ()
             spelled = f"{method.upper()}{path}" if key == "paths" else f"webhooks/{path}"
-            own = (own_name,) if isinstance(own_name, str) and own_name.strip() else ()
             yield Item(
-                "operation" if key == "paths" else "webhook",
-                source,
-                (key, path, method),
-                (*own, spelled),
-                operation,
-                there,
-                path=path,
-                method=method.upper(),
-                shared=[(node, base) for node in as_list(path_item.get("parameters"))],
-            )
+                "operation" if key == "paths" else "webhook", root.source, operation,
+                (key, path, method), (*own, spelled), path=path, method=method.upper(),
+                shared=shared,
+            )  # fmt: skip
 
 
-def _mapping(node: Any, key: str, source: str, problems: list[str]) -> dict[str, Any]:
-    value = node.get(key)
-    if value is None or isinstance(value, dict):
-        return value or {}
-    problems.append(f"{source}, {key}: this is no object")
-    return {}
+def parameters_of(item: Item) -> list[ApiPlace]:
+    """The operation's parameters and those of its path that it does not replace."""
+    found: dict[tuple[str, str], ApiPlace] = {}
+    own = item.place.child("parameters")
+    for given in (*item.shared, *map(own.at, as_list(own.node))):
+        place = given.end()
+        if isinstance(place.node, dict):
+            name = place.node.get("name", ref_of(place.node))
+            found[str(place.node.get("in")), str(name)] = place
+    return list(found.values())
 
 
-def _then_numbered(names: Sequence[str]) -> Iterator[str]:
-    yield from names
-    yield from (f"{names[-1]}-{number}" for number in count(2))
+def security_of(item: Item) -> Any:
+    """What an operation needs to be called: its own word, else that of its description. The latter
+    is about calls to the API, so it does not hold for the webhooks that the API calls."""
+    root = item.place.within.root(item.place.source)
+    general = root.child("security").node if item.kind == "operation" else None
+    return item.place.child("security").node if "security" in item.node else general
+
+
+def _mapping(place: ApiPlace, key: str, problems: list[str]) -> ApiPlace:
+    """The mapping under `key`; an empty one if there is none."""
+    found = place.child(key)
+    if not isinstance(found.node, dict | None):
+        problems.append(f"{place.source}, {key}: this is no object")
+    return found if isinstance(found.node, dict) else found.at({})
 
 
 def _tidy(name: str) -> str:

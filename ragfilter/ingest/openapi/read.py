@@ -7,46 +7,32 @@ reported. So are parts that cannot be read, and everything with the wrong type. 
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.openapi import files
-from ragfilter.ingest.openapi.bundle import bundled, gather
-from ragfilter.ingest.openapi.items import Item, api_title, identify, items
-from ragfilter.ingest.openapi.refs import (
-    Leads,
-    Spot,
-    Trees,
-    enclosing,
-    find,
-    follow,
-    leads,
-    links,
-    ref_of,
-)
-from ragfilter.ingest.openapi.text import parameters_of, security_of, title_and_text
-from ragfilter.ingest.openapi.types import as_dict, as_list
+from ragfilter.ingest.markdown import front_matter
+from ragfilter.ingest.openapi.items import api_title, identify
+from ragfilter.ingest.openapi.places import Descriptions, Trees
+from ragfilter.ingest.openapi.references import Leads, statuses, survey, unlinked
+from ragfilter.ingest.openapi.text import title_and_text
 from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
 from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.protocols import Progress
+from ragfilter.text.normalise import loads
 
 log = logging.getLogger(__name__)
 
-MOST_TOLD = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ApiPart:
-    """A chunk as a plain record, where it stands, and what about it was left out."""
-
-    raw: dict[str, object]
-    source: str
-    place: str
-    wrong: tuple[str, ...] = ()
+SUFFIXES = (".json", ".yaml", ".yml")
+MOST_WARNINGS = 10
+# A file that says it is a description, but cannot be parsed, is an error and not another file.
+_SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
 def load_openapi(
@@ -57,9 +43,12 @@ def load_openapi(
     `progress` counts the characters read. Raises InputError naming file and, where it is broken,
     line: not OpenAPI, OpenAPI 2, not JSON or YAML.
     """
-    trees = {source: files.read_tree(path, source=source, progress=progress)}
-    parts_of = gather(trees, lambda s: _part(files.beside(path.parent, s), s, reading, progress))
-    yield from records(_bundled(trees, parts_of))
+    tree = _checked(parse(read_text(path, source), path.suffix, source, progress), source)
+
+    def read(name: str) -> object:
+        return _part(_beside(path.parent, name), name, reading, progress)
+
+    yield from records({source: tree}, read=read)
 
 
 def load_together(
@@ -69,161 +58,162 @@ def load_together(
     each other and to the rest, and the sources that were read for them, also those refused. Raises
     InputError like `load_openapi`."""
     trees: dict[str, Any] = {}
-    broken: set[str] = set()
-    asked: set[str] = set()
+    known: set[str] = set()
     for source, path in paths.items():
-        if path.suffix.lower() not in files.SUFFIXES:
+        if path.suffix.lower() not in SUFFIXES:
             continue
         try:
-            tree = files.read_tree_if_any(path, source=source, progress=progress)
+            text = read_text(path, source)
+            tree = (
+                parse(text, path.suffix, source, progress) if _SAYS_OPENAPI.search(text) else None
+            )
+            # A mapping under that name is a tool's configuration.
+            version = tree.get("openapi", tree.get("swagger")) if isinstance(tree, dict) else None
+            if isinstance(version, str | int | float):
+                trees[source] = _checked(tree, source)
+                known.add(source)
         except InputError as error:
             reading.refuse(error)
-            broken.add(source)
-        else:
-            trees |= {source: tree} if tree is not None else {}
+            known.add(source)
 
-    def read(source: str) -> object:
-        asked.add(source)
-        return _part(None if source in broken else paths.get(source), source, reading, progress)
+    def read(name: str) -> object:
+        path = None if name in known else paths.get(name)
+        known.add(name)
+        return _part(path, name, reading, progress)
 
-    trees = _bundled(trees, gather(trees, read))
-    return records(trees, reading.skip), {*trees, *broken, *asked}
+    return records(trees, read=read, skip=reading.skip), known
 
 
-def _bundled(trees: dict[str, Any], parts_of: dict[str, Any]) -> dict[str, Any]:
-    return {s: bundled(s, trees, parts_of) for s in trees} if parts_of else trees
+def parse(text: str, suffix: str, source: str, progress: Progress | None = None) -> object:
+    """JSON or YAML as plain values. Raises InputError: `source` and the line."""
+    is_json = suffix.lower() == ".json"
+    if not is_json and text.lstrip()[:1] != "{":
+        return parse_yaml(text, place=source, progress=progress)
+    report = progress or (lambda done, total: None)
+    try:
+        report(0, len(text))
+        tree: object = loads(text)
+    except (ValueError, RecursionError) as error:
+        if not is_json:
+            return parse_yaml(text, place=source, progress=progress)
+        if isinstance(error, json.JSONDecodeError):
+            raise InputError(
+                f"{source}, line {error.lineno}: this is not JSON ({error.msg}).",
+                remedy="Correct the JSON there; YAML needs a file name that ends in .yaml.",
+            ) from None
+        raise InputError(
+            f"{source}: this JSON cannot be read ({error}).", remedy="Nest it less deeply."
+        ) from None
+    report(len(text), len(text))
+    return tree
+
+
+def records(
+    trees: Trees,
+    *,
+    read: Callable[[str], object] = lambda source: None,
+    skip: Callable[[InputError], None] | None = None,
+) -> Iterator[Record]:
+    """The records of parsed descriptions (source to tree); the last record of each description
+    carries the warnings about it. `read` gives parts, and `skip` is told of descriptions without a
+    record."""
+    descriptions = Descriptions(trees, read)
+    problems: dict[str, list[str]] = {source: [] for source in trees}
+    # At once, since it reads the parts.
+    leads = survey(descriptions, problems)
+    return _records(descriptions, leads, problems, skip)
+
+
+def _records(
+    descriptions: Descriptions,
+    leads: Mapping[Any, Leads],
+    problems: dict[str, list[str]],
+    skip: Callable[[InputError], None] | None,
+) -> Iterator[Record]:
+    ids = identify(leads, descriptions)
+    operations = {(it.source, it.names[0]): ids[it] for it in reversed(ids) if it.method}
+    used_with = statuses(ids)
+    for item in ids:
+        problems[item.source] += [
+            *(f"{item.where}: {key} has the wrong type" for key in leads[item].wrong),
+            *(f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
+              for ref in leads[item].missing),
+        ]  # fmt: skip
+    last = {item.source: item for item in ids}
+    for item, chunk_id in ids.items():
+        api = api_title(descriptions.root(item.source))
+        title, text = title_and_text(item, api=api, statuses=used_with.get(item, ()))
+        refs = tuple(ids[each] for each in leads[item].chunks)
+        if item.kind in ("guide", "tag"):
+            text, refs = unlinked(item, ids, operations)
+        raw = {
+            "id": chunk_id, "title": title, "text": text, "type": item.kind, "refs": list(refs),
+        }  # fmt: skip
+        record = to_record(raw, place=item.where, source=item.source)
+        if item is last[item.source]:
+            record = record._replace(warnings=record.warnings + _summary(problems, item.source))
+        yield record
+    if skip is not None:
+        for source in descriptions.trees.keys() - last.keys():
+            skip(nothing_in(source))
+
+
+def _summary(problems: Mapping[str, list[str]], source: str) -> tuple[str, ...]:
+    every = problems[source]
+    more = len(every) - MOST_WARNINGS
+    warnings = tuple(f"{problem}; it is left out." for problem in every[:MOST_WARNINGS])
+    return (*warnings, f"{source}: {more} more of that kind.") if more > 0 else warnings
 
 
 def _part(
     path: Path | None, source: str, reading: ReadOptions, progress: Progress | None
 ) -> object:
-    """What a part holds; None if there is none. One that cannot be read is told and left out."""
-    if path is None:
+    """What a file holds that is referred to: a text if it is Markdown, and None if there is none,
+    or it is of another kind. One that cannot be read is reported and left out."""
+    suffix = path.suffix.lower() if path is not None else ""
+    is_text = suffix in (".md", ".markdown")
+    if path is None or (suffix and suffix not in SUFFIXES and not is_text):
         return None
     try:
-        return files.read_part(path, source=source, progress=progress)
+        text = read_text(path, source)
+        if is_text:
+            return text[front_matter(text)[0] :]
+        return parse(text, suffix, source, progress)
     except InputError as error:
         (reading.skip or log.warning)(error)
         return None
 
 
-def records(trees: Trees, skip: Callable[[InputError], None] | None = None) -> Iterator[Record]:
-    """The records of parsed descriptions (source to tree); the last record of each description
-    carries the warnings about it. `skip` is told of those without a record."""
-    problems: dict[str, list[str]] = {source: [] for source in trees}
-    found = parts(trees, problems)
-    part = next(found, None)
-    told: dict[str, list[str]] = {}
-    silent = dict.fromkeys(trees)
-    while part is not None:
-        after = next(found, None)
-        record = to_record(part.raw, place=part.place, source=part.source)
-        told.setdefault(part.source, []).extend(f"{part.place}: {what}" for what in part.wrong)
-        if after is None or after.source != part.source:
-            warnings = [*problems[part.source], *told.pop(part.source)]
-            record = record._replace(warnings=record.warnings + _summary(part.source, warnings))
-        silent.pop(part.source, None)
-        yield record
-        part = after
-    if skip is not None:
-        for source in silent:
-            skip(nothing_in(source))
+def _beside(folder: Path, name: str) -> Path | None:
+    """The file `name` in `folder` or below it, unless it is hidden or a link leads out."""
+    path = folder / name
+    try:
+        is_inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # Too long for a name, or no text.
+        return None
+    is_hidden = any(part.startswith(".") for part in PurePosixPath(name).parts)
+    return path if is_inside and not is_hidden else None
 
 
-def parts(trees: Trees, problems: Mapping[str, list[str]]) -> Iterator[ApiPart]:
-    """Every chunk of parsed descriptions, description by description; `problems` (by source)
-    collects what could not become one."""
-    found = [item for source in trees for item in items(trees, source, problems[source])]
-    ids = identify(found, trees)
-    operations = _operation_ids(found, ids)
-    statuses = _statuses(found, trees, ids)
-    reported: set[tuple[str, str]] = set()
-    for item in found:
-        chunk_id = ids[item.source, item.pointer]
-        led = leads(trees, ids, _walked(item, trees), own_id=chunk_id)
-        title, text = title_and_text(
-            item,
-            trees,
-            api=api_title(trees[item.source], item.source),
-            statuses=sorted(statuses.get(chunk_id, ())),
+def _checked(tree: object, source: str) -> dict[str, Any]:
+    if not isinstance(tree, dict) or not {"openapi", "swagger"} & tree.keys():
+        raise not_openapi(source)
+    if "openapi" not in tree:
+        raise InputError(
+            f"{source}: this is OpenAPI 2 (Swagger); only OpenAPI 3 can be read.",
+            remedy="Convert it first, for example with swagger2openapi.",
         )
-        refs = led.ids
-        if item.kind in ("guide", "tag"):
-            text, refs = links(text, trees, ids, operations, item.source)
-        raw: dict[str, object] = {
-            "id": chunk_id, "title": title, "text": text, "type": item.kind,
-            "source": item.source, "refs": list(refs),
-        }  # fmt: skip
-        yield ApiPart(raw, item.source, item.place, wrong=_complaints(item, led, reported))
+    if not re.match(r"3(\.|$)", version := str(tree["openapi"])):
+        raise InputError(
+            f"{source}: OpenAPI version {version[:40]!r} cannot be read.",
+            remedy="Convert it to OpenAPI 3.0 or 3.1.",
+        )
+    return tree
 
 
-def _walked(item: Item, trees: Trees) -> list[tuple[Any, str]]:
-    """The parts of an item in the order in which its references count: what a caller sends, what
-    it gets, how it signs in, what may go wrong."""
-    node, base = item.node, item.base
-    if item.kind in ("guide", "tag"):
-        return []
-    if item.kind not in ("operation", "webhook"):
-        return [(node, base)]
-    responses = as_dict(node.get("responses"))
-    good = {status: r for status, r in responses.items() if status.startswith("2")}
-    # A shared success response is a chunk; what it holds is needed at once all the same.
-    behind = [follow(trees, response, base) for response in good.values()]
-    rest = {k: v for k, v in node.items() if k not in ("requestBody", "parameters", "responses")}
-    return [
-        (node.get("requestBody"), base),
-        *((response, base) for response in good.values()),
-        *behind,
-        *parameters_of(item, trees),
-        *_schemes(item, trees),
-        *((response, base) for status, response in responses.items() if status not in good),
-        (rest, base),
-    ]
-
-
-def _schemes(item: Item, trees: Trees) -> list[tuple[Any, str]]:
-    options = as_list(security_of(item, trees))
-    names = dict.fromkeys(name for option in options for name in as_dict(option))
-    pointer = "#/components/securitySchemes/"
-    return [({"$ref": pointer + _escaped(name)}, item.base) for name in names]
-
-
-def _escaped(name: str) -> str:
-    return name.replace("%", "%25").replace("~", "~0").replace("/", "~1")
-
-
-def _statuses(found: list[Item], trees: Trees, ids: Mapping[Spot, str]) -> dict[str, set[str]]:
-    """The statuses with which operations use the shared responses, by the response's chunk."""
-    used: dict[str, set[str]] = {}
-    for item in found:
-        responses = as_dict(as_dict(item.node).get("responses")) if item.method else {}
-        for status, response in responses.items():
-            ref = ref_of(response)
-            there = find(trees, ref, item.base) if ref else None
-            chunk_id = enclosing(ids, there.source, there.pointer) if there else None
-            if chunk_id is not None:
-                used.setdefault(chunk_id, set()).add(status)
-    return used
-
-
-def _operation_ids(found: list[Item], ids: Mapping[Spot, str]) -> dict[tuple[str, str], str]:
-    names: dict[tuple[str, str], str] = {}
-    for item in found:
-        if item.kind in ("operation", "webhook"):
-            names.setdefault((item.source, item.names[0]), ids[item.source, item.pointer])
-    return names
-
-
-def _complaints(item: Item, led: Leads, reported: set[tuple[str, str]]) -> tuple[str, ...]:
-    told = [f"{key} has the wrong type" for key in led.wrong]
-    for ref in led.missing:
-        if (item.source, ref) not in reported:
-            reported.add((item.source, ref))
-            told.append(f"the reference {ref[:200]} leads to nothing that was loaded")
-    return tuple(told)
-
-
-def _summary(source: str, warnings: list[str]) -> tuple[str, ...]:
-    told = tuple(f"{warning}; it is left out." for warning in warnings[:MOST_TOLD])
-    more = len(warnings) - len(told)
-    return (*told, f"{source}: {more} more of that kind.") if more > 0 else told
+def not_openapi(source: str) -> InputError:
+    """What to say of a JSON or YAML file that describes no API."""
+    return InputError(
+        f"{source}: this is not an OpenAPI description (no openapi version at the top).",
+        remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.",
+    )

@@ -1,176 +1,164 @@
 """The title and text of a chunk of an API description, the most important first.
 
 A chunk is one item of any length, but an embedding model reads only the beginning. So the text
-begins with what the item is, continues with its prose and its shape, and ends with details. It is
-cut at `LONGEST` characters, and says so.
+begins with what the item is, continues with its prose and its shape, and ends with details. A
+schema that is referred to is shown only by its name, so cycles do no harm. Structures in place are
+shown to a fixed depth and width, since YAML aliases can make a small file endless.
 """
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
-from ragfilter.ingest.openapi.items import Item
-from ragfilter.ingest.openapi.refs import Trees, follow, ref_name, ref_of
-from ragfilter.ingest.openapi.types import (
-    as_dict,
-    as_list,
-    cut,
-    described,
-    facets,
-    one_line,
-    property_lines,
-    property_names,
-    prose,
-    type_words,
-    value_words,
+from ragfilter.ingest.openapi.items import parameters_of, security_of
+from ragfilter.ingest.openapi.places import ApiPlace, Item, as_dict, as_list, ref_of
+
+LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
+LONG_DETAILS = 600
+"""If they are longer, the embedding model would not see the last fields, so all are named first."""
+LONGEST_NAMES = 1_000
+DEEPEST, DEEPEST_TYPE, DEEPEST_CHOICE = 3, 4, 2
+MOST_PARTS, MOST_TOP_PARTS, MOST_VALUES, MOST_VISITS = 30, 200, 50, 5_000
+COMPOSED = {"allOf": " and ", "oneOf": " or ", "anyOf": " or "}
+LIMITS = {
+    "const": "always {}", "default": "default {}", "minimum": "from {}",
+    "exclusiveMinimum": "above {}", "maximum": "at most {}", "exclusiveMaximum": "below {}",
+    "multipleOf": "a multiple of {}", "minLength": "at least {} characters",
+    "maxLength": "at most {} characters", "minItems": "at least {} items",
+    "maxItems": "at most {} items", "pattern": "pattern {}",
+}  # fmt: skip
+FLAGS = {
+    "uniqueItems": "unique items", "nullable": "may be null", "readOnly": "read-only",
+    "writeOnly": "write-only", "deprecated": "deprecated",
+}  # fmt: skip
+ADDRESSES = {
+    "authorizationUrl": "authorize at", "tokenUrl": "token from", "refreshUrl": "refresh at"
+}  # fmt: skip
+_TAG = re.compile(
+    r"</?(?:p|br|a|b|i|u|em|strong|code|pre|ul|ol|li|h[1-6]|div|span|table|thead|tbody|tr|td|th|"
+    r"img|hr|sup|sub|small|blockquote|details|summary)\b[^<>]{0,300}>",
+    re.IGNORECASE,
 )
 
-LONGEST = 20_000
-LONGEST_TITLE = 200
-# Longer than this, and the embedding model would not see the last fields: name them all first.
-LONG_DETAILS = 600
-LONGEST_NAMES = 1_000
 
-
-def title_and_text(
-    item: Item, trees: Trees, *, api: str, statuses: Sequence[str]
-) -> tuple[str, str]:
+def title_and_text(item: Item, *, api: str, statuses: Sequence[str]) -> tuple[str, str]:
     """The title and the text of an item.
 
     `api` is the name of its API, `statuses` are those that a shared response is used with. An
     operation or schema does not name its API: said in every chunk, it made them all alike.
     """
+    name = item.pointer[-1]
     if item.kind in ("guide", "tag"):
-        title, lines = item.title, iter((prose(item.prose),))
-    elif item.kind in ("operation", "webhook"):
-        title = one_line(item.node.get("summary")) or item.names[0]
-        lines = _operation(item, trees)
+        title, lines = item.title, iter((_prose(item.prose),))
+    elif item.method:
+        title = _one_line(item.place.child("summary").node) or item.names[0]
+        lines = _operation(item)
     elif item.kind == "schema":
-        title, lines = f"{item.pointer[-1]} schema", _schema(item)
+        title, lines = f"{name} schema", _schema(item.place, name)
     elif item.kind == "response":
-        title = " ".join([f"{item.pointer[-1]} response", *statuses])
-        lines = _response(item, trees, statuses, api)
+        title = " ".join([f"{name} response", *statuses])
+        lines = _response(item.place, name, statuses, api)
     else:
-        title, lines = f"{item.pointer[-1]} security scheme", _security_scheme(item, api)
-    return cut(title, LONGEST_TITLE), _joined(lines)
+        title, lines = f"{name} security scheme", _security_scheme(item.place, name, api)
+    return _cut(title, LONGEST_TITLE), _joined(lines)
 
 
 def _joined(lines: Iterator[str]) -> str:
     text: list[str] = []
     length = 0
-    for line in lines:
-        if not line:
-            continue
+    for line in filter(None, lines):
         text.append(line)
         length += len(line) + 1
         if length > LONGEST:
-            return f"{cut(chr(10).join(text), LONGEST)}\n(The rest is left out here.)"
+            return _cut("\n".join(text), LONGEST) + "\n(The rest is left out here.)"
     return "\n".join(text)
 
 
-def _operation(item: Item, trees: Trees) -> Iterator[str]:
-    node = item.node
+def _operation(item: Item) -> Iterator[str]:
+    place = item.place
     sent = "Webhook: " if item.kind == "webhook" else ""
     name = "" if item.names[0] == f"{item.method}{item.path}" else f" ({item.names[0]})"
-    old = " Deprecated." if node.get("deprecated") is True else ""
+    old = " Deprecated." if place.node.get("deprecated") is True else ""
     yield f"{sent}{item.method} {item.path}{name}.{old}"
-    yield prose(node.get("description"))
-    body, _ = follow(trees, node.get("requestBody"), item.base)
-    if isinstance(body, dict):
-        need = ", required" if body.get("required") is True else ""
-        yield f"Request body: {_content(body)}{need}. {one_line(body.get('description'))}".strip()
+    yield _prose(place.child("description").node)
+    body = place.child("requestBody").end()
+    if isinstance(body.node, dict):
+        need = ", required" if body.node.get("required") is True else ""
+        said = _one_line(body.child("description").node)
+        yield f"Request body: {_content(body)}{need}. {said}".strip()
         yield from _inline(body)
-    parameters = list(_parameters(item, trees))
+    parameters = parameters_of(item)
     if parameters:
         yield "Parameters:"
-        yield from parameters
-    responses = [
-        _response_line(status, response, trees, item.base)
-        for status, response in as_dict(node.get("responses")).items()
-        if not status.startswith("x-")
-    ]
-    if responses:
+    yield from map(_parameter, parameters)
+    responses = place.child("responses")
+    told = [status for status in as_dict(responses.node) if not status.startswith("x-")]
+    if told:
         yield "Responses:"
-        yield from responses
-    yield security_words(item, trees)
-    callbacks = as_dict(node.get("callbacks"))
-    if callbacks:
+    for status in told:
+        yield _response_line(status, responses.child(status))
+    yield _security(security_of(item))
+    if callbacks := as_dict(place.child("callbacks").node):
         yield f"Calls back: {', '.join(callbacks)}."
 
 
-def parameters_of(item: Item, trees: Trees) -> list[tuple[dict[str, Any], str]]:
-    """The operation's parameters and those of its path that it does not replace; each with the
-    file that it stands in."""
-    found: dict[tuple[str, str], tuple[dict[str, Any], str]] = {}
-    own = [(node, item.base) for node in as_list(item.node.get("parameters"))]
-    for node, source in (*item.shared, *own):
-        parameter, base = follow(trees, node, source)
-        if isinstance(parameter, dict):
-            key = (str(parameter.get("in")), str(parameter.get("name", ref_of(parameter))))
-            found[key] = parameter, base
-    return list(found.values())
+def _parameter(place: ApiPlace) -> str:
+    node = place.node
+    if ref := ref_of(node):
+        return f"- {place.name(ref)}"
+    name, where = _value(node.get("name", "without a name")), node.get("in")
+    schema = node.get("schema")
+    if schema is None:
+        schema = next((schema for _, schema in _bodies(place)), None)
+    start = f"- {name}, {where}" if isinstance(where, str) else f"- {name}"
+    required, said = node.get("required") is True, place.child("description").node
+    line = _described(start, schema, place, required=required, also=said)
+    return f"{line} Deprecated." if node.get("deprecated") is True else line
 
 
-def _parameters(item: Item, trees: Trees) -> Iterator[str]:
-    for parameter, _ in parameters_of(item, trees):
-        if ref := ref_of(parameter):
-            yield f"- {ref_name(ref)}"
-            continue
-        name = value_words(parameter.get("name", "without a name"))
-        where = parameter.get("in")
-        schema = parameter.get("schema")
-        if schema is None:
-            media = next(iter(as_dict(parameter.get("content")).values()), None)
-            schema = as_dict(media).get("schema")
-        start = f"- {name}, {where}" if isinstance(where, str) else f"- {name}"
-        required = parameter.get("required") is True
-        line = described(start, schema, required=required, also=parameter.get("description"))
-        yield f"{line} Deprecated." if parameter.get("deprecated") is True else line
+def _bodies(place: ApiPlace) -> Iterator[tuple[str, Any]]:
+    """The media types of a body, each with its schema."""
+    content = place.child("content")
+    for media in as_dict(content.node):
+        yield media, as_dict(content.child(media).node).get("schema")
 
 
-def _content(node: dict[str, Any]) -> str:
+def _content(place: ApiPlace) -> str:
     """What a body holds: the type, and the media types where they are not plain JSON."""
     by_type: dict[str, list[str]] = {}
-    for media, value in as_dict(node.get("content")).items():
-        by_type.setdefault(type_words(as_dict(value).get("schema")), []).append(media)
-    words = []
-    for name, media_types in by_type.items():
-        plain = media_types == ["application/json"]
-        words.append(name if plain else f"{name} ({', '.join(media_types)})")
+    for media, schema in _bodies(place):
+        by_type.setdefault(_type(schema, place), []).append(media)
+    words = (
+        name if media == ["application/json"] else f"{name} ({', '.join(media)})"
+        for name, media in by_type.items()
+    )  # fmt: skip
     return " or ".join(words) or "none"
 
 
-def _inline(node: dict[str, Any]) -> Iterator[str]:
+def _inline(place: ApiPlace) -> Iterator[str]:
     """The fields of bodies that are described in place."""
-    for value in as_dict(node.get("content")).values():
-        schema = as_dict(value).get("schema")
-        yield from property_lines(schema)
+    for _, schema in _bodies(place):
+        yield from _property_lines(schema, place)
 
 
-def _response_line(status: str, response: Any, trees: Trees, base: str) -> str:
-    node, _ = follow(trees, response, base)
-    if not isinstance(node, dict):
+def _response_line(status: str, response: ApiPlace) -> str:
+    place = response.end()
+    if not isinstance(place.node, dict):
         return f"- {status}"
-    body = _content(node) if "content" in node else ""
-    if name := ref_name(ref_of(response)):
+    body = f" ({_content(place)})" if "content" in place.node else ""
+    if ref := ref_of(response.node):
         # The meaning of a shared response is in its own chunk, and not in a hundred others.
-        return cut(f"- {status}: {name}{f' ({body})' if body else ''}", 1000)
-    said = one_line(node.get("description"))
-    return cut(f"- {status}{f' ({body})' if body else ''}: {said}", 1000).rstrip(": ")
+        return _cut(f"- {status}: {response.name(ref)}{body}", 1000)
+    said = _one_line(place.child("description").node)
+    return _cut(f"- {status}{body}: {said}", 1000).rstrip(": ")
 
 
-def security_of(item: Item, trees: Trees) -> Any:
-    """What an operation needs to be called: its own word, else that of its description. The latter
-    is about calls to the API, so it does not hold for the webhooks that the API calls."""
-    general = trees[item.base].get("security") if item.kind == "operation" else None
-    return item.node.get("security", general)
-
-
-def security_words(item: Item, trees: Trees) -> str:
-    """`security_of` in words, empty if the description does not say."""
-    options = security_of(item, trees)
+def _security(options: Any) -> str:
+    """What `security_of` gives in words, empty if that is nothing."""
     if not isinstance(options, list):
         return ""
     words = []
@@ -183,86 +171,186 @@ def security_words(item: Item, trees: Trees) -> str:
     return f"Security: {' or '.join(words) or 'no authentication'}."
 
 
-def _schema(item: Item) -> Iterator[str]:
-    node = item.node
-    name = item.pointer[-1]
-    if not isinstance(node, dict):
-        yield f"{name}: {type_words(node)}."
+def _schema(place: ApiPlace, name: str) -> Iterator[str]:
+    if not isinstance(place.node, dict):
+        yield f"{name}: {_type(place.node, place)}."
         return
-    said = facets(node)
-    title = one_line(node.get("title"))
-    yield (
-        f"{name}: {', '.join([type_words(node), *said])}."
-        f"{f' {title}.' if title and title != name else ''}"
-    )
-    yield prose(node.get("description"))
+    title = _one_line(place.child("title").node)
+    named = f" {title}." if title and title != name else ""
+    yield f"{name}: {', '.join([_type(place.node, place), *_facets(place.node)])}.{named}"
+    yield _prose(place.child("description").node)
     details: list[str] = []
     length = 0
-    for line in property_lines(node):
+    for line in _property_lines(place.node, place):
         details.append(line)
         length += len(line) + 1
         if length > LONGEST:
             break
     if length > LONG_DETAILS:
-        names = islice(property_names(node), LONGEST_NAMES)
-        yield cut(f"Fields: {', '.join(dict.fromkeys(names))}.", LONGEST_NAMES)
+        names = (name for before, name, _, _ in _properties(place.node) if not before)
+        first = dict.fromkeys(islice(names, LONGEST_NAMES))
+        yield _cut(f"Fields: {', '.join(first)}.", LONGEST_NAMES)
     if details:
         yield "Properties:"
         yield from details
-    yield from _discriminator(node)
+    discriminator = as_dict(place.node.get("discriminator"))
+    if isinstance(told := discriminator.get("propertyName"), str):
+        mapping = as_dict(discriminator.get("mapping")).items()
+        kinds = [f"{key} is {place.name(ref)}" for key, ref in mapping if isinstance(ref, str)]
+        yield f"Told apart by {told}{': ' if kinds else ''}{', '.join(kinds)}."
 
 
-def _discriminator(node: dict[str, Any]) -> Iterator[str]:
-    discriminator = as_dict(node.get("discriminator"))
-    name = discriminator.get("propertyName")
-    if isinstance(name, str):
-        kinds = ", ".join(
-            f"{key} is {ref_name(target)}"
-            for key, target in as_dict(discriminator.get("mapping")).items()
-            if isinstance(target, str)
-        )
-        yield f"Told apart by {name}{f': {kinds}' if kinds else ''}."
-
-
-def _response(item: Item, trees: Trees, statuses: Sequence[str], api: str) -> Iterator[str]:
-    node = item.node
+def _response(place: ApiPlace, name: str, statuses: Sequence[str], api: str) -> Iterator[str]:
     status = f" with status {' or '.join(statuses)}" if statuses else ""
-    yield f"{item.pointer[-1]}: a response{status} that operations share ({api})."
-    yield prose(node.get("description"))
-    if "content" in node:
-        yield f"Body: {_content(node)}."
-        yield from _inline(node)
-    headers = as_dict(node.get("headers"))
-    if headers:
+    yield f"{name}: a response{status} that operations share ({api})."
+    yield _prose(place.child("description").node)
+    if "content" in place.node:
+        yield f"Body: {_content(place)}."
+        yield from _inline(place)
+    headers = place.child("headers")
+    if as_dict(headers.node):
         yield "Headers:"
-    for name, header in headers.items():
-        value = as_dict(follow(trees, header, item.base)[0])
-        yield described(f"- {name}", value.get("schema"), also=value.get("description"))
+    for key in as_dict(headers.node):
+        header = headers.child(key).end()
+        schema, said = as_dict(header.node).get("schema"), header.child("description").node
+        yield _described(f"- {key}", schema, header, also=said)
 
 
-def _security_scheme(item: Item, api: str) -> Iterator[str]:
-    node = item.node
-    kind = value_words(node.get("type", "unknown"))
+def _security_scheme(place: ApiPlace, name: str, api: str) -> Iterator[str]:
+    node = place.node
+    kind = _value(node.get("type", "unknown"))
     detail = ""
     if kind == "http":
-        detail = f", {value_words(node.get('scheme', ''))}"
+        detail = f", {_value(node.get('scheme', ''))}"
     elif kind == "apiKey":
-        where, name = (value_words(node.get(key, "")) for key in ("in", "name"))
-        detail = f" in {where} {name}"
-    yield f"{item.pointer[-1]}: {kind}{detail}. How to authenticate with {api}."
-    yield prose(node.get("description"))
+        detail = f" in {_value(node.get('in', ''))} {_value(node.get('name', ''))}"
+    yield f"{name}: {kind}{detail}. How to authenticate with {api}."
+    yield _prose(place.child("description").node)
     if isinstance(node.get("openIdConnectUrl"), str):
         yield f"OpenID Connect: {node['openIdConnectUrl']}"
-    for name, flow in as_dict(node.get("flows")).items():
+    for key, flow in as_dict(node.get("flows")).items():
+        flow = as_dict(flow)
         told = [
-            f"{word} {as_dict(flow)[key]}"
-            for key, word in (
-                ("authorizationUrl", "authorize at"),
-                ("tokenUrl", "token from"),
-                ("refreshUrl", "refresh at"),
-            )
-            if isinstance(as_dict(flow).get(key), str)
+            f"{w} {flow[url]}" for url, w in ADDRESSES.items() if isinstance(flow.get(url), str)
         ]
-        yield f"Flow {name}: {', '.join(told)}" if told else f"Flow {name}"
-        for scope, said in as_dict(as_dict(flow).get("scopes")).items():
-            yield cut(f"- {scope}: {one_line(said)}", 500)
+        yield f"Flow {key}: {', '.join(told)}" if told else f"Flow {key}"
+        for scope, said in as_dict(flow.get("scopes")).items():
+            yield _cut(f"- {scope}: {_one_line(said)}", 500)
+
+
+def _type(schema: Any, place: ApiPlace, depth: int = 0) -> str:
+    """The type of a schema in a file as a phrase: ``array of Campaign``, ``string or null``."""
+    if not isinstance(schema, dict):
+        return "nothing" if schema is False else "any value"
+    if ref := ref_of(schema):
+        return place.name(ref)
+    for key, between in COMPOSED.items():
+        if parts := as_list(schema.get(key)):
+            if depth > DEEPEST_CHOICE:
+                return "a nested value"
+            most = MOST_PARTS if depth else MOST_TOP_PARTS
+            words = [_type(part, place, depth + 1) for part in parts[:most]]
+            words = words[:1] if len(set(words)) == 1 else words
+            return between.join(words) + (f"{between}more" if len(parts) > most else "")
+    if depth > DEEPEST_TYPE:
+        return "a nested value"
+    name = schema.get("type")
+    names: list[Any] = [n for n in as_list(name) if isinstance(n, str)] or [name]
+    return " or ".join(_one_type(n, schema, place, depth) for n in names[:MOST_PARTS])
+
+
+def _one_type(name: Any, schema: dict[str, Any], place: ApiPlace, depth: int) -> str:
+    if name == "array" or (not isinstance(name, str) and "items" in schema):
+        return f"array of {_type(schema.get('items'), place, depth + 1)}"
+    if name == "object" or "properties" in schema or "additionalProperties" in schema:
+        extra = schema.get("additionalProperties")
+        if isinstance(extra, dict) and not schema.get("properties"):
+            return f"map of {_type(extra, place, depth + 1)}"
+        return "object"
+    return name if isinstance(name, str) and name else "any value"
+
+
+def _facets(schema: Any) -> list[str]:
+    """What a schema says beside its type, in words: ``one of A, B``, ``at most 100``."""
+    schema = as_dict(schema)
+    words = [_value(schema["format"])] if isinstance(schema.get("format"), str) else []
+    if values := as_list(schema.get("enum")):
+        more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
+        words.append(f"one of {', '.join(map(_value, values[:MOST_VALUES]))}{more}")
+    for key, phrase in LIMITS.items():
+        # The exclusive limits of OpenAPI 3.0 are true or false and belong to the others.
+        if key in schema and not (key.startswith("exclusive") and isinstance(schema[key], bool)):
+            words.append(phrase.format(_value(schema[key])))
+    return words + [word for key, word in FLAGS.items() if schema.get(key) is True]
+
+
+def _property_lines(schema: Any, place: ApiPlace) -> Iterator[str]:
+    """A line for each property, those of inline objects under dotted names (``bid.amount``)."""
+    for before, name, value, required in _properties(schema):
+        yield _described(f"- {before}{name}", value, place, required=required)
+
+
+def _properties(
+    schema: Any, before: str = "", depth: int = 0, visits: Iterator[int] | None = None
+) -> Iterator[tuple[str, str, Any, bool]]:
+    """The properties of a schema and of what it holds in place: what stands before the name, the
+    name, the value, and whether it is required."""
+    visits = count() if visits is None else visits
+    if not isinstance(schema, dict) or depth > DEEPEST or next(visits) > MOST_VISITS:
+        return
+    required = schema.get("required")
+    for name, value in as_dict(schema.get("properties")).items():
+        yield before, name, value, isinstance(required, list) and name in required
+        yield from _properties(value, f"{before}{name}.", depth + 1, visits)
+    inner = [(f"{before.removesuffix('.')}[].", schema.get("items"))]
+    inner.append((f"{before}*.", schema.get("additionalProperties")))
+    inner += [(before, part) for key in COMPOSED for part in as_list(schema.get(key))]
+    for prefix, node in inner:
+        if isinstance(node, dict):
+            yield from _properties(node, prefix, depth + 1, visits)
+
+
+def _described(
+    start: str, schema: Any, place: ApiPlace, *, required: bool = False, also: Any = None
+) -> str:
+    """``<start> (<type>, <facets>): <description>`` in one line."""
+    words = [_type(schema, place, 1), *_facets(schema), *_facets(as_dict(schema).get("items"))]
+    line = f"{start} ({', '.join([*words, 'required'] if required else words)})"
+    own = isinstance(also, str) and also
+    description = also if own else as_dict(schema).get("description")
+    if ref_of(description):
+        description = place.at(description).end(parts_only=True).node
+    said = _one_line(description)
+    return _cut(f"{line}: {said}" if said else line, LONGEST_LINE)
+
+
+def _value(value: Any) -> str:
+    """A value of the description as one reads it, short."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "{…}" if value else "{}"
+    if isinstance(value, list):
+        if any(isinstance(v, dict | list) for v in value[:MOST_PARTS]):
+            return "[…]"
+        more = ", …" if len(value) > MOST_PARTS else ""
+        return f"[{', '.join(map(_value, value[:MOST_PARTS]))}{more}]"
+    return _cut(" ".join(str(value)[: 4 * LONGEST_VALUE].split()), LONGEST_VALUE)
+
+
+def _prose(text: Any) -> str:
+    """A description without HTML marks and needless white space, paragraphs kept."""
+    if not isinstance(text, str):
+        return ""
+    if "<" in text or "&" in text:
+        text = html.unescape(_TAG.sub(" ", text))
+    lines = (" ".join(line.split()) for line in text.strip().splitlines())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _one_line(text: Any) -> str:
+    return " ".join(_prose(text).split())
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -40,7 +37,6 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="adaptive_k",
     cut=cut,
-    about="the largest drop in similarity.",
     title="adaptive-k",
     reads=("max_results", "min_results", "b_extra", "tail"),
     cliff=lambda settings: "Largest drop",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -46,7 +43,6 @@ def _peaks(values: Sequence[float], pinned: int) -> list[int]:
 SPEC = StrategySpec(
     name="autocut",
     cut=cut,
-    about="one of the jumps in the curve.",
     reads=("max_results", "min_results", "jumps"),
     cliff=lambda settings: f"Jump {settings.jumps}",
 )

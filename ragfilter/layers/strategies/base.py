@@ -12,14 +12,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import sub
-from statistics import fmean
-from typing import TYPE_CHECKING
 
+from ragfilter.layers.base import LayerInput
 from ragfilter.model import Cut, Gap, Hit
-
-if TYPE_CHECKING:
-    from ragfilter.layers.base import LayerInput
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 EPSILON = 1e-9
 
@@ -28,21 +24,19 @@ EPSILON = 1e-9
 class StrategySpec:
     """One strategy. Choices, sliders, marks of the curve and docs are derived from it.
 
-    `about` is a sentence for those who choose. `reads` are the settings of the cutoff that act with
-    it; `--set` sets them, and tuning varies those that `evaluate/candidates.py` has values for.
-    `cliff` calls the place of the cut, for the headline. `decides` names the setting that drops
-    what comes after a cut. `reads_pool`: it compares with the pool's far end, so that a pool of
-    full size is gathered. `weigh` gives the values that it cuts and orders by in place of
-    distances; None while they cannot be known.
+    `reads` are the settings of the cutoff that act with it; `--set` sets them, and tuning varies
+    those that `evaluate/candidates.py` has values for. `cliff` names the place of the cut, for the
+    headline. `decides` names the setting that drops what comes after a cut. `reads_pool`: it
+    compares with the pool's far end, so that a pool of full size is gathered. `weigh` gives the
+    values that it cuts and orders by in place of distances; None while they are unknown.
     """
 
     name: str
     cut: Callable[[Sequence[float], Cutoff, int, float], Cut]
-    about: str
     title: str = ""
     reads: tuple[str, ...] = ("max_results", "min_results")
     cliff: Callable[[Cutoff], str] = lambda settings: "Cut"
-    decides: Callable[[Cut], str] = lambda made: "strategy"
+    decides: Callable[[Cut], str] = lambda cut: "strategy"
     reads_pool: bool = False
     weigh: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
 
@@ -60,12 +54,6 @@ def rising(values: Sequence[float], pinned: int) -> list[float]:
     """
     pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
     return [*pins, *values[pinned + 1 :]]
-
-
-def far_end(values: Sequence[float]) -> float:
-    """The mean of the farther half of `values`: the background that a list of hits knows."""
-    ordered = sorted(values)
-    return fmean(ordered[len(ordered) // 2 :])
 
 
 def largest(gaps: Sequence[Gap]) -> Gap | None:

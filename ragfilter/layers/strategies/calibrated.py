@@ -1,7 +1,7 @@
 """calibrated: keep what is likely to be relevant by the labels, as many chunks as suit the target.
 
-A model of `layers/calibration.py` says how likely each hit is to be relevant. The values that are
-cut are 1 − probability. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a
+A calibration says how likely each hit is to be relevant. The values that are cut are
+1 − probability. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a
 tale of two approaches", 2012; docs/design.md#calibrated.
 """
 
@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragfilter.answer.context import cost
 from ragfilter.errors import SettingsError
-from ragfilter.layers.calibration import REMEDY, Calibration, read
-from ragfilter.layers.features import Floats, features
+from ragfilter.layers.base import LayerInput
+from ragfilter.layers.calibration import Floats, calibration_for, features, probabilities
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
 from ragfilter.model import Cut, Hit
+from ragfilter.settings.learned import Calibration
+from ragfilter.settings.schema import Cutoff
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.layers.base import LayerInput
-    from ragfilter.layers.cutoff import Cutoff
 
 BETA = {"f1": 1.0, "f2": 2.0}
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
@@ -48,14 +45,15 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
             gaps,
         )
     if target == "recall":
+        calibration = _known(settings)
         share, least = threshold(settings)
         kept = int((chances >= least - EPSILON).sum())
         reason = f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of the relevant hits"
-        held_out = read(settings.calibration).held_out.get(f"{share:g}")
+        held_out = calibration.held_out.get(f"{share:g}")
         if held_out is not None:
             reason += f" ({held_out:.0%} on questions held out)"
         return Cut("calibrated", kept, reason, gaps, limit=1.0 - least)
-    beyond = read(settings.calibration).beyond if settings.calibration else 0.0
+    beyond = 0.0 if settings.calibration is None else settings.calibration.beyond
     expected = expected_f(chances, BETA[target], beyond)
     first = max(pinned, 1)
     kept = first + int(np.argmax(expected[first:] >= expected[first:].max() - EPSILON))
@@ -78,13 +76,13 @@ def expected_f(chances: Floats, beta: float, beyond: float = 0.0) -> Floats:
     behind = [np.ones(1)]
     for chance in chances[::-1]:
         behind.append(_one_more(behind[-1], chance))
-    kept, made = np.ones(1), np.zeros(n + 1)
+    kept, expected = np.ones(1), np.zeros(n + 1)
     for k, chance in enumerate(chances, start=1):
         kept, lost = _one_more(kept, chance), behind[n - k]
-        found, missed = np.arange(k + 1)[:, None], np.arange(n - k + 1)[None, :]
-        f = (1 + weight) * found / (k + weight * (found + missed + beyond))
-        made[k] = kept @ f @ lost
-    return made
+        hits, misses = np.arange(k + 1)[:, None], np.arange(n - k + 1)[None, :]
+        f = (1 + weight) * hits / (k + weight * (hits + misses + beyond))
+        expected[k] = kept @ f @ lost
+    return expected
 
 
 def _one_more(counts: Floats, chance: float) -> Floats:
@@ -95,7 +93,7 @@ def _one_more(counts: Floats, chance: float) -> Floats:
 def threshold(settings: Cutoff) -> tuple[float, float]:
     """The share of relevant hits to keep, and the probability that keeps it: that of the next share
     up for which there were labels enough. Raises SettingsError if there is none."""
-    calibration = read(settings.calibration)
+    calibration = _known(settings)
     shares = {float(share): least for share, least in calibration.keeps.items()}
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
     if not fit:
@@ -108,6 +106,11 @@ def threshold(settings: Cutoff) -> tuple[float, float]:
             "lower cutoff.recall.",
         )
     return fit[0], shares[fit[0]]
+
+
+def _known(settings: Cutoff) -> Calibration:
+    assert settings.calibration is not None, "hits were weighed without a calibration"
+    return settings.calibration
 
 
 def labels_for(recall: float) -> int:
@@ -126,27 +129,18 @@ def weigh(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
     """1 − probability of each hit; 1 beyond the depth that was learned on. None while rerank scores
     are missing. Raises SettingsError if nothing was learned, or with another model, space or
     reranker."""
-    settings = inputs.settings.cutoff
-    if not settings.calibration:
-        raise SettingsError(
-            "cutoff.strategy is calibrated, but nothing has been learned yet.",
-            remedy=REMEDY,
-            action="tune",
-        )
-    calibration = read(settings.calibration)
-    calibration.check_fits(inputs.pool, inputs.settings.quality)
-    near = hits[: calibration.depth]
-    found = features(near, inputs) if near else {}
-    if not calibration.features <= found.keys():
-        return None if near else ()
-    chances = calibration.probabilities(found)
-    return (*(1.0 - float(chance) for chance in chances), *[1.0] * (len(hits) - len(near)))
+    calibration = calibration_for(inputs.settings, inputs.pool)
+    weighed = hits[: calibration.depth]
+    columns = features(weighed, inputs) if weighed else {}
+    if not calibration.features <= columns.keys():
+        return None if weighed else ()
+    chances = probabilities(calibration, columns)
+    return (*(1.0 - float(chance) for chance in chances), *[1.0] * (len(hits) - len(weighed)))
 
 
 SPEC = StrategySpec(
     name="calibrated",
     cut=cut,
-    about="what tuning learned from your labels.",
     reads=("max_results", "min_results", "calibration", "target", "recall", "prefix"),
     reads_pool=True,
     weigh=weigh,

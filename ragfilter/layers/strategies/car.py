@@ -7,16 +7,13 @@ arXiv 2511.14769); docs/design.md#cutoff.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, rising, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 MOST = 5
 """Clusters at most."""
@@ -84,7 +81,6 @@ def _silhouette(curve: NDArray[np.float64], starts: Sequence[int]) -> float:
 SPEC = StrategySpec(
     name="car",
     cut=cut,
-    about="the largest gap between clusters of distances; works on any scale.",
     title="CAR",
     cliff=lambda settings: "Gap between clusters",
 )

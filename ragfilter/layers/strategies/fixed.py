@@ -6,13 +6,10 @@ Source: Adaptive Filtering Algorithm and Adaptive Result Filtering.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import StrategySpec, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -23,6 +20,5 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="fixed",
     cut=cut,
-    about="the first k.",
     reads=("max_results",),
 )

@@ -6,13 +6,10 @@ Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -41,7 +38,6 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="gap",
     cut=cut,
-    about="the largest step in distance.",
     reads=("max_results", "min_results", "gap_threshold", "distance_offset", "skip_first"),
     cliff=lambda settings: "Cliff",
     decides=lambda made: "gap_threshold" if made.cliff_after_rank else "distance_offset",

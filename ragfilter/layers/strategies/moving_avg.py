@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, rising, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 WINDOW = 3
 
@@ -39,7 +36,6 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="moving_avg",
     cut=cut,
-    about="the largest drop in a moving average (adaptive-k).",
     title="moving average",
     cliff=lambda settings: "Largest drop of the average",
 )

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -49,6 +46,5 @@ def _between(near: float, total: float, i: int, n: int) -> float:
 SPEC = StrategySpec(
     name="otsu",
     cut=cut,
-    about="the split into a near and a far class; works on any scale.",
     cliff=lambda settings: "Split",
 )

@@ -7,13 +7,10 @@ background. docs/design.md#cutoff.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -37,7 +34,6 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="relative",
     cut=cut,
-    about="a share of the way from the best distance to the background; works on any scale.",
     reads=("max_results", "min_results", "relative_offset"),
     cliff=lambda settings: f"Best + {settings.relative_offset:.2f} of the way to the background",
     decides=lambda made: "relative_offset",

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.adaptive_k import cut as largest_drop
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
 from ragfilter.model import Cut
-
-if TYPE_CHECKING:
-    from ragfilter.layers.cutoff import Cutoff
+from ragfilter.settings.schema import Cutoff
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
@@ -43,7 +40,6 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="spike",
     cut=cut,
-    about="the first bend of the curve (adaptive-k, 2diff_spike).",
     reads=("max_results", "min_results", "tail"),
     cliff=lambda settings: "Bend",
 )

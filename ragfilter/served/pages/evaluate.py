@@ -6,15 +6,15 @@ from ragfilter.ui.evaluate import page
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.sidebar import controls
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import link, state, visit
 
 
 def draw() -> None:
     frame.dress()
     html.heading("Evaluate", level=1)
     here = visit.begin()
-    state.share()
-    state.show_address()
+    link.share()
+    link.show_address()
     controls.choose(here)
     problems.notices(state.notices())
     controls.draw(here, None)

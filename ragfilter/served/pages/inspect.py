@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from ragfilter.ui.kit import ask, copy_link, empty, problems
 from ragfilter.ui.kit.sidebar import controls
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import link, state, visit
 
 
 def draw() -> None:
@@ -16,7 +14,7 @@ def draw() -> None:
     # Not ended by st.stop(): Streamlit would then keep the state of the controls that were not
     # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
     # choices.
-    if st.session_state.present:
+    if state.session().present:
         from ragfilter.ui.present import page
 
         page.draw(here)
@@ -31,7 +29,7 @@ def draw() -> None:
 
             beside = stage.begin(view)
         # After the curve, which Enter and a slider are watched by.
-        state.show_address()
+        link.show_address()
         if share is not None:
             copy_link.draw(share, view)
         controls.draw(here, view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.sidebar import controls
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.tune import page
 
 
@@ -13,8 +13,8 @@ def draw() -> None:
     frame.dress()
     html.heading("Tune", level=1)
     here = visit.begin()
-    state.share()
-    state.show_address()
+    link.share()
+    link.show_address()
     controls.choose(here)
     problems.notices(state.notices())
     controls.draw(here, None)

@@ -1,20 +1,30 @@
-"""Add data: drop files, preview the chunks, name the collection, index."""
+"""Adds data: drop files, preview the chunks, name the collection, index.
+
+Uploaded files lie in a folder of the workspace until they are indexed or discarded.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.indexing.order import Order
-from ragfilter.indexing.queue import Queue
+from ragfilter.indexing.queue import UPLOADS, Queue
+from ragfilter.ingest import csv_file
+from ragfilter.ingest.load import load
 from ragfilter.ingest.reading import COLUMNS, SHORTEST, ReadOptions
 from ragfilter.ingest.records import Record
-from ragfilter.ingest.uploads import SUFFIXES
+from ragfilter.ingest.uploads import SUFFIXES, stage
 from ragfilter.stores.chroma.store import check_name
-from ragfilter.ui.collections import draft as drafts
-from ragfilter.ui.collections.draft import UploadDraft
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
@@ -22,8 +32,17 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+DRAFT, PREVIEW, EMPTIED, REFUSED = (
+    "draft-uploads",
+    "draft-preview",
+    "uploads-emptied",
+    "turned-down",
+)
 NEW = ""
-LARGEST = 4000
+LARGEST, SHOWN, MOST_TOLD = 4000, 6, 5
 GUESSES = {
     "text": ("text", "content", "body", "description", "answer"),
     "id": ("id", "_id", "nr", "number", "key"),
@@ -36,7 +55,39 @@ MAPPED = {
     "clearance": ("Clearance column", "Clearance level needed to see the row; 0 is public."),
     "department": ("Department column", "Only users in this department see the row."),
 }
-MOST_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class UploadDraft:
+    """Uploads in a folder of their own. `refused` are the errors of files that were not
+    accepted."""
+
+    key: str
+    folder: Path
+    files: tuple[Path, ...]
+    refused: tuple[InputError, ...]
+
+    @property
+    def has_markdown(self) -> bool:
+        return any(file.suffix.lower() in (".md", ".markdown") for file in self.files)
+
+    def columns(self) -> dict[str, int]:
+        """The columns of all CSV files, with the number of characters in their first cells. Skips
+        files that cannot be read, since the preview reports them."""
+        columns: dict[str, int] = {}
+        for file in self.files:
+            if file.suffix.lower() == ".csv":
+                with contextlib.suppress(InputError):
+                    columns |= csv_file.columns(file)
+        return columns
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The first chunks of the files, and the errors up to there."""
+
+    records: tuple[Record, ...]
+    refused: tuple[InputError, ...]
 
 
 @st.fragment
@@ -54,34 +105,85 @@ def draw(visit: Visit) -> None:
         "Files to index",
         type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         accept_multiple_files="directory" if folder else True,
-        key=f"uploads-{st.session_state.get('uploads-emptied', 0)}-{folder}",
+        key=f"uploads-{st.session_state.get(EMPTIED, 0)}-{folder}",
         max_upload_size=limit,
         help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
         "are OpenAPI descriptions.",
     )
-    draft = drafts.of(uploads, resources)
+    draft = _draft(uploads, resources)
     if draft is not None and not draft.files:
-        drafts.turn_down(draft)
+        # Empty the upload box, and keep the reasons.
+        _discard()
+        st.session_state[REFUSED] = draft.refused
         st.rerun()
-    if refused := drafts.turned_down():
+    if refused := st.session_state.get(REFUSED, ()):
         _refusals(refused)
         _discard_button()
     if draft is None:
-        say.aside(
-            "Drop Markdown, text, PDF, CSV, JSONL or OpenAPI files, or a zip of them. You see how "
-            "they would be cut before anything is indexed."
-        )
+        say.aside("Drop files to see how they are split before they are indexed.")
         return
     _refusals(draft.refused)
     reading = _reading(draft)
-    made = drafts.preview(draft, reading)
-    if made.records:
-        _chunks(made.records)
-    _refusals(made.refused)
-    if made.records:
+    preview = _preview(draft, reading)
+    if preview.records:
+        _chunks(preview.records)
+    _refusals(preview.refused)
+    if preview.records:
         _index(visit, draft, reading)
     else:
         _discard_button()
+
+
+def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft | None:
+    """The draft of the current uploads; earlier ones are deleted. Raises InputError."""
+    before: UploadDraft | None = st.session_state.get(DRAFT)
+    ids = "".join(f"{upload.file_id}/" for upload in uploads)
+    key = hashlib.sha256(ids.encode()).hexdigest()[:24]
+    if before is not None and before.key == key and before.folder.is_dir():
+        return before
+    _delete_files()
+    if not uploads:
+        return None
+    st.session_state.pop(REFUSED, None)
+    Queue(resources.bench.workspace.path).sweep()
+    folder = resources.bench.workspace.path / UPLOADS / key
+    shutil.rmtree(folder, ignore_errors=True)
+    limit = resources.deployment.max_upload_mb * 1_000_000
+    refused = stage(((each.name, each.getvalue()) for each in uploads), folder, limit=limit)
+    files = tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
+    draft = st.session_state[DRAFT] = UploadDraft(key, folder, files, refused)
+    return draft
+
+
+def _discard() -> None:
+    """Delete the uploads and the messages about them, and empty the upload box."""
+    st.session_state.pop(REFUSED, None)
+    _delete_files()
+    _empty_box()
+
+
+def _delete_files() -> None:
+    draft: UploadDraft | None = st.session_state.pop(DRAFT, None)
+    if draft is not None:
+        shutil.rmtree(draft.folder, ignore_errors=True)
+
+
+def _empty_box() -> None:
+    st.session_state.pop(DRAFT, None)
+    st.session_state[EMPTIED] = st.session_state.get(EMPTIED, 0) + 1
+
+
+def _preview(draft: UploadDraft, reading: ReadOptions) -> Preview:
+    """The first chunks, cached until the files or the way of splitting them change. Raises
+    InputError."""
+    key = (draft.key, reading)
+    held: tuple[object, Preview] | None = st.session_state.get(PREVIEW)
+    if held is None or held[0] != key:
+        refused: list[InputError] = []
+        lenient = replace(reading, skip=refused.append)
+        records = tuple(islice(load(draft.folder, reading=lenient), SHOWN))
+        held = st.session_state[PREVIEW] = (key, Preview(records, tuple(refused)))
+    return held[1]
 
 
 def _reading(draft: UploadDraft) -> ReadOptions:
@@ -91,18 +193,16 @@ def _reading(draft: UploadDraft) -> ReadOptions:
     if draft.has_markdown:
         headings = st.toggle(
             "Split Markdown at its headings", value=True, key="cut-headings",
-            help="One chunk per section, titled with the headings above it. Otherwise Markdown "
-            "is split like plain text.",
+            help="One chunk per section, titled with the headings above it.",
         )  # fmt: skip
     left, right = st.columns(2)
     size = left.slider(
         "Longest chunk", SHORTEST, LARGEST, plain.size, 50, key="cut-size",
-        help="Characters. The bundled embedding model reads about the first 1,000 of a chunk. "
-        "Records and API operations are not cut.",
+        help="Characters. The bundled embedding model reads about the first 1,000.",
     )  # fmt: skip
     overlap = right.slider(
         "Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap",
-        help="Number of characters that a chunk repeats from the end of the previous one.",
+        help="Characters that a chunk repeats from the end of the previous one.",
     )  # fmt: skip
     return ReadOptions(size, overlap, headings, _columns(draft.columns()))
 
@@ -172,7 +272,7 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
     target = st.selectbox(
         "Collection", [NEW, *ours], key="upload-target",
         format_func=lambda name: name or "a new one",
-        help="Into a new collection, or added to one: chunks with the same id are replaced.",
+        help="In an existing one, chunks with the same id are replaced.",
     )  # fmt: skip
     name = target or st.text_input(
         "Name", key="upload-name", placeholder="handbook",
@@ -218,7 +318,7 @@ def _model(target: str, visit: Visit) -> str:
 
 def _discard_button() -> None:
     st.button(
-        "Discard", key="discard-uploads", on_click=drafts.discard,
+        "Discard", key="discard-uploads", on_click=_discard,
         help="Discards these files. Nothing has been indexed.",
     )  # fmt: skip
 
@@ -255,5 +355,5 @@ def _order(
         state.notice(problem)
         return
     Queue(resources.bench.workspace.path).put(order)
-    drafts.let_go()
+    _empty_box()
     st.session_state["upload-name"] = ""

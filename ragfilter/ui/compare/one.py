@@ -18,10 +18,10 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import answer, grid, preference, problems
+from ragfilter.ui.kit import answer, grid, preference, problems, progress
 from ragfilter.ui.look import chart, html, say, theme
 from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import answers, pools, reports, state, waiting
+from ragfilter.ui.session import answers, pools, reports, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
@@ -49,7 +49,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         )
         return
     _lists(made)
-    waiting.unless(answer.is_awaited(), _table)(made, results)
+    progress.unless(answer.is_awaited(), _table)(made, results)
     html.heading("Answers")
     pair = (
         answers.AnswerSide("A", context.pack(a.kept, a.settings)),

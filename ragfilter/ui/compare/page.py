@@ -40,15 +40,15 @@ def draw(here: Visit) -> None:
     sides, share = _bar(here, runs)
     _mode(chosen.sets_of(here), name)
     if name:
-        state.share(more=choosing.parameters())
-        state.show_address()
+        link.share(more=choosing.parameters())
+        link.show_address()
         copy_link.draw(share, None)
         controls.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
     ask.box(here)
     view, error = visit.view(here, choosing.parameters())
-    state.show_address()
+    link.show_address()
     copy_link.draw(share, view)
     controls.draw(here, view)
     if view is None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import stored, told
-from ragfilter.evaluate.matching import Duel, MeasuredRow, duel, find
-from ragfilter.evaluate.runs import changed_since
-from ragfilter.evaluate.variants import IN_FORCE
-from ragfilter.publish.measured import of_duel
+from ragfilter.evaluate import caveats, stored
+from ragfilter.evaluate.frame import most_changed
+from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
+from ragfilter.publish.measured import of_runs
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
@@ -30,6 +28,11 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
 GOES_ON = "compare-measuring"
+COLUMNS = {
+    "query": "question", "gain": "ΔF1", "f1_a": "F1 A", "f1_b": "F1 B", "kept_a": "chunks A",
+    "kept_b": "chunks B", "tokens_a": "tokens A", "tokens_b": "tokens B",
+}  # fmt: skip
+"""The columns of the questions, by the figure they show."""
 
 
 def draw(
@@ -39,7 +42,7 @@ def draw(
     InputError."""
     asked, resources = chosen.read(visit, name), visit.resources
     found = [
-        MeasuredRow(side.run, IN_FORCE) if side.run is not None
+        RunRow(side.run) if side.run is not None
         else _in_sides(side, sides, resources) if asked.given is None
         else _found(side, asked, runs)
         for side in sides
@@ -50,49 +53,40 @@ def draw(
         if asked.given is not None:
             _measure(missing, asked, len(asked.given.qrels))
         return
-    measured = [each for each in found if each is not None]
-    titles = dict.fromkeys(each.run.plan.query_set for each in measured)
+    a, b = (row for row in found if row is not None)
+    titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
     if list(titles) != [stored.title(name, llm=chosen.llm())]:
         say.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
-    a, b = (running.load(each.run.id, resources).records for each in measured)
-    made = duel(a, measured[0].variant, b, measured[1].variant)
-    runs_of = [each.run for each in measured]
-    settings = (sides[0].settings, sides[1].settings)
-    bench = resources.bench
-    since = [changed_since(each.plan, bench.collection, bench.labels) for each in runs_of]
-    for note in told.between(runs_of, made, settings, since):
+    compared = compare(
+        running.load(a.run.id, resources), running.load(b.run.id, resources), resources.bench,
+        names=(a.variant, b.variant), settings=(sides[0].settings, sides[1].settings),
+    )  # fmt: skip
+    for note in compared.notes:
         say.aside(note)
-    if not made.paired.queries:
+    if compared.sides.empty:
         say.empty(
             "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
-    _told(made, resources.prices, seen=any(told.seen(runs_of, settings)))
+    _facts(compared, resources.prices)
     reports.button(
-        partial(
-            of_duel,
-            made,
-            (sides[0].called, sides[1].called),
-            runs_of,
-            resources.prices,
-            since=since,
-        ),
+        partial(of_runs, compared, (sides[0].called, sides[1].called), resources.prices),
         "ragfilter-compare.html",
         key="compare-set-report",
     )
-    _changes(made)
+    _changes(compared)
 
 
 def _in_sides(
     side: ComparedSide, sides: Iterable[ComparedSide], resources: Resources
-) -> MeasuredRow | None:
+) -> RunRow | None:
     """Where this side was measured by a run that is the other side: its questions may be in files,
     and are then no query set."""
     made = (each.run for each in sides if each.run is not None)
     return next((found for run in made if (found := _row(side, run.plan, (run,), resources))), None)
 
 
-def _found(side: ComparedSide, asked: ChosenSet, runs: Mapping[int, Run]) -> MeasuredRow | None:
+def _found(side: ComparedSide, asked: ChosenSet, runs: Mapping[int, Run]) -> RunRow | None:
     """The finished measurement of a side over the chosen questions, if there is one."""
     plan = running.plan(asked, side.profile, side.settings)
     return _row(side, plan, runs.values(), asked.resources)
@@ -100,11 +94,11 @@ def _found(side: ComparedSide, asked: ChosenSet, runs: Mapping[int, Run]) -> Mea
 
 def _row(
     side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources
-) -> MeasuredRow | None:
+) -> RunRow | None:
     """The row of a complete run under this plan that measured a side."""
     for found in find(side.settings, plan, runs):
         records = running.load(found.run.id, resources).records
-        if all(found.variant in record.kept for record in records):
+        if sum(record.variant == found.variant for record in records) == found.run.done:
             return found
     return None
 
@@ -131,35 +125,35 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
         st.rerun()
 
 
-def _told(made: Duel, prices: Prices | None, *, seen: bool) -> None:
-    paired, gain = made.paired, made.paired.gain
+def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
+    paired, gain = compared.paired, compared.paired.gain
     sure = (
         "B is better" if gain.shows_gain else "B is worse" if gain.shows_loss else "not told apart"
     )
-    sure = "tuned on labels" if seen else sure
+    sure = "tuned on labels" if any(compared.in_sample) else sure
+    chunks, tokens = (
+        (compared.mean(figure, "a"), compared.mean(figure, "b")) for figure in ("kept", "tokens")
+    )
     facts: list[Fact] = [
-        (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), told.ends(gain)),
+        (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), caveats.ends(gain)),
         ("B better", str(paired.wins), ""),
         ("B worse", str(paired.losses), ""),
         ("the same", str(paired.ties), ""),
         ("paired permutation test", numbers.p_value(paired.p_value), ""),
-        ("chunks, A and B", f"{made.mean('chunks', 0):.1f} → {made.mean('chunks', 1):.1f}", ""),
-        ("tokens, A and B", f"{made.mean('tokens', 0):,.0f} → {made.mean('tokens', 1):,.0f}", ""),
-    ]  # fmt: skip
+        ("chunks, A and B", f"{chunks[0]:.1f} → {chunks[1]:.1f}", ""),
+        ("tokens, A and B", f"{tokens[0]:,.0f} → {tokens[1]:,.0f}", ""),
+    ]
     if prices is not None:
-        costs = [
-            numbers.money(prices.of_thousand(made.mean("tokens", side)), prices.currency)
-            for side in (0, 1)
-        ]
+        costs = [numbers.money(prices.of_thousand(each), prices.currency) for each in tokens]
         facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
     say.facts("Comparison", facts)
-    worst = made.worst
+    worst = compared.worst
     if worst is None:
         say.aside("No question is worse with B.")
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         st.markdown(
-            f"Largest loss: **{numbers.signed(worst.gain)}** {literal(worst.query)}",
+            f"Largest loss: **{numbers.signed(worst['gain'])}** {literal(worst['query'])}",
             width="content",
         )
         st.button(
@@ -167,45 +161,34 @@ def _told(made: Duel, prices: Prices | None, *, seen: bool) -> None:
             key="compare-open-worst",
             icon=":material/arrow_forward:",
             on_click=_open,
-            args=(worst.query,),
+            args=(worst["query"],),
             help="Shows this question under both settings.",
         )
 
 
-def _changes(made: Duel) -> None:
+def _changes(compared: ComparedRuns) -> None:
     """Draw the questions that changed, most changed first."""
-    rows = [each for each in made.changes if each.gain or len(set(each.chunks)) > 1]
-    if not rows:
+    sides = most_changed(compared.sides)
+    sides = sides[(sides["gain"] != 0) | (sides["kept_a"] != sides["kept_b"])]
+    if sides.empty:
         say.empty("No question changes.", "Choose another side.")
         return
     with st.container(key="compare-gains"):
         chart.draw(
-            plots.gains(made.changes, dark=theme.is_dark()),
+            plots.gains(compared.changes, dark=theme.is_dark()),
             key="compare-gains-chart",
             alt="F1 gain or loss of every question, largest gain first",
         )
-    table = pd.DataFrame(
-        {
-            "question": [each.query for each in rows],
-            "ΔF1": [each.gain for each in rows],
-            "F1 A": [each.f1[0] for each in rows],
-            "F1 B": [each.f1[1] for each in rows],
-            "chunks A": [each.chunks[0] for each in rows],
-            "chunks B": [each.chunks[1] for each in rows],
-            "tokens A": [each.tokens[0] for each in rows],
-            "tokens B": [each.tokens[1] for each in rows],
-        }
-    )
     number = st.column_config.NumberColumn
     config = {
         "question": st.column_config.TextColumn(width=420),
         "ΔF1": number(format="%+.3f", help="F1 of B minus F1 of A."),
         **{name: number(format="%.3f") for name in ("F1 A", "F1 B")},
     }
-    ids = (each.id for each in rows)
-    row = grid.picked(table, ids, name="compare-questions", columns=config, height=460)
+    table = sides[[*COLUMNS]].rename(columns=COLUMNS)
+    row = grid.picked(table, sides["id"], name="compare-questions", columns=config, height=460)
     if row is not None:
-        _open(rows[row].query)
+        _open(sides["query"].iloc[row])
         st.rerun()
 
 

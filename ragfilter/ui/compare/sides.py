@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import streamlit as st
-
 from ragfilter.errors import InputError, RagfilterError, SettingsError
-from ragfilter.evaluate.runs import settings_of
-from ragfilter.evaluate.told import shown
+from ragfilter.evaluate.runs import run_label, settings_of
+from ragfilter.evaluate.tuning_words import shown
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.question import Called
 from ragfilter.settings.config import of_profile
@@ -22,7 +20,6 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.session import link, state
 
 IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"
@@ -95,12 +92,12 @@ def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> ComparedSi
 def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
     """Choose a side."""
     kept = {k: v for k, v in _compared().items() if k != letter and not k.startswith(f"{letter}.")}
-    st.session_state.compared = kept | link.write_side(letter, word, changes)
+    state.session().compared = kept | link.write_side(letter, word, changes)
 
 
 def load(letter: str, content: bytes, name: str) -> None:
     """Load a side from a settings file. Raises SettingsError."""
-    profile, changes = link.from_file(content, name)
+    profile, changes = state.from_file(content, name)
     put(letter, profile, changes)
 
 
@@ -126,7 +123,7 @@ def query_set() -> str:
 def put_query_set(name: str) -> None:
     """Compare over a query set or, with an empty name, over one question."""
     kept = {k: v for k, v in _compared().items() if k != link.QUERY_SET}
-    st.session_state.compared = kept | ({link.QUERY_SET: name} if name else {})
+    state.session().compared = kept | ({link.QUERY_SET: name} if name else {})
 
 
 def parameters() -> dict[str, str]:
@@ -148,7 +145,7 @@ def differences(a: Settings, b: Settings) -> list[str]:
 def _read(
     letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]
 ) -> ComparedSide:
-    profile, run = st.session_state.profile, None
+    profile, run = state.session().profile, None
     if word == IN_FORCE:
         settings = in_force
     elif word.startswith(CUT_BY):
@@ -157,7 +154,7 @@ def _read(
         run = _run(word.removeprefix(RUN), runs)
         profile, settings = run.plan.profile, settings_of(run)
     elif word in PROFILES:
-        profile, settings = word, link.settings(word, own)
+        profile, settings = word, state.settings_of(word, own)
     else:
         raise SettingsError(
             f"There is no {word!r} to compare with.", remedy="Choose one from the list."
@@ -188,7 +185,7 @@ def _run(number: str, runs: Mapping[int, Run]) -> Run:
 
 
 def _compared() -> dict[str, str]:
-    found: dict[str, str] = st.session_state.compared
+    found: dict[str, str] = state.session().compared
     return found
 
 

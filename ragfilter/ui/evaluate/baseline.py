@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 
 import streamlit as st
 
-from ragfilter.evaluate import baseline as baselines
-from ragfilter.evaluate import limits
-from ragfilter.evaluate.baseline import About
+from ragfilter.evaluate import gate
+from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.evaluate.stored import untitled
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.kit.runs.measured import MeasuredRun
 from ragfilter.ui.look import say
 from ragfilter.ui.session.resources import Resources
 
@@ -32,10 +29,12 @@ def draw(measured: MeasuredRun, resources: Resources) -> None:
         if not measured.run.complete:
             say.empty("A baseline needs all questions of the run.", "Evaluate continues it.")
             return
-        reached, about = limits.of_records(measured.records), _about(measured.run, resources)
+        baseline = gate.to_baseline(
+            gate.reached(measured.records), _origin(measured.run, resources)
+        )
         st.download_button(
             "Use this run as baseline",
-            data=partial(baselines.dumps, baselines.of_reached(reached, about)),
+            data=baseline.dumps,
             file_name=FILE,
             mime="application/json",
             key="guard-baseline",
@@ -63,7 +62,7 @@ def command(plan: Plan) -> str:
     return shlex.join([*words, "--baseline", FILE])
 
 
-def _about(run: Run, resources: Resources) -> About:
+def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
     """What the run measured. The collection has the same fingerprint wherever the same files are
     indexed, but only as long as it is what the run saw."""
     plan = run.plan
@@ -71,7 +70,10 @@ def _about(run: Run, resources: Resources) -> About:
     same = collection.version == plan.collection_version
     workspace = resources.bench.workspace
     version = content_of(workspace, collection, plan.viewer) if same else plan.collection_version
-    return About(plan.collection, version, plan.labels_version, plan.model, plan.space)
+    return gate.BaselineOrigin(
+        collection=plan.collection, collection_version=version,
+        labels_version=plan.labels_version, model=plan.model, space=plan.space,
+    )  # fmt: skip
 
 
 def _written(value: object) -> str:

@@ -14,13 +14,13 @@ from ragfilter.model import Chunk
 from ragfilter.stores.labels import Label, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.runs import opening
 from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import background, state, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job
 
 DEPTH = 10
 STOP = "Stops after the current call. Labels so far are kept."
@@ -72,7 +72,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     if row is not None:
         first = parted[row][0]
         state.open_chunk(first.chunk_id)
-        opening.inspect(first.query, st.session_state.profile, st.session_state.changes)
+        opening.inspect(first.query, state.session().profile, state.session().changes)
 
 
 def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:
@@ -91,7 +91,7 @@ def _propose(asked: ChosenSet) -> None:
         return
     job: Job[int] | None = st.session_state.get(JOB)
     if job is not None:
-        made = waiting.result(job, "proposing", "Asking the LLM", stop=STOP)
+        made = progress.result(job, "proposing", "Asking the LLM", stop=STOP)
         del st.session_state[JOB]
         if made is not None:
             st.toast(f"The LLM made {counted(made, 'label')}.")
@@ -167,4 +167,4 @@ def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
         return made
 
     st.session_state.pop(BILL, None)
-    st.session_state[JOB] = background.start(work)
+    st.session_state[JOB] = resources.jobs.start(state.user(), object(), work)

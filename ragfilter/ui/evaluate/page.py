@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from ragfilter.evaluate import told
+from ragfilter.evaluate import caveats
+from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import labelling, results
@@ -14,7 +15,6 @@ from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import chosen, running
 from ragfilter.ui.kit.runs.chosen import ChosenSet
-from ragfilter.ui.kit.runs.measured import run_label
 from ragfilter.ui.look import choice, say
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
@@ -84,7 +84,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             help="Measures the settings on the left over the labelled questions of this set. "
             "A stopped run is continued.",
         ):
-            run = running.begin(asked, st.session_state.profile, asked.visit.settings)
+            run = running.begin(asked, state.session().profile, asked.visit.settings)
             st.session_state[RUN] = run.id
             saved = {run.id: run, **saved}
         if saved:
@@ -129,7 +129,7 @@ def _notes(asked: ChosenSet) -> list[str]:
     """Caveats about the labels, shown before measuring."""
     if asked.given is None:
         return []
-    notes, count = told.about_labels(asked.given), len(asked.given.qrels)
+    notes, count = caveats.about_labels(asked.given), len(asked.given.qrels)
     gone, lost = asked.gone()
     bare = len(asked.given.queries) - count - lost
     if bare:

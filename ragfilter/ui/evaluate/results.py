@@ -9,21 +9,18 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import kinds, told
+from ragfilter.evaluate import caveats, frame
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.plotted import DEEP, best_distance, within
-from ragfilter.evaluate.prefixes import DEEPEST
-from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.runs import changed_since
-from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost
-from ragfilter.evaluate.variants import IN_FORCE, unmeasured
+from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
+from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
+from ragfilter.evaluate.runs import MeasuredRun, changed_since
+from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, unmeasured
 from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import baseline
 from ragfilter.ui.kit import grid, problems
 from ragfilter.ui.kit.runs import opening, plots
-from ragfilter.ui.kit.runs.measured import MeasuredRun
 from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import reports
@@ -32,10 +29,10 @@ from ragfilter.ui.session.resources import Resources
 VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Comparison", "Layers", "Questions", "Plots"
 LABELS = {
     "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
-    "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "unlabelled",
+    "kept": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "unlabelled",
     "f1_most": "F1 upper bound",
 }  # fmt: skip
-INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "cost", "ms")
+INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "cost", "ms")
 HELP = {
     "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
     "ms": "Milliseconds to filter, without the search. A plain search has no such time.",
@@ -44,7 +41,7 @@ HELP = {
     "cost": "Price of the context tokens of 1,000 questions.",
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
-KINDS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
+GROUPS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
 """The kind of each named row: the profile unfiltered is not the same as the plain search with the
 current k."""
 WIDTH = 68
@@ -85,9 +82,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             opening.compare(measured.run)
         baseline.draw(measured, resources)
         reports.button(
-            lambda: of_run(
-                measured.run, measured.records, resources.prices, since=_since(measured, resources)
-            ),
+            lambda: of_run(measured, resources.prices, since=_since(measured, resources)),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
         )
@@ -106,41 +101,37 @@ def _facts(measured: MeasuredRun) -> None:
     """Draw the run's own settings in one line with the best fixed k and the oracle."""
     facts: list[Fact] = []
     own = "Settings of this run" + (", tuned on labels" if measured.in_sample else "")
-    for name, label in ((IN_FORCE, own), (FIXED, "Best fixed k"), (ORACLE, "Oracle")):
+    for name, label in ((CURRENT, own), (FIXED, "Best fixed k"), (ORACLE, "Oracle")):
         row = measured.row(name)
-        if row is not None:
-            f1 = row.means["f1"]
-            facts.append((label, f"F1 {f1.mean:.3f}", told.between_ends(f1)))
+        f1 = interval_of(row, "f1") if row else None
+        if f1 is not None:
+            facts.append((label, f"F1 {f1.mean:.3f}", caveats.between_ends(f1)))
     gain = measured.over_fixed_k
     if gain is not None:
-        verdict = f"{told.compared(gain)} the best fixed k".capitalize()
-        facts.append((verdict, numbers.signed(gain.mean), told.ends(gain)))
+        verdict = f"{caveats.compared(gain)} the best fixed k".capitalize()
+        facts.append((verdict, numbers.signed(gain.mean), caveats.ends(gain)))
     say.facts("Evaluation", facts)
 
 
 def _notes(measured: MeasuredRun, resources: Resources) -> list[str]:
     """Caveats about the figures."""
-    run, notes = measured.run, []
-    if measured.in_sample:
-        notes.append(told.over_fixed_k(measured.records, measured.in_sample))
-    if not run.complete:
-        notes.append(
-            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
-            "if settings, user, labels and collection are still the same."
-        )
-    notes += [told.profiles_since(run.plan), *_since(measured, resources)]
-    notes += told.about_records(measured.records, measured.variants)
-    row = measured.row(IN_FORCE)
-    if row is not None:
-        figures = (row.means[name].mean for name in ("chunks", "unlabelled", "f1", "f1_most"))
-        notes.append(told.unlabelled(*figures))
+    run, own = measured.run, measured.row(CURRENT)
+    notes = [
+        caveats.over_fixed_k(None, measured.in_sample),
+        ""
+        if run.complete
+        else f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
+        "if settings, user, labels and collection are still the same.",
+        *_since(measured, resources),
+        *caveats.about_records(measured.records, measured.variants),
+        caveats.unlabelled_of(own) if own else "",
+    ]
     return [note for note in notes if note]
 
 
 def _since(measured: MeasuredRun, resources: Resources) -> list[str]:
-    """What has changed since the run was planned, besides the profiles."""
-    bench = resources.bench
-    return changed_since(measured.run.plan, bench.collection, bench.labels)
+    """What has changed since the run was planned."""
+    return changed_since(measured.run.plan, resources.bench)
 
 
 def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
@@ -151,7 +142,8 @@ def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
         persist_state="session", format_func=lambda name: LABELS[name],
         help="The intervals to show, each beside its mean.",
     )  # fmt: skip
-    columns: dict[str, list[Any]] = {"settings": [row.name for row in measured.rows]}
+    rows = frame.cells(measured.rows)
+    columns: dict[str, list[Any]] = {"settings": [row["variant"] for row in rows]}
     config: dict[str, Any] = {
         "settings": st.column_config.TextColumn(width=150, pinned=True),
         "kind": st.column_config.TextColumn(width=110, help="What the name means."),
@@ -162,19 +154,20 @@ def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
             about = f"{about} In {prices.currency}."
         # Narrow, so that a window 900 pixels wide still shows the measures.
         config[label] = st.column_config.NumberColumn(help=about, format=_format(name), width=WIDTH)
-        found = [row.means.get(name) for row in measured.rows]
-        if name == "cost":
-            if prices is None:
-                continue
-            found = [cost(row, prices) for row in measured.rows]
-        columns[label] = [None if each is None else each.mean for each in found]
+        if name == "cost" and prices is None:
+            continue
+        cells = [
+            frame.cost(row, prices) if name == "cost" and prices else interval_of(row, name)
+            for row in rows
+        ]
+        columns[label] = [None if each is None else each.mean for each in cells]
         if name in shown:
-            columns[f"{label} 95%"] = [_ends(name, each) for each in found]
+            columns[f"{label} 95%"] = [_ends(name, each) for each in cells]
             config[f"{label} 95%"] = st.column_config.TextColumn(
                 width=110, help="The 95% interval of the mean over the questions."
             )
     # Last, because the figures matter more in a narrow window.
-    columns["kind"] = [KINDS.get(row.group, "") for row in measured.rows]
+    columns["kind"] = [GROUPS.get(row["group"], "") for row in rows]
     table = pd.DataFrame(columns)
     with st.container(key="table"):
         st.dataframe(
@@ -182,27 +175,29 @@ def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
             height=36 + 32 * len(table) + 3, column_config=config, placeholder="–",
         )  # fmt: skip
     # Below the table, because the last column would cut it off.
-    notes = [f"<b>{html.text(r.name)}</b>: {html.prose(r.about)}" for r in measured.rows if r.about]
-    notes.append(html.prose(unmeasured([row.name for row in measured.rows])))
+    notes = [
+        f"<b>{html.text(row['variant'])}</b>: {html.prose(row['about'])}"
+        for row in rows
+        if row["about"]
+    ]
+    notes.append(html.prose(unmeasured(columns["settings"])))
     html.draw(f'<p class="rf-aside">{"<br>".join(notes)}</p>')
 
 
 def _layers(measured: MeasuredRun) -> None:
     groups = {"added": "added to those before it", "left out": "against the whole without it"}
-    table = pd.DataFrame(
-        {
-            "layer": [gain.layer for gain in measured.gains],
-            "measured": [groups[gain.group] for gain in measured.gains],
-            "ΔF1": [told.gain_short(gain.f1) for gain in measured.gains],
-            "Δrecall": [told.gain_short(gain.recall) for gain in measured.gains],
-            "Δtokens": [told.gain_short(gain.tokens, 0) for gain in measured.gains],
-        }
-    )
-    if table.empty:
+    gains = frame.cells(measured.gains)
+    if not gains:
         say.empty("No layer is on except clearance, which always applies.")
         return
+    table = {"layer": [row["layer"] for row in gains],
+             "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
+    for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
+                                ("tokens", "Δtokens", 0)):  # fmt: skip
+        found = [interval_of(row, name) for row in gains]
+        table[label] = [caveats.gain_short(each, digits) if each else "–" for each in found]
     with st.container(key="table"):
-        st.dataframe(table, key="evaluation-layers", hide_index=True, row_height=32)
+        st.dataframe(pd.DataFrame(table), key="evaluation-layers", hide_index=True, row_height=32)
     say.aside(
         "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
@@ -212,25 +207,25 @@ def _layers(measured: MeasuredRun) -> None:
 def _questions(measured: MeasuredRun) -> None:
     with st.container(key="queries-bar", horizontal=True, gap="small"):
         wanted = st.segmented_control(
-            "Questions shown", ("all", *kinds.KINDS), key="query-filter", default="all",
+            "Questions shown", ("all", *KINDS), key="query-filter", default="all",
             required=True, label_visibility="collapsed", format_func=str.capitalize,
         )  # fmt: skip
-        every = measured.queries
-        rows = kinds.only(every, wanted) if wanted in kinds.KINDS else every
+        rows = measured.questions
+        for kind in KINDS:
+            rows = frame.of_kind(rows, kind) if wanted == kind else rows
         st.markdown(prose.quiet(counted(len(rows), "question")))
         hint.beside(
-            f"{kinds.ABOUT} Click a row to open the question in Inspect with these settings."
+            f"{ABOUT_KINDS} Click a row to open the question in Inspect with these settings."
         )
-    if not rows:
+    if rows.empty:
         say.empty("There are no questions of this kind.", "Choose All.")
         return
+    table = rows[[*NAMED]].rename(columns=NAMED)
     name = f"questions-{measured.run.id}"
-    ids = (row.id for row in rows)
-    table = pd.DataFrame(rows)[list(NAMED)].rename(columns=NAMED)
-    clicked = grid.picked(table, ids, name=name, columns=_COLUMNS, height=460)
+    clicked = grid.picked(table, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
-        opening.inspect(rows[clicked].query, plan.profile, plan.changes)
+        opening.inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
 NAMED = {
@@ -249,28 +244,28 @@ _COLUMNS: dict[str, Any] = {
 
 
 def _plots(measured: MeasuredRun) -> None:
-    dark, records = theme.is_dark(), measured.records
+    dark, curves = theme.is_dark(), measured.curves
     with st.container(key="plots"):
         left, right = st.columns(2, gap="medium")
     with left:
         chart.draw(
-            plots.precision_recall(measured.rows, records, dark=dark), key="plot-pr",
-            alt="Precision against recall of every row, with the oracle's line",
+            plots.precision_recall(frame.cells(measured.rows), curves, dark=dark),
+            key="plot-pr", alt="Precision against recall of every row, with the oracle's line",
         )  # fmt: skip
         chart.draw(
-            plots.kept_counts(records, dark=dark), key="plot-kept",
+            plots.kept_counts(frame.kept_counts(measured.records), dark=dark), key="plot-kept",
             alt="How many questions keep how many chunks",
         )  # fmt: skip
     with right:
-        _distances(records)
+        _distances(curves)
 
 
 @st.fragment
-def _distances(records: Sequence[QueryRecord]) -> None:
+def _distances(curves: Sequence[Curve]) -> None:
     """Draw the distances with a line across them, and what it would keep."""
-    every = [d for record in records for d in record.curve.distances[:DEEP]]
+    every = [distance for curve in curves for distance in curve.distances[:SHOWN_RANKS]]
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
-    best = best_distance(records)
+    best = best_distance(curves)
     threshold = min(best.distance, high) if best else (low + high) / 2
     if high > low:
         threshold = st.slider(
@@ -280,28 +275,26 @@ def _distances(records: Sequence[QueryRecord]) -> None:
             "were kept.",
         )  # fmt: skip
     chart.draw(
-        plots.distances(records, threshold, dark=theme.is_dark()), key="plot-distances",
+        plots.distances(curves, threshold, dark=theme.is_dark()), key="plot-distances",
         alt="Distances of all questions by rank, relevant chunks marked",
     )  # fmt: skip
-    found = within(records, threshold)
+    means = within(curves, threshold)
     st.markdown(
         f"Up to {numbers.distance(threshold)}, on these same questions: precision "
-        f"**{found['precision']:.3f}**, recall **{found['recall']:.3f}**, F1 "
-        f"**{found['f1']:.3f}** ({found['f1_most']:.3f} if all {found['unlabelled']:.1f} "
-        f"without a label were relevant), **{found['chunks']:.1f}** chunks of the first "
+        f"**{means['precision']:.3f}**, recall **{means['recall']:.3f}**, F1 "
+        f"**{means['f1']:.3f}** ({means['f1_most']:.3f} if all {means['unlabelled']:.1f} "
+        f"without a label were relevant), **{means['kept']:.1f}** chunks of the first "
         f"{DEEPEST}."
     )
     if best is not None:
-        say.aside(told.best_distance(best))
+        say.aside(caveats.best_distance(best))
 
 
 def _format(name: str) -> str:
-    return {"chunks": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}.get(
-        name, "%.3f"
-    )
+    return {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}.get(name, "%.3f")
 
 
-def _ends(name: str, interval: Interval | None) -> str:
-    if interval is None:
+def _ends(name: str, found: Interval | None) -> str:
+    if found is None:
         return "–"
-    return told.between_ends(interval, lambda value: _format(name) % value, " – ")
+    return caveats.between_ends(found, lambda value: _format(name) % value, " – ")

@@ -12,11 +12,11 @@ from ragfilter.errors import RagfilterError
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Pending, PoolResult
 from ragfilter.report import judge_stats
-from ragfilter.report.forecast import Forecast, forecast
+from ragfilter.report.verdicts import Forecast, forecast
 from ragfilter.text import numbers
 from ragfilter.ui.kit import judge_words, problems
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import asking, scores, state
+from ragfilter.ui.session import questions, scores, state
 from ragfilter.ui.session.pools import falls_short
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -33,7 +33,7 @@ def draw(view: View) -> None:
     result, resources = view.result, view.resources
     wider = falls_short(view.asked, result, result.settings)
     rerank, again = reranking(result)
-    costs = None if st.session_state.panel == "Judge" else judging_costs(result, resources)
+    costs = None if state.session().panel == "Judge" else judging_costs(result, resources)
     if rerank is None and costs is None and not wider:
         return
     with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
@@ -43,7 +43,7 @@ def draw(view: View) -> None:
                 key="need-rerank",
                 type="primary",
                 icon=":material/refresh:" if again else ":material/bolt:",
-                on_click=asking.press,
+                on_click=questions.request,
                 args=("rerank", again),
                 help=f"{literal(rerank.why)}. Until then the layer works without it.",
             )
@@ -105,7 +105,7 @@ def judge_button(
         key="need-judge",
         type="primary",
         icon=":material/refresh:" if again else ":material/bolt:",
-        on_click=asking.press,
+        on_click=questions.request,
         args=("judge", again),
         help=f"Sends one prompt to {literal(chat.name) if chat else 'the LLM'}. {literal(told)}",
     )

@@ -9,8 +9,9 @@ from ragfilter.ui.inspect import needs, paper, table
 from ragfilter.ui.inspect.curve import panel as curve
 from ragfilter.ui.inspect.panels import labels, panel
 from ragfilter.ui.kit import problems, summary
-from ragfilter.ui.kit.rule_editor import recovery
+from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
+from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 
@@ -57,8 +58,8 @@ def finish(view: View, beside: DeltaGenerator) -> None:
             panel.finish(view)
         else:
             panel.draw(view)
-    recovery.finish()
+    saving.keep_all_in_browser()
 
 
 def _clicked() -> bool:
-    return bool(st.session_state.panel == "Chunk")
+    return bool(state.session().panel == "Chunk")

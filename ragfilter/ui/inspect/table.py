@@ -17,10 +17,10 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect.panels import labels
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import signs
+from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import choice, hint, theme
 from ragfilter.ui.look.prose import on_button, quiet
-from ragfilter.ui.session import reports
+from ragfilter.ui.session import reports, state
 from ragfilter.ui.session.visit import View
 
 NAME, HEIGHT = "rows", 400
@@ -64,7 +64,7 @@ def draw(view: View) -> None:
             "By rank: the order in which the store found them. Kept first: the result, then what "
             "was dropped. The filter shows chunks that contain all of its words in title, id, "
             "type, source, layer or reason. Beside it, choose the state of their rule. "
-            f"{signs.MEANT} {signs.EDITED} Click a row to open its chunk."
+            f"{desk.STATES_HELP} Click a row to open its chunk."
         )
         several = st.toggle(
             "Label several",
@@ -94,12 +94,12 @@ def draw(view: View) -> None:
             "spreadsheet would run as formulas are escaped.",
         )
         reports.button(
-            partial(reports.of_query, view, str(st.session_state.profile)),
+            partial(reports.of_query, view, str(state.session().profile)),
             "ragfilter.html",
             key="download-report",
         )
     refs = references(result, as_operator=view.operator) if with_refs else None
-    edited = signs.edited(view)
+    edited = desk.edited(view)
     if several:
         labels.draw_several(view, [row.id for row in shown])
     with st.container(key="table"):
@@ -171,7 +171,7 @@ def _columns(
 ) -> dict[str, Any]:
     column = st.column_config
     dark = theme.is_dark()
-    chips, marks = theme.chips(dark=dark), signs.chips(dark=dark)
+    chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
@@ -194,7 +194,7 @@ def _columns(
             width=162 if two_signs else 92,
             options=list(marks),
             color=list(marks.values()),
-            help=signs.EDITED,
+            help="draft: not saved. changed: edited since the last export, or ever.",
         ),
         "type": column.TextColumn(width=68),
         "refers to": column.TextColumn(width=214, help="Chunk ids. Hidden chunks are not named."),
@@ -245,7 +245,7 @@ def _admitted(view: View) -> frozenset[str]:
     chosen = st.session_state.get("filter-rule")
     if not chosen:
         return frozenset(hit.id for hit in view.shown.hits)
-    return frozenset(i for i, words in signs.states(view).items() if chosen in words)
+    return frozenset(i for i, words in desk.states(view).items() if chosen in words)
 
 
 def _matching(

@@ -49,7 +49,7 @@ def draw(view: View) -> None:
         return
     plain = of_profile("unfiltered").with_values({"retrieval.k": k})
     pair = (
-        answered(sides[0], found[0], st.session_state.profile, view.result.settings),
+        answered(sides[0], found[0], state.session().profile, view.result.settings),
         answered(sides[1], found[1], "unfiltered", plain),
     )
     preference.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
@@ -57,7 +57,7 @@ def draw(view: View) -> None:
 
 def is_awaited() -> bool:
     """Whether this run will ask an LLM, once it draws the answers."""
-    return "answering" in st.session_state
+    return bool(state.session().answering)
 
 
 def with_and_without(view: View, title: Title, show: Show, quoting: str) -> None:
@@ -91,7 +91,7 @@ def both(
         with st.spinner("Reading the chunks …"):
             answers.extract(query, lacking, resources, near)
     found = [answers.known(query, side, resources) for side in sides]
-    asking, again = st.session_state.pop("answering", (False, False))
+    asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):
         # The text above already says that there are no chunks.
         return None
@@ -99,7 +99,7 @@ def both(
         chat.name if chat else "",
         quoting,
         missing=sum(answer is None or bool(answer.error) for answer in found),
-        asking=asking,
+        asking=bool(asking),
         saved=_saved(sides[0].name, found),
     )
     columns = st.columns(2, gap="medium")
@@ -107,7 +107,7 @@ def both(
     for side, other, answer, column in zip(sides, sides[::-1], found, columns, strict=True):
         with column:
             title(side)
-            if asking and (again or answer is None or answer.error):
+            if asking and (asking == "all" or answer is None or answer.error):
                 if waited is not None:
                     answers.skip(query, side, waited, resources)
                     continue
@@ -283,4 +283,4 @@ def _cost(answer: Answer) -> None:
 
 def _ask(again: bool) -> None:
     """Ask for the missing answers; with `again`, also for those that are cached."""
-    st.session_state.answering = (True, again)
+    state.session().answering = "all" if again else "missing"

@@ -23,7 +23,7 @@ def draw(visit: Visit) -> DeltaGenerator | None:
     if not visit.ready:
         return None
     with st.container(key="examples", horizontal=True, gap="small"):
-        for i, example in enumerate(offered.of(st.session_state.collection, visit.resources)):
+        for i, example in enumerate(offered.of(state.session().collection, visit.resources)):
             st.button(
                 literal(example.label),
                 key=f"example-{i}",
@@ -41,8 +41,8 @@ def draw(visit: Visit) -> DeltaGenerator | None:
 
 def _follow(visit: Visit) -> None:
     """Ask the question again if another tab has changed the collection since."""
-    asked = state.asked()
-    if asked is None or st.session_state.pending or asked.collection not in visit.collections:
+    asked = state.session().asked
+    if asked is None or state.session().pending or asked.collection not in visit.collections:
         return
     if visit.resources.bench.stores.of(asked.collection).outdated(asked.version):
         state.renew()
@@ -56,8 +56,8 @@ def box(visit: Visit) -> None:
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
                 "Question",
-                st.session_state.query,
-                key=widget.key_of("question", st.session_state.query),
+                state.session().query,
+                key=widget.key_of("question", state.session().query),
                 placeholder="Ask a question and press Enter",
                 label_visibility="collapsed",
                 disabled=not ready,

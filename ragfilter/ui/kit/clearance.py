@@ -25,7 +25,7 @@ SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
 
 def draw_choice() -> None:
     """Draw the choice between user and operator, with what it currently means."""
-    operator = bool(st.session_state.operator)
+    operator = bool(state.session().operator)
     chosen = OPERATOR if operator else USER
     st.segmented_control(
         "View as",
@@ -68,21 +68,22 @@ def _draw_user() -> None:
         "any other.",
         **widget.of(DEPARTMENTS, names, _set_departments),
     )
-    if not st.session_state.operator and (said := people.note(found, user)):
+    if not state.session().operator and (said := people.note(found, user)):
         html.draw(f'<p class="rf-line">{html.text(said)}</p>')
 
 
 def _set_level(level: int) -> None:
-    state.become(User(level, state.user().departments))
+    state.session().user = User(level, state.user().departments)
 
 
 def _set_departments(names: list[str]) -> None:
-    state.become(User(state.user().level, link.departments(",".join(names))))
+    departments = link.departments(",".join(names))
+    state.session().user = User(state.user().level, departments)
 
 
 def note(panel: str, user: User) -> None:
     """Tell an operator that this panel shows the user's view."""
-    if not user.unrestricted and st.session_state.operator and panel in SENT_AS_USER:
+    if not user.unrestricted and state.session().operator and panel in SENT_AS_USER:
         html.draw(f'<p class="rf-aside">Made as the user: {html.text(called(user))}.</p>')
 
 
@@ -94,4 +95,4 @@ def called(user: User) -> str:
 
 
 def _choose(view: str) -> None:
-    st.session_state.operator = view == OPERATOR
+    state.session().operator = view == OPERATOR

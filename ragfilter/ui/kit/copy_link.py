@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.report import visible
-from ragfilter.ui.session import state
+from ragfilter.ui.session import link
 from ragfilter.ui.session.visit import View
 
 NAME = "ragfilter.copy_link"
@@ -52,7 +52,7 @@ _copy = st.components.v2.component(
 
 def draw(place: DeltaGenerator, view: View | None) -> None:
     """Draw the button in `place`, if a question was asked."""
-    params = state.whole_link(visible(view.result) if view is not None else ())
+    params = link.whole_link(visible(view.result) if view is not None else ())
     if params:
         with place:
             _copy(key="copy-link", data=urlencode(params), width="content")

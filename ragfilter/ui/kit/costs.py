@@ -5,7 +5,7 @@ Source: docs/design.md#forecast.
 
 from __future__ import annotations
 
-from ragfilter.layers.spec import Cost
+from ragfilter.layers.base import Cost
 
 ORDER = (
     "Each layer works on what the one above lets through. Clearance comes first so that nothing "

@@ -44,7 +44,7 @@ COMMAND_WIDTH = 640
 
 def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> None:
     """Say why there is no result, and offer a way to get one."""
-    name, built = st.session_state.collection, False
+    name, built = state.session().collection, False
     if error is not None:
         problems.show(error)
     elif not visit.collections:
@@ -62,7 +62,7 @@ def _no_question(visit: Visit, start: Start) -> bool:
     """Nothing was asked yet: how to begin, what the examples show, and the demos that can still be
     built. True once one of those has been built."""
     _place("no-question", *start)
-    offered = examples.of(st.session_state.collection, visit.resources)
+    offered = examples.of(state.session().collection, visit.resources)
     told = [example for example in offered if example.shows]
     if told:
         html.draw('<p class="rf-caption rf-more">What the examples show</p>')
@@ -77,7 +77,7 @@ def _no_question(visit: Visit, start: Start) -> bool:
                     width="stretch",
                 )
     # Whoever tries one demo is offered the other one too.
-    chosen = st.session_state.collection
+    chosen = state.session().collection
     demos = build.missing(visit.collections) if chosen in build.DEMOS else []
     if not demos:
         return False
@@ -124,7 +124,7 @@ def nothing_found() -> None:
 def nothing_kept(result: PoolResult) -> None:
     """Every hit was dropped: show the layer that dropped the last one, with a button that relaxes
     it."""
-    if result.status == "insufficient_clearance" and not st.session_state.operator:
+    if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
         said = html.text(result.message)
         html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')

@@ -14,7 +14,6 @@ import streamlit as st
 
 from ragfilter.ui.session import state
 
-CLICKS = "table-clicks"
 _take_keys = st.components.v2.component(
     "ragfilter.table_keys",
     # Not if the user has clicked elsewhere before the server has selected the cell.
@@ -58,7 +57,7 @@ def draw(
     key = key if ticked is None else f"{key}-several"
     now = dict(st.session_state.get(key, {}).get("selection", {}))
     if ticked is None:
-        chosen = chosen if pick else st.session_state.chunk
+        chosen = chosen if pick else state.session().chunk
         rows = [ids.index(chosen)] if chosen in ids else []
         # Keep the cell, so that arrow keys continue from it.
         cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
@@ -141,10 +140,10 @@ def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> Non
         state.open_chunk(ids[row])
         selection = {"rows": [row], "columns": [], "cells": [(row, column)]}
         st.session_state[key_of(name, ids)] = {"selection": selection}
-        st.session_state[CLICKS] = st.session_state.get(CLICKS, 0) + 1
+        state.session().table_clicks += 1
 
 
 def follow_keys() -> None:
     """Let arrow keys continue from the cell whose button was clicked, since a click on a button
     does not move the focus to the table. Draw this in the table's container, after the table."""
-    _take_keys(key="table-keys", data=st.session_state.get(CLICKS))
+    _take_keys(key="table-keys", data=state.session().table_clicks)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
-from ragfilter.layers.judge import Judge
 from ragfilter.model import Judgement, PoolResult
 from ragfilter.protocols import Usage
 from ragfilter.report import VerdictRow, judge_stats, waits_for_judge
-from ragfilter.report.forecast import Forecast
+from ragfilter.report.verdicts import Forecast
+from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.ui.look import theme
 from ragfilter.ui.session import models

@@ -60,8 +60,8 @@ class Groups:
 def groups(resources: Resources) -> Groups:
     """The levels and departments of the chosen collection, read again after a change made here.
     None of a collection that is too large to read as a whole."""
-    name = st.session_state.collection
-    known: dict[str, tuple[str, Groups]] = st.session_state.setdefault("groups", {})
+    name = state.session().collection
+    known: dict[str, tuple[str, Groups]] = state.session().groups
     try:
         if name not in known or resources.bench.stores.of(name).outdated(known[name][0]):
             store = resources.bench.collection(name)
@@ -73,7 +73,7 @@ def groups(resources: Resources) -> Groups:
 
 def offered(found: Groups) -> Mapping[str, User]:
     """The users to choose from: the demo's own, or those derived from the collection."""
-    if st.session_state.collection != DEMO:
+    if state.session().collection != DEMO:
         return found.users
     from ragfilter.ingest import demo
 
@@ -96,7 +96,7 @@ def choose(name: str, users: Mapping[str, User]) -> None:
 
 def _become(name: str | None, users: Mapping[str, User]) -> None:
     if name is not None:
-        state.become(users[name])
+        state.session().user = users[name]
 
 
 def note(found: Groups, user: User) -> str:

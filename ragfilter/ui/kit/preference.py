@@ -26,7 +26,7 @@ def draw(view: View, pair: tuple[Answered, Answered], names: Names, *, own: str)
     if left.text == right.text or left.chunks == right.chunks:
         # Both contexts are the same, so there is nothing to choose between.
         return
-    collection = st.session_state.collection
+    collection = state.session().collection
     every = view.resources.bench.preferences.votes(collection)
     here = on_pair((each for each in every if each.query == query.strip()), left, right)
     me = author()

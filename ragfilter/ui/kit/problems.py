@@ -18,6 +18,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Failure, PoolResult
 from ragfilter.report import judge_stats
 from ragfilter.ui.look import prose
+from ragfilter.ui.session import state
 
 MOST = 5
 COMMANDS: dict[Action, str] = {
@@ -80,7 +81,7 @@ def failed(result: PoolResult) -> None:
         )
     judged = judge_stats(result)
     # The judge's own panel says so too, with its button.
-    if judged is not None and judged.fallback and st.session_state.panel != "Judge":
+    if judged is not None and judged.fallback and state.session().panel != "Judge":
         st.warning(
             f"**The judge failed; the nearest chunks stay instead.** {prose.message(judged.error)}"
         )
@@ -90,7 +91,7 @@ def hopeless(result: PoolResult) -> Failure | None:
     """Why the current reranker is unavailable, as learned from any question of this session; None
     if it is not known to be. A new question tries it anyway."""
     pool, key = result.pool, reranker_key(result.settings.quality)
-    known: dict[str, Failure] = st.session_state.setdefault("hopeless", {})
+    known = state.session().hopeless
     if pool.reranker == key:
         known.pop(key, None)
     known.update({failure.reranker: failure for failure in pool.failures if failure.lasting})

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragfilter.judge.references import DEPTHS, ReachedChunk, finder, walk
+from ragfilter.judge.expansion import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult, User
-from ragfilter.report.forecast import preview_expansion
+from ragfilter.report.verdicts import preview_expansion
 from ragfilter.settings import schema
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.collection import ChromaCollection

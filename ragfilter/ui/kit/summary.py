@@ -9,14 +9,14 @@ from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, PoolResult
 from ragfilter.report import Summary, first
-from ragfilter.report.fitted import as_applied, foreign_thresholds
+from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import judge_words
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import collections
+from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.visit import View
 
 ELSEWHERE = (
@@ -69,7 +69,7 @@ def _fitted(view: View) -> None:
         return
     here = Fit(info.name, info.embedder, info.space)
     settings = as_applied(view.result)
-    told = foreign_thresholds(settings, st.session_state.profile, here)
+    told = foreign_thresholds(settings, state.session().profile, here)
     if told:
         st.markdown(quiet(literal(told)), help=ELSEWHERE)
 

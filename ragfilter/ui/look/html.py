@@ -8,7 +8,7 @@ from typing import Literal
 
 import streamlit as st
 
-from ragfilter.layers.spec import Mark
+from ragfilter.layers.base import Mark
 from ragfilter.ui.look import theme
 
 

@@ -15,7 +15,7 @@ from importlib.resources import files
 import streamlit as st
 
 from ragfilter.layers import registry
-from ragfilter.layers.spec import Mark
+from ragfilter.layers.base import Mark
 from ragfilter.model import LayerName, Outcome
 
 OUTCOMES: dict[Outcome, Mark] = {

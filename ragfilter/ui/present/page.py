@@ -8,31 +8,42 @@ from importlib.resources import files
 
 import streamlit as st
 
+from ragfilter.answer.stream import Answer
 from ragfilter.report.story import Story, called, cutting, sentences, story
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import answer, ask, empty, people, problems, summary
+from ragfilter.text.titles import short_title
+from ragfilter.ui.kit import answer, ask, empty, people, problems, progress, summary
 from ragfilter.ui.kit.help import switch
 from ragfilter.ui.look import chart, hint, html, prose, theme
-from ragfilter.ui.present import columns, scene
-from ragfilter.ui.session import reports, state, visit, waiting
+from ragfilter.ui.present import scene
+from ragfilter.ui.session import link, reports, state, visit
+from ragfilter.ui.session.answers import AnswerSide
+from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
 
 FOUND = (
-    "A passage is one piece of the documents. The search finds the nearest ones by meaning; "
+    "A passage is one piece of the documents. The search finds the nearest ones by meaning, and "
     "the filter lets some of them into the prompt."
 )
 FELL = "Every passage is counted once, with the reason that ruled it out."
+TOKENS = "Tokens are the word pieces that an LLM reads and bills by; these are estimates."
 PROMPT = (
-    "Tokens are the word pieces that an LLM reads and bills by; these are estimates. Without the "
-    "filter the first {n} passages would be sent, as far as they fit. Savings use the price set "
-    "for the prompt's tokens."
+    f"{TOKENS} Without the filter, the first {{n}} passages would be sent, as far as they fit. "
+    "Savings use the price set for the prompt's tokens."
 )
 STEPS = (
-    "How many of the passages found are left after the steps so far. Each step drops what one part "
-    "of the filter ruled out. It falls into a lane of its own below the curve, with the count and "
-    "the reason. Finally, the remaining passages are spread out vertically, with their places in "
-    "the search and their titles."
+    "How many passages are left. Each step drops those that one part of the filter ruled out, into "
+    "a lane below the curve with the count and the reason. At the end, the remaining passages are "
+    "spread out vertically, with their rank and title."
 )
+TITLES = {"filtered": "With the filter", "unfiltered": "Without the filter"}
+SIDES = {
+    "filtered": "The passages that the filter lets into the prompt.",
+    "unfiltered": "The first passages of the plain search, which would be sent without the filter.",
+}
+QUOTING = "The sentences closest to the question, quoted. No LLM was asked."
+TITLE_WIDTH = 90
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 
@@ -42,7 +53,7 @@ def draw(here: Visit) -> None:
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
     view, error = visit.view(here)
-    state.show_address()
+    link.show_address()
     if view is None:
         html.heading("Present", level=1)
         ask.draw(here)
@@ -57,8 +68,8 @@ def draw(here: Visit) -> None:
     word = called(view.mine, doubt=bool(missing))
     _head(view, told, missing, word)
     if told.found:
-        waiting.unless(answer.is_awaited(), _scenes)(view, told, word)
-        answer.with_and_without(view, columns.title, columns.show, columns.QUOTING)
+        progress.unless(answer.is_awaited(), _scenes)(view, told, word)
+        answer.with_and_without(view, _title, _answer, QUOTING)
 
 
 def _head(view: View, told: Story, missing: str, word: str) -> None:
@@ -70,7 +81,7 @@ def _head(view: View, told: Story, missing: str, word: str) -> None:
             with st.container(key="present-user", width=240):
                 people.choose("presented-to", people.offered(people.groups(view.resources)))
         reports.button(
-            partial(reports.of_query, view, str(st.session_state.profile)),
+            partial(reports.of_query, view, str(state.session().profile)),
             "ragfilter.html",
             key="present-report",
         )
@@ -107,7 +118,7 @@ def _scene(told: Story, word: str) -> int:
     """Draw the scene controls. Returns how many steps have dropped their passages: all, unless the
     user is stepping through them."""
     last = len(told.steps)
-    chosen: int | None = st.session_state.get("scene")
+    chosen: int | None = state.session().scene
     now = last if chosen is None else min(chosen, last)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         st.button(
@@ -117,7 +128,7 @@ def _scene(told: Story, word: str) -> int:
             type="primary",
             icon=":material/compare:",
             disabled=not last,
-            on_click=state.keep,
+            on_click=state.put,
             args=(last if now < last else 0, "scene"),
             help="Show everything the search found, or only what the filter kept.",
         )
@@ -126,7 +137,7 @@ def _scene(told: Story, word: str) -> int:
             key="scene-back",
             shortcut="Left",
             disabled=not now,
-            on_click=state.keep,
+            on_click=state.put,
             args=(now - 1, "scene"),
             help="Bring back the passages dropped last.",
         )
@@ -135,7 +146,7 @@ def _scene(told: Story, word: str) -> int:
             key="scene-next",
             shortcut="Right",
             disabled=now >= last,
-            on_click=state.keep,
+            on_click=state.put,
             args=(now + 1, "scene"),
             help="Drop the next passages, one reason at a time.",
         )
@@ -158,8 +169,8 @@ def _caption(told: Story, now: int, word: str) -> str:
 
 def _picture(view: View, told: Story, after: int, word: str) -> None:
     dark = theme.is_dark()
-    before = st.session_state.get("scene_before")
-    st.session_state.scene_before = after
+    before = state.session().scene_before
+    state.session().scene_before = after
     # Each plot is a new element; its height is reserved while it is drawn.
     st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
@@ -169,3 +180,36 @@ def _picture(view: View, told: Story, after: int, word: str) -> None:
             fixed=True,
             alt=f"Every passage by its distance to the question. {_caption(told, after, word)}.",
         )
+
+
+def _title(side: AnswerSide) -> None:
+    """Draw which side it is, and how much it sends."""
+    context = side.context
+    n = len(context.chunks)
+    # The mark comes after the text and wraps below it if there is no room.
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        html.draw(
+            f'<h2 class="rf-side rf-{side.name}"><b>{TITLES[side.name]}</b> '
+            f"<span>{counted(n, 'passage')}, {numbers.tokens(context.tokens)}</span></h2>",
+            width="content",
+        )
+        hint.beside(f"{SIDES[side.name]} {TOKENS}")
+
+
+def _answer(
+    query: str, side: AnswerSide, other: AnswerSide, text: Answer, resources: Resources
+) -> None:
+    """Draw the answer, then the passages it was made from."""
+    answer.words(query, side, other, text, resources)
+    theirs = {hit.id for hit in other.context.chunks}
+    items = "".join(
+        f"<li{'' if hit.id in theirs else ' class=rf-only'}>"
+        f"{html.text(short_title(hit.chunk.name, TITLE_WIDTH))}</li>"
+        for hit in side.context.chunks
+    )
+    only = sum(hit.id not in theirs for hit in side.context.chunks)
+    note = f"<p>Marked: {counted(only, 'passage')} that only this side used.</p>" if only else ""
+    html.draw(
+        f'<div class="rf-used rf-used-{side.name}"><p>The passages sent</p><ol>{items}</ol>'
+        f"{note}</div>"
+    )

@@ -1,4 +1,4 @@
-"""The table of all chunks with their rules, and the editor next to it.
+"""The table of all chunks with their rules, and the editor of the open chunk next to it.
 
 Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the
 server.
@@ -7,6 +7,7 @@ server.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -17,13 +18,15 @@ from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import desk, labelled, signs
-from ragfilter.ui.kit.rule_editor.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
-from ragfilter.ui.look import say, theme
-from ragfilter.ui.rules import matrix, open_chunk, pages
+from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
+from ragfilter.ui.kit.rule_editor.desk import OPEN, ORDER, SOURCES, STATES, TEXT, TYPES, Desk
+from ragfilter.ui.look import html, say, theme
+from ragfilter.ui.rules import change_preview, matrix_table
 
-MEASURE = "rules-measuring"
-HEIGHT, ROW = 640, 32
+PAGE_AT, MEASURE = "rules-page", "rules-measuring"
+PAGE = 50
+"""Rows sent to the browser at a time."""
+HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 150
 MOST_LISTED = 500
 ONE_STATE, TWO_STATES = 92, 162
 WIDTHS = {
@@ -31,36 +34,26 @@ WIDTHS = {
     "overlap": 66, "precision": 72, "Δrecall without": 104, "fires": 80,
 }  # fmt: skip
 """Of the columns of the matrix, in pixels."""
-STATE = (
-    f"{signs.MEANT} The linter sees rule and title here; the editor and Bulk show it the text too. "
-    f"{signs.EDITED}"
-)
 TITLE_WIDTH = 28
 """Characters of a title in capitals that fit into the column."""
 
 
 def draw(work: Desk) -> None:
     """Draw the table and the editor."""
-    measured = _measure(work)
-    made = matrix.last(work)
-    rows = desk.listing(work, {} if made is None else made.harm())
+    if measured := bool(st.session_state.get(MEASURE)):
+        st.session_state[MEASURE] = rule_effect.available(work) and matrix_table.make(work) is None
+        measured = not st.session_state[MEASURE]
+    figures = matrix_table.last(work)
+    rows = desk.listing(work, {} if figures is None else figures.harm())
     left, right = st.columns((1.4, 1), gap="medium")
     with left:
         _filters(rows)
         ids = desk.ordered(work, rows, anew=measured)
-        _table(rows, ids, made)
+        _table(rows, ids, figures)
     with right:
-        open_chunk.draw(work, rows, ids)
+        _open_chunk(work, rows, ids)
     if st.session_state.get(MEASURE):
-        labelled.wait(work)
-
-
-def _measure(work: Desk) -> bool:
-    """Measure the rules if that was requested. Returns whether it was done in this run."""
-    if not st.session_state.get(MEASURE):
-        return False
-    st.session_state[MEASURE] = labelled.told(work) and matrix.make(work) is None
-    return not st.session_state[MEASURE]
+        rule_effect.wait_for(work)
 
 
 def _filters(rows: Listing) -> None:
@@ -73,14 +66,13 @@ def _filters(rows: Listing) -> None:
             persist_state="session",
             icon=":material/search:",
             placeholder="Words",
-            help="Shows the chunks that contain all of these words in title, id, type, source or "
-            "rule.",
+            help="All of these words must be in title, id, type, source or rule.",
             width="stretch",
         )
         for label, key, options, about in (
             ("Type", TYPES, rows.types, "Chunks of these types."),
             ("Source", SOURCES, rows.sources, "Chunks from these files."),
-            ("State", desk.STATES, WORDS, STATE),
+            ("State", STATES, WORDS, desk.STATES_HELP),
         ):
             # Every run sends all options to the browser.
             many = len(options) > MOST_LISTED
@@ -91,64 +83,60 @@ def _filters(rows: Listing) -> None:
                 persist_state="session",
                 placeholder="all",
                 disabled=many,
-                help=f"{len(options):,} are too many to list. Type a part of the name under Filter."
-                if many
-                else about,
+                help=f"{len(options):,} are too many to list. Use Filter." if many else about,
                 width=126,
             )
 
 
-def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
+def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
     with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
-        shown = ids[pages.choose(desk.PAGE_AT, len(ids), PAGE)]
+        page = ids[change_preview.page(PAGE_AT, len(ids), PAGE)]
         say.aside(f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content")
         st.button(
             "Measure",
             key="rules-measure",
             type="tertiary",
             on_click=lambda: st.session_state.update({MEASURE: True}),
-            help="Shows the effect of each rule on the labelled questions, as under Matrix, with "
-            "harmful rules first.",
+            help="Adds the columns of the matrix, and puts harmful rules first.",
         )
         st.button(
             "Sort again",
             key="rules-sort",
             type="tertiary",
             on_click=st.session_state.pop,
-            args=(desk.ORDER, None),
+            args=(ORDER, None),
             help="The order stays fixed while you edit. Click to re-sort by urgency.",
         )
-    if not shown:
+    if not page:
         say.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
-    by_id = rows.by_id
-    found = [by_id[i] for i in shown if i in by_id]
+    shown = [rows.by_id[i] for i in page if i in rows.by_id]
     with st.container(key="table"):
         grid.draw(
-            _frame(found, made),
-            [row.id for row in found],
+            _frame(shown, figures),
+            [row.id for row in shown],
             name="rules",
-            height=min(HEIGHT, ROW * (len(found) + 1) + 6),
+            height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
             row_height=ROW,
-            columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in found) else ONE_STATE),
+            columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
             chosen=st.session_state.get(OPEN),
             pick=desk.open_,
         )
 
 
-def _frame(rows: Sequence[ListingRow], made: Matrix | None) -> pd.DataFrame:
+def _frame(rows: Sequence[ListingRow], figures: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
-        "state": [[signs.signed(word) for word in row.words] for row in rows],
+        "state": [[desk.signed(word) for word in row.words] for row in rows],
         "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],
     }
-    if made is not None:
-        of_rule = {row.rule: row for row in made.rules}
-        crowding = {row.chunk_id: row.kept for row in made.crowding}
-        known = [of_rule.get(row.chunk.rule or "") for row in rows]
+    of_rule = {} if figures is None else {row.rule: row for row in figures.rules}
+    measured = [of_rule.get(row.chunk.rule or "") for row in rows]
+    if figures is not None:
+        crowding = {row.chunk_id: row.kept for row in figures.crowding}
         columns |= {
-            **matrix.figures(known, matrix.HARM),
+            **matrix_table.figures(measured, matrix_table.HARM),
             "kept wrongly": [crowding.get(row.id) for row in rows],
-            **matrix.figures(known, ["blocks"]),
+            **matrix_table.figures(measured, ["blocks"]),
         }
     if any(row.chunk.rule for row in rows):
         # A page of chunks without one has the room for what tells them apart.
@@ -158,28 +146,78 @@ def _frame(rows: Sequence[ListingRow], made: Matrix | None) -> pd.DataFrame:
         "type": [row.chunk.type for row in rows],
         "id": [row.id for row in rows],
     }
-    if made is not None:
-        # Less important columns are further right; those above stay where they are.
-        columns |= matrix.figures(known)
-    return pd.DataFrame(columns)
+    # Less important columns are further right; those above stay where they are.
+    return pd.DataFrame(columns | ({} if figures is None else matrix_table.figures(measured)))
 
 
-def _columns(state: int) -> dict[str, Any]:
-    chips = signs.chips(dark=theme.is_dark())
+def _columns(state_width: int) -> dict[str, Any]:
+    chips = desk.chips(dark=theme.is_dark())
     text = st.column_config.TextColumn
     return {
         "state": st.column_config.MultiselectColumn(
-            width=state, options=list(chips), color=list(chips.values()), help=STATE
+            width=state_width,
+            options=list(chips),
+            color=list(chips.values()),
+            help=f"{desk.STATES_HELP} Only the editor and Findings check rules against the text.",
         ),
-        "title": text(width=207, help="Long titles are shortened before their end."),
+        "title": text(width=207),
         "rule": text(width=146, help="The first term of each part, and how many others it has."),
         "kept wrongly": st.column_config.NumberColumn(
-            width=88,
-            help="For a chunk without a rule: labelled questions that keep it although it is not "
-            "labelled relevant.",
+            width=88, help="Labelled questions that keep the chunk, which has no rule, wrongly."
         ),
         "source": text(width=138),
         "type": text(width=60),
         "id": text(width=150),
-        **matrix.columns(WIDTHS),
+        **matrix_table.columns(WIDTHS),
     }
+
+
+def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
+    """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
+    chunk = work.chunk(st.session_state.get(OPEN))
+    place = ids.index(chunk.id) if chunk is not None and chunk.id in ids else -1
+    with st.container(key="rules-panel", border=True, gap="small"):
+        _steps(place, ids)
+        if chunk is None:
+            say.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
+            return
+        facts = (chunk.id, chunk.type, chunk.source, f"page {chunk.page}" if chunk.page else "")
+        listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
+        html.draw(
+            f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
+            f'<p class="rf-facts">{listed}</p></div>'
+        )
+        with st.container(key="chunk-text", height=TEXT_HEIGHT):
+            st.text(chunk.text or "This chunk has no text.")
+        shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
+        preview, guard = partial(rule_effect.preview, work, chunk), partial(rule_effect.guard, work)
+        here = editor.Editing(
+            chunk, work.collection, work.version, work.user, work.resources, preview, guard, shared
+        )
+        editor.draw(here, both=True)
+        rule_effect.wait(work)
+
+
+def _steps(place: int, ids: Sequence[str]) -> None:
+    with st.container(key="rules-steps", horizontal=True, vertical_alignment="center", gap="small"):
+        for label, key, to, shortcut in (
+            ("Previous", "rules-back", place - 1, "Alt+Up"),
+            ("Next", "rules-next", place + 1, "Alt+Down"),
+        ):
+            st.button(
+                label,
+                key=key,
+                on_click=_go,
+                args=(to, ids[to] if 0 <= to < len(ids) else ""),
+                disabled=not 0 <= to < len(ids),
+                shortcut=shortcut,
+                help=f"Opens the {label.lower()} row. A draft stays where it is.",
+            )
+        if place >= 0:
+            say.aside(f"{place + 1:,} of {len(ids):,}", width="content")
+
+
+def _go(place: int, chunk_id: str) -> None:
+    """Open a chunk, and show the page of the table with its row, counted from 0."""
+    desk.open_(chunk_id)
+    st.session_state[PAGE_AT] = place // PAGE + 1

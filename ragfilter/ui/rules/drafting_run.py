@@ -7,7 +7,6 @@ the *user* may see it, even if an operator is looking: hidden chunks are sent to
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 
 import streamlit as st
@@ -19,27 +18,24 @@ from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import drafts, total
 from ragfilter.text import numbers
-from ragfilter.ui.session import background, state
-from ragfilter.ui.session.background import Job, Stoppable
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
 
 TROUBLE = "drafts-trouble"
 Drafting = Job[list[Draft]]
-_STARTING = threading.Lock()
-"""Held from the look for a run until one has begun, so that two sessions do not begin two."""
 
 
 def of(collection: str, resources: Resources) -> Drafting | None:
     """The last run over this collection since the server started, None if there is none."""
-    found = resources.drafting.get(collection)
-    return None if found is None else found[1]
+    return resources.jobs.find(_key(collection))
 
 
 def is_shown(collection: str, user: User, resources: Resources) -> bool:
     """Whether `user` may know how far the last run is. It tells how many chunks its starter drafts,
     of which others may not know."""
-    found = resources.drafting.get(collection)
-    return found is None or user.unrestricted or user == found[0]
+    run = of(collection, resources)
+    return run is None or user.unrestricted or user == run.owner
 
 
 def sender() -> User:
@@ -86,10 +82,11 @@ def _start(collection: str, ids: Sequence[str], user: User, resources: Resources
                 break
         return done
 
-    with _STARTING:
-        running = of(collection, resources)
-        if running is None or running.done:
-            resources.drafting.put(collection, (user, background.start(work)))
+    resources.jobs.start(user, _key(collection), work, again=True)
+
+
+def _key(collection: str) -> tuple[str, str]:
+    return "drafting", collection
 
 
 def tokens(usage: Usage, prices: Prices | None) -> str:

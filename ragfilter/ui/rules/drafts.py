@@ -14,12 +14,12 @@ from ragfilter.evaluate.proposed import Evidence, weigh
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import foresee, total
-from ragfilter.rules.lint import Finding, lint
-from ragfilter.text.numbers import counted
-from ragfilter.text.pace import in_words
-from ragfilter.ui.kit.rule_editor import desk, effect, labelled
+from ragfilter.rules.findings import Finding
+from ragfilter.rules.lint import analyse
+from ragfilter.text.numbers import counted, time_left
+from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.kit.rule_editor.draft_note import NO_LLM, NO_LLM_MORE
+from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import drafting_run, offers
@@ -116,7 +116,7 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
         say.aside("Rules are being drafted for another user.")
         return
     done, count, used = running.at
-    left = in_words(running.seconds / done * (count - done) if done else None)
+    left = time_left(running.seconds / done * (count - done) if done else None)
     said = " · ".join(filter(None, (f"{done:,} of {count:,} drafted", used, left)))
     st.progress(min(1.0, done / max(1, count)), text=said)
     stopping = running.stop.is_set()
@@ -154,7 +154,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         left, right = st.columns((1.2, 1), gap="medium")
         with left:
             more = {"template": [draft.category for draft in drafted]}
-            offers.table(work, offered, evidence, more)
+            offers.draw(work, offered, evidence, more)
         with right:
             offers.accept(work, offered, "drafted")
     st.button(
@@ -166,7 +166,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         help="Lets you draft them again. Accepted rules stay.",
     )
     if not busy and drafted:
-        effect.wait(work)
+        rule_effect.wait(work)
 
 
 def _without(made: Sequence[Draft]) -> None:
@@ -191,9 +191,10 @@ def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Of
     which labelled questions they would fail."""
     doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
     for finding in _findings(work, drafted):
-        said = f"{finding.place}: {finding.problem}" if finding.place else finding.problem
-        if finding.severity != "note" and said not in doubts[finding.chunk_id]:
-            doubts[finding.chunk_id].append(said)
+        said = f"{finding.place}: {finding.message}" if finding.place else finding.message
+        for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
+            if said not in doubts[chunk_id]:
+                doubts[chunk_id].append(said)
     for chunk_id, queries in evidence.losses.items():
         doubts[chunk_id] += [f"would drop what “{query}” needs" for query in queries]
     return [
@@ -206,22 +207,19 @@ def _mark(drafted: Sequence[Draft]) -> int:
     return crc32("\n".join(f"{draft.chunk_id} {draft.text}" for draft in drafted).encode())
 
 
-def _findings(work: Desk, drafted: Sequence[Draft]) -> tuple[Finding, ...]:
+def _findings(work: Desk, drafted: Sequence[Draft]) -> list[Finding]:
     """What the linter finds in the drafts beside the stored rules, cached per set of drafts."""
 
-    def find() -> tuple[Finding, ...]:
-        rules = {draft.chunk_id: draft.text for draft in drafted}
-        others = {i: c.rule for i, c in work.chunks.items() if c.rule and i not in rules}
-        titles = {i: work.chunks[i].title for i in (*rules, *others)}
-        texts = {i: chunk.text for i, chunk in work.read(rules).items()}
-        return lint(rules, titles, texts, work.checks.usual, others)
+    def find() -> list[Finding]:
+        rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
+        return analyse({**work.chunks, **work.read(rules)}, rules, usual=work.checks.usual)
 
     return work.resources.linted.of((*work.key, work.checks, _mark(drafted)), find)
 
 
 def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
     """The effect of the drafts on the labelled questions, cached per set of drafts."""
-    known = labelled.gathered(work)
+    known = rule_effect.gathered(work)
     if known is None:
         return Evidence()
 
@@ -229,5 +227,5 @@ def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
         with st.spinner("Trying the drafts on the labelled questions …"):
             return weigh([replace(work.chunks[d.chunk_id], rule=d.text) for d in drafted], known)
 
-    key = (*work.key, work.settings, labelled.mark(work), _mark(drafted))
+    key = (*work.key, work.settings, rule_effect.mark(work), _mark(drafted))
     return work.resources.evidence.of(key, weighed)

@@ -10,13 +10,13 @@ import streamlit as st
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
 from ragfilter.rules.proposals import Proposal
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.kit.rule_editor import effect, labelled
+from ragfilter.ui.kit import progress
+from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
 from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
-from ragfilter.ui.session import background, waiting
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session.jobs import Job
 
 WANTED, FAMILY = "suggest-wanted", "suggest-family"
 
@@ -37,11 +37,11 @@ def draw(work: Desk) -> None:
             help="Reads every chunk once. Nothing is saved.",
         )
         return
-    if labelled.gathered(work) is None and labelled.labels(work) is not None:
-        if labelled.told(work):
-            labelled.wait(work)
+    if rule_effect.gathered(work) is None and rule_effect.labels(work) is not None:
+        if rule_effect.available(work):
+            rule_effect.wait_for(work)
         return
-    made = waiting.result(_job(work), "suggest-looking", "Looking for families")
+    made = progress.result(_job(work), "suggest-looking", "Looking for families")
     if made is None:
         return
     if not made.families:
@@ -52,17 +52,17 @@ def draw(work: Desk) -> None:
         )
         return
     _family(work, made)
-    effect.wait(work)
+    rule_effect.wait(work)
 
 
 def _job(work: Desk) -> Job[Suggested]:
     resources = work.resources
-    known = labelled.gathered(work)
+    known = rule_effect.gathered(work)
     collection = resources.bench.collection(work.collection)
-    mark = labelled.mark(work)
+    mark = rule_effect.mark(work)
     # Without the version, so that accepting one family does not start a new search for the others.
     content = collection.content or work.version
-    key = (work.collection, content, work.user, work.settings, mark, known is None)
+    key = ("families", work.collection, content, work.user, work.settings, mark, known is None)
     ids, user = list(work.chunks), work.user
 
     def look(_: Job[Suggested]) -> Suggested:
@@ -71,7 +71,7 @@ def _job(work: Desk) -> Job[Suggested]:
         likeness = likeness_of(resources.bench.embedder)
         return suggest(chunks, asked, known, likeness, collection.vectors)
 
-    return resources.suggested.of(key, lambda: background.start(look))
+    return resources.jobs.start(user, key, look)
 
 
 def _family(work: Desk, made: Suggested) -> None:
@@ -117,7 +117,7 @@ def _family(work: Desk, made: Suggested) -> None:
         if family.names:
             names = " and one of these: ".join(map(", ".join, family.places))
             say.aside(f"Each rule also asks for one of these: {names}.")
-        offers.table(work, offered, made.evidence, {"value": [p.value for p in proposals]})
+        offers.draw(work, offered, made.evidence, {"value": [p.value for p in proposals]})
     with chosen:
         offers.accept(work, offered, "of this family", partial(_next, left, pattern))
 

@@ -10,12 +10,12 @@ import streamlit as st
 
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import parse, pretty
+from ragfilter.rules.rule import parse
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.rule_editor import desk, effect, saving
+from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import say
-from ragfilter.ui.rules import bulk, diff, matrix, outcome
+from ragfilter.ui.rules import change_preview, matrix_table
 
 ONE, DOUBTS, REPLACE = "suggest-one", "suggest-doubts", "suggest-replace"
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
@@ -32,7 +32,7 @@ class Offer:
     doubts: tuple[str, ...] = ()
 
 
-def table(
+def draw(
     work: Desk, offers: Sequence[Offer], evidence: Evidence, more: Mapping[str, list[str]]
 ) -> None:
     """Draw the offers, each with its row of the matrix; `more` are extra columns."""
@@ -42,7 +42,7 @@ def table(
             **more,
             "chunk": [work.title(each.chunk.id) for each in offers],
             "now": [_now(each) for each in offers],
-            **matrix.figures(rows),
+            **matrix_table.figures(rows),
             # Unknown if there are no labels.
             "would drop": [
                 None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
@@ -54,7 +54,7 @@ def table(
         hide_index=True,
         placeholder="–",
         column_config={
-            **matrix.columns({}),
+            **matrix_table.columns({}),
             "would drop": st.column_config.NumberColumn(
                 help="Labelled questions that would lose this chunk."
             ),
@@ -67,7 +67,7 @@ def accept(
 ) -> None:
     """Draw what accepting the offers would do, and the buttons. `whose` describes the rules: ``of
     this family``. `beside` draws more buttons beside the first."""
-    outcome.draw()
+    change_preview.draw_outcome()
     others = sum(each.chunk.rule not in (None, each.rule) for each in offers)
     # A rule that was edited after it was proposed is one of them.
     replaces = others > 0 and st.checkbox(
@@ -89,7 +89,7 @@ def accept(
         help="The table lists the objections.",
     )
     taken = {each.chunk.id: each.rule for each in (new if with_doubts else sure)}
-    sure_of_it = bool(taken) and effect.confirm(work, taken, SURE)
+    sure_of_it = bool(taken) and rule_effect.confirm(work, taken, SURE)
     if not taken:
         say.aside(_why_none(new, others))
     with st.container(key="suggest-all", horizontal=True, gap="small"):
@@ -97,7 +97,7 @@ def accept(
             f"Accept {counted(len(taken), 'rule')} {whose}" if taken else "Accept",
             key="suggest-accept",
             type="primary",
-            on_click=bulk.save,
+            on_click=change_preview.save,
             args=(work, taken, ACCEPT),
             disabled=not sure_of_it,
             help="Saves them as one step, which can be undone under History.",
@@ -134,12 +134,12 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
         return
     each = by_id[chosen]
     stored, rules = each.chunk.rule, {chosen: each.rule}
-    sure = stored != each.rule and effect.confirm(work, rules, ONE_SURE, again=True)
+    sure = stored != each.rule and rule_effect.confirm(work, rules, ONE_SURE, again=True)
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
         st.button(
             "Accept this one",
             key="suggest-one-accept",
-            on_click=bulk.save,
+            on_click=change_preview.save,
             args=(work, rules, ACCEPT),
             disabled=not sure,
             help="Saves this rule alone.",
@@ -153,9 +153,9 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
         )
     for doubt in each.doubts:
         say.aside(f"Doubt: {doubt}")
-    diff.draw(each.chunk.name, stored, each.rule)
+    change_preview.draw_diffs([(each.chunk.name, stored, each.rule)], "suggest-one-diff")
 
 
 def _edit(each: Offer) -> None:
-    saving.put(each.chunk.id, pretty(parse(each.rule)), each.chunk.rule)
+    saving.put(parse(each.rule).pretty, each.chunk.id, each.chunk.rule)
     desk.edit(each.chunk.id)

@@ -6,28 +6,30 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.ui.kit import clearance, problems
-from ragfilter.ui.kit.rule_editor import desk, recovery
+from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import choice, say
 from ragfilter.ui.rules import (
-    bulk,
+    bulk_change,
+    change_preview,
     chunks,
     drafts,
     families,
-    files,
-    history,
-    matrix,
-    outcome,
+    findings_table,
+    import_export,
+    matrix_table,
     tester,
+    undo_history,
 )
+from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 
 PART_WAS = "rules-part-was"
 ABOUT = (
-    "Chunks: find a chunk and edit its rule. Bulk: one change over all chunks that the filter "
-    "shows. Suggest: rules that tell similar chunks apart. Matrix: what every rule does over "
-    "labelled questions. Tester: paste questions and see which rules they meet. Files: import "
-    "and export. History: undo or redo any change."
+    "Chunks: find a chunk and edit its rule. Findings: problems in the rules, and fixes. Suggest: "
+    "rules that tell similar chunks apart. Bulk: one change to all filtered chunks. Matrix: what "
+    "each rule does to labelled questions. Tester: which rules pasted questions meet. Files: "
+    "import and export. History: undo and redo."
 )
 
 
@@ -36,33 +38,40 @@ def draw(visit: Visit) -> None:
     with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = choice.draw("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
     try:
-        work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
+        work = desk.lay(state.session().collection, visit.settings, visit.resources)
         problems.incomplete(visit.incomplete)
         if not work.user.unrestricted:
             say.aside(
-                f"Seen as {clearance.called(work.user)}. What this user may not see is left out as "
-                "if it did not exist. View as, on the Inspect page, changes who that is."
+                f"Seen as {clearance.called(work.user)}: chunks that this user may not see are "
+                "left out. Change the user under View as, on the Inspect page."
             )
         # Clear the previous part while this one is being drawn.
         fresh = st.session_state.get(PART_WAS) != part
         st.session_state[PART_WAS] = part
         if fresh:
-            outcome.forget()
+            change_preview.forget_outcome()
         with (st.empty() if fresh else st).container(key="rules-work"):
-            desk.check(work)
             PARTS[part](work)
-        recovery.finish()
+        saving.keep_all_in_browser()
     except RagfilterError as error:
         problems.show(error)
 
 
 def _suggest(work: Desk) -> None:
-    way = choice.draw("Way", WAYS, key="suggest-way", default="Families", on_change=outcome.forget)
+    way = choice.draw(
+        "Way", WAYS, key="suggest-way", default="Families", on_change=change_preview.forget_outcome
+    )
     WAYS[way](work)
 
 
 WAYS = {"Families": families.draw, "LLM drafts": drafts.draw}
 PARTS = {
-    "Chunks": chunks.draw, "Bulk": bulk.draw, "Suggest": _suggest, "Matrix": matrix.draw,
-    "Tester": tester.draw, "Files": files.draw, "History": history.draw,
-}  # fmt: skip
+    "Chunks": chunks.draw,
+    "Findings": findings_table.draw,
+    "Suggest": _suggest,
+    "Bulk": bulk_change.draw,
+    "Matrix": matrix_table.draw,
+    "Tester": tester.draw,
+    "Files": import_export.draw,
+    "History": undo_history.draw,
+}

@@ -1,33 +1,29 @@
-"""Paste questions to see which rules they meet. For one question and one chunk, see which terms
+"""Paste questions to see which rules they meet. For one question and one rule, see which terms
 occur, which are missing and what comes nearest."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
+import pandas as pd
 import streamlit as st
 
-from ragfilter.errors import RuleError
 from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
-from ragfilter.text.characters import whole
+from ragfilter.rules.rule import parse
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.rule_editor import desk
-from ragfilter.ui.kit.rule_editor.desk import OPEN, Desk
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import html, say
-from ragfilter.ui.look.prose import message
 
-TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
-FIND, NUMBER = "tester-find", "tester-number"
-KINDS = ALL, PASS, BLOCK, NEVER = ("all", "pass", "block", "never act")
-MOST = 10_000
-MOST_ROWS = 500
+TEXT, QUESTION = "tester-text", "tester-question"
+MOST, MOST_LISTED, MOST_TERMS = 10_000, 500, 4
 WIDE = 56
 """Characters of a title in the table, whose other columns are narrow: siblings differ late."""
-MOST_TERMS = 4
 
 
 def draw(work: Desk) -> None:
@@ -37,17 +33,13 @@ def draw(work: Desk) -> None:
         key=TEXT,
         persist_state="session",
         height=140,
-        placeholder="One question per line, up to 10,000",
+        placeholder=f"One question per line, up to {MOST:,}",
         help="Paste questions or a log. Only the rules are checked; nothing is searched.",
     )
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MOST]
     if not questions:
-        say.empty(
-            "No questions yet.",
-            "Paste some to see which rules let their chunk pass, which block it, and which never "
-            "block.",
-        )
+        say.empty("No questions yet.", "Paste some to see which rules block or pass their chunk.")
         return
     if len(every) > MOST:
         say.aside(f"Only the first {MOST:,} are read.")
@@ -62,150 +54,86 @@ def draw(work: Desk) -> None:
     key = (*work.key, tuple(questions))
     passes = work.resources.passes.of(key, lambda: book.count_passes(questions))
     if book.errors:
-        n = len(book.errors)
-        was, it = ("was", "it") if n == 1 else ("were", "them")
+        unreadable = counted(len(book.errors), "unreadable rule")
         st.error(
-            f"{counted(n, 'unreadable rule')} {was} skipped; every question passes {it}. Filter "
-            "Chunks by the state invalid."
+            f"{unreadable} left out, since every question passes. Under Chunks, choose the state "
+            "invalid."
         )
     readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
-    _table(work, readable, passes, len(questions))
-    _one(work, questions, {i: rule for rule, ids in of_rule.items() for i in ids})
+    _rules(work, questions, readable, passes)
 
 
 @st.fragment
-def _table(
-    work: Desk, of_rule: dict[str, list[str]], passes: Mapping[str, int], asked: int
-) -> None:
-    rows = sorted(
-        ((ids[0], len(ids), passes[rule]) for rule, ids in of_rule.items()),
-        key=lambda row: (-row[2], row[0]),
-    )
-    of_kind = {
-        ALL: rows,
-        PASS: [row for row in rows if row[2]],
-        BLOCK: [row for row in rows if row[2] < asked],
-        NEVER: [row for row in rows if row[2] == asked],
-    }
-    never = len(of_kind[NEVER])
-    always = len(rows) - len(of_kind[PASS])
+def _rules(
+    work: Desk, questions: Sequence[str], of_rule: Mapping[str, Sequence[str]],
+    passes: Mapping[str, int],
+) -> None:  # fmt: skip
+    """Draw what each rule does to the questions, and the selected one for one of them."""
+    rules = sorted(of_rule, key=lambda rule: (-passes[rule], of_rule[rule][0]))
+    n_questions, n_passing = len(questions), [passes[rule] for rule in rules]
     st.markdown(
-        f"{counted(asked, 'question')}, {counted(len(rows), 'rule')}: "
-        f"{len(rows) - never - always} block some, {always} block all, {never} never act."
+        f"{counted(n_questions, 'question')}, {counted(len(rules), 'rule')}: "
+        f"{sum(0 < n < n_questions for n in n_passing)} block some, "
+        f"{n_passing.count(0)} block all, {n_passing.count(n_questions)} never act."
     )
-    kind = st.segmented_control(
-        "Rules",
-        KINDS,
-        key=SHOWN,
-        default=ALL,
-        required=True,
-        persist_state="session",
-        format_func=lambda each: f"{each} · {len(of_kind[each]):,}",
-        help="pass: some question meets the rule. block: some does not. never act: all of them "
-        "meet it.",
-    )
-    chosen = of_kind[str(kind)]
-    shown = chosen[:MOST_ROWS]
-    st.dataframe(
-        {
-            "chunk": [
-                work.title(i, WIDE) + (f" and {n - 1} more" if n > 1 else "") for i, n, _ in shown
-            ],
-            "passes": [n for *_, n in shown],
-            "blocks": [asked - n for *_, n in shown],
-        },
-        key="tester-table",
-        hide_index=True,
+    ids = [of_rule[rule] for rule in rules]
+    width = st.column_config.NumberColumn
+    selected = grid.picked(
+        pd.DataFrame(
+            {
+                "chunk": [
+                    work.title(some[0], WIDE) + (f" and {len(some) - 1} more" if some[1:] else "")
+                    for some in ids
+                ],
+                "passes": n_passing,
+                "blocks": [n_questions - n for n in n_passing],
+                "id": [some[0] for some in ids],
+            }
+        ),
+        [some[0] for some in ids],
+        name="tester",
         height=260,
-        column_config={
-            "passes": st.column_config.NumberColumn(help="Questions that meet the rule.", width=80),
-            "blocks": st.column_config.NumberColumn(help="Questions that do not.", width=80),
+        columns={
+            "passes": width(help="Questions that meet the rule.", width=80),
+            "blocks": width(help="Questions that do not.", width=80),
         },
     )
-    if len(chosen) > MOST_ROWS:
-        say.aside(f"The first {MOST_ROWS} rules of {len(chosen):,}.")
-
-
-@st.fragment
-def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
-    with st.container(key="tester-one", horizontal=True, gap="small"):
-        question = _chosen(questions)
-        found = desk.find(
-            work, FIND, list(rules), lambda i: (i,),
-            "Offers only chunks that contain all of these words in title or id.",
-        )  # fmt: skip
-        chunk_id = st.selectbox(
-            "Chunk",
-            _near(question, {i: rules[i] for i in found}),
-            key=CHUNK,
-            format_func=lambda i: work.chunks[i].name,
-            help="A chunk that has a rule: the one that is open under Chunks first, then those "
-            f"whose rule the question meets, {MOST_ROWS} at most.",
-        )
-    if not question or chunk_id not in rules:
+    if selected is None:
+        say.aside("Click a rule to see why it passes or blocks a question.")
         return
-    try:
-        made = explain(rules[chunk_id], question)
-    except RuleError as error:
-        st.error(message(str(error)))
-        return
-    html.draw(_explained(made, whole(question)))
-
-
-def _chosen(questions: list[str]) -> str:
-    """Draw the choice of a question; by its number if there are too many to send in every run.
-    Empty if none is chosen."""
-    if len(questions) > MOST_ROWS:
-        if st.session_state.get(NUMBER, 1) > len(questions):
-            st.session_state[NUMBER] = 1
-        number = st.number_input(
-            "Number of the question",
-            1,
-            len(questions),
-            key=NUMBER,
-            help="The question to look at closely, counted without empty lines.",
-        )
-        return questions[number - 1]
-    at = st.selectbox(
+    question = st.selectbox(
         "Question",
-        range(len(questions)),
+        questions[:MOST_LISTED],
         key=QUESTION,
-        format_func=lambda i: questions[i] if i < len(questions) else "",
-        help="The question to look at closely.",
+        accept_new_options=True,
+        help="Choose a question, or type one.",
     )
-    return questions[at] if at is not None and at < len(questions) else ""
+    if question:
+        explanation = explain(parse(rules[selected]), question)
+        html.draw(_explained(explanation, whole(question)))
 
 
-def _near(question: str, rules: dict[str, str]) -> list[str]:
-    """The chunks to choose from, those most related to the question first."""
-    scan = rule_book(tuple(dict.fromkeys(rules.values()))).scan(question)
-    opened = st.session_state.get(OPEN)
-    ranked = sorted(rules, key=lambda i: (i != opened, not scan.passes(rules[i])))
-    return ranked[:MOST_ROWS]
-
-
-def _explained(made: Explanation, question: str) -> str:
-    verdict = "passes" if made.passes else "is blocked"
-    parts = "".join(f"<li>{_part(part)}</li>" for part in made.parts)
+def _explained(explanation: Explanation, question: str) -> str:
+    verdict = "passes" if explanation.passes else "is blocked"
+    parts = "".join(f"<li>{_part(part)}</li>" for part in explanation.parts)
     return (
-        f'<div class="rf-effect"><p class="rf-say">{_marked(made, question)}</p>'
-        f'<p class="rf-verdict">The chunk <b>{verdict}</b>: {html.text(made.reason)}</p>'
+        f'<div class="rf-effect"><p class="rf-say">{_marked(explanation, question)}</p>'
+        f'<p class="rf-verdict">The chunk <b>{verdict}</b>: {html.text(explanation.reason)}</p>'
         f"<ul>{parts}</ul></div>"
     )
 
 
-def _marked(made: Explanation, question: str) -> str:
+def _marked(explanation: Explanation, question: str) -> str:
     """The question with exact matches and near matches highlighted."""
     looks = [""] * len(question)
-    for part in made.parts:
+    for part in explanation.parts:
         if part.near is not None:
             for i in range(*part.near.span):
                 looks[i] = "rf-near"
         forbidden = part.place.startswith("contain_none_of")
-        for found in part.found:
-            for span in found.spans:
-                for i in range(*span):
-                    looks[i] = "rf-out" if forbidden else "rf-in"
+        for span in (span for term in part.found for span in term.spans):
+            for i in range(*span):
+                looks[i] = "rf-out" if forbidden else "rf-in"
     pieces = []
     for look, run in groupby(zip(looks, question, strict=True), key=itemgetter(0)):
         piece = html.text("".join(char for _, char in run))
@@ -215,17 +143,16 @@ def _marked(made: Explanation, question: str) -> str:
 
 def _part(part: RulePart) -> str:
     place = f"<b>{html.text(part.named)}</b> "
-    named = html.text(", ".join(found.term for found in part.found))
+    terms = html.text(", ".join(term.term for term in part.found))
     if part.place.startswith("contain_none_of"):
-        return place + (f"must not contain {named}" if named else "not in the question")
+        return place + (f"must not contain {terms}" if terms else "not in the question")
     if part.met:
-        return f"{place}found {named}"
+        return f"{place}found {terms}"
     more = f" and {len(part.terms) - MOST_TERMS} more" if len(part.terms) > MOST_TERMS else ""
-    said = f"{place}missing: one of {html.text(', '.join(part.terms[:MOST_TERMS]))}{more}"
-    if part.near is not None:
-        near = part.near
-        said += (
-            f"; nearest to “{html.text(near.term)}” is “{html.text(near.words)}”, "
-            f"{counted(near.letters, 'letter')} off"
-        )
-    return said
+    missing = f"{place}missing: one of {html.text(', '.join(part.terms[:MOST_TERMS]))}{more}"
+    if (near := part.near) is None:
+        return missing
+    return (
+        f"{missing}; nearest to “{html.text(near.term)}” is “{html.text(near.words)}”, "
+        f"{counted(near.letters, 'letter')} off"
+    )

@@ -11,23 +11,22 @@ import threading
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from ragfilter.answer import compare, prompts
+from ragfilter.answer import compare
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, Answer, AnswerStream
+from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, VERSION, Answer, AnswerStream
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import Progress
 from ragfilter.ui.look.vectors import Remembered
-from ragfilter.ui.session import asking, background
-from ragfilter.ui.session.background import Job, Stoppable
+from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources
 
 NEXT = 8
 """How many of the hits that reached the cutoff have their sentences embedded with the question."""
-TICK_S = 0.2
+TICK_S = 0.1
 NOT_ASKED = (
     "Not asked: the endpoint did not finish the other answer in time. The button tries both again."
 )
@@ -70,28 +69,30 @@ def known(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
 def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
     """Yield the text so far, again and again, even while nothing arrives. It is cached as it
     arrives: when the user stops, the next run may begin before this one has ended."""
-    embedder = Remembered(resources.bench.embedder, resources.vectors)
-    chat, stop = resources.bench.chat, threading.Event()
+    chat, call = resources.bench.chat, object()
+    stop = threading.Event()
     stream = AnswerStream(
         query,
         side.context,
         None if chat is None else Stoppable(chat, stop),
-        embedder,
+        Remembered(resources.bench.embedder, resources.vectors),
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
     key, earlier = _key(query, side, resources), known(query, side, resources)
+    job = resources.jobs.start(None, call, lambda _: stream.read())
     try:
-        pieces = iter(stream) if chat is None else background.pieces(iter(stream), TICK_S)
-        for _ in pieces:
+        while not job.wait(TICK_S):
             # Read whole, since what came may turn out to be a thought.
             yield resources.answers.put(key, stream.answer).text
     finally:
+        answer = resources.answers.put(key, _with_earlier(stream.answer, earlier))
         stop.set()
-        made = resources.answers.put(key, _with_earlier(stream.answer, earlier))
-        resources.bench.answers.put(made)
-    if made.error and EARLIER not in made.error and not made.extractive:
-        _quote(query, side, resources)
+        resources.jobs.stop(call)
+        resources.bench.answers.put(answer)
+    if answer.error and EARLIER not in answer.error and not answer.extractive:
+        # The extractive answer that replaces a failed one.
+        _extracted(query, side, resources, EXTRACTIVE)
 
 
 def _with_earlier(made: Answer, earlier: Answer | None) -> Answer:
@@ -170,8 +171,8 @@ def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = 
         if not job.stop.is_set():
             resources.answers.put(key, answer)
 
-    with resources.extracting.joined(key, work) as job:
-        asking.until_done(job)
+    with resources.jobs.joined(key, work) as job:
+        job.attend()
 
 
 def _near(result: PoolResult) -> tuple[Hit, ...]:
@@ -199,4 +200,4 @@ def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") ->
     chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
     contents = tuple((hit.id, hash(hit.chunk.text)) for hit in context.chunks)
-    return query, model, prompts.VERSION, contents, context.shortened
+    return query, model, VERSION, contents, context.shortened

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import open_resources
 
 MOST = 100
@@ -13,10 +12,10 @@ MOST = 100
 
 def author() -> str:
     """The name given in this session, otherwise that of the deployment."""
-    given: str = st.session_state.get("author", "")
+    given: str = state.session().author
     return given or open_resources().deployment.user
 
 
 def sign(name: str) -> None:
     """Use this name from now on; a blank one stands for that of the deployment."""
-    st.session_state.author = whole(name).strip()[:MOST].strip()
+    state.session().author = whole(name).strip()[:MOST].strip()

@@ -1,19 +1,25 @@
-"""Builds a demo collection from the page, with progress and a Stop button."""
+"""Builds a demo collection from the page. It is indexed by the queue, like every other one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import IndexJob, Queue
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
+
+LOOK_S = 0.3
 
 
 class Demo(NamedTuple):
@@ -43,57 +49,62 @@ def missing(collections: Mapping[str, CollectionInfo]) -> list[str]:
     return [n for n in DEMOS if n not in collections or not collections[n].complete]
 
 
-def offer(names: list[str], resources: Resources) -> bool:
-    """Draw one button per demo, the first as primary. True once one has been built."""
-    place = st.empty()
-    chosen = ""
-    with place.container(key="demos", gap="small"):
+def offer(names: Sequence[str], resources: Resources) -> bool:
+    """Draw one button per demo, the first as primary, or the progress of the demo that is being
+    built. True once that has ended, unless it failed. Raises StoreError."""
+    queue = Queue(resources.bench.workspace.path)
+    orders = [Order(name, name) for name in DEMOS]
+    jobs = (job for job in queue.jobs() if job.standing.open and job.order in orders)
+    job = next(jobs, None)
+    if job is not None:
+        return _built(job, queue)
+    with st.container(key="demos", gap="small"):
         for name in names:
             with st.container(key=f"demo-{name}", gap="small"):
                 html.draw(f'<p class="rf-demo"><b>{name}</b> {html.text(DEMOS[name].about)}</p>')
-                pressed = st.button(
+                st.button(
                     DEMOS[name].button,
                     key=f"build-{name}",
                     type="primary" if name == "demo" else "secondary",
                     icon=":material/play_arrow:",
+                    on_click=_order,
+                    args=(name, queue),
                     help=HELP,
                 )
-            chosen = name if pressed else chosen
-    if not chosen:
-        return False
-    place.empty()
-    return _build(chosen, resources)
+    return False
 
 
-def _build(name: str, resources: Resources) -> bool:
-    from ragfilter.ingest.load import load
-    from ragfilter.stores.index import index
+@state.tell_errors()
+def _order(name: str, queue: Queue) -> None:
+    queue.put(Order(name, name))
 
+
+def _built(job: IndexJob, queue: Queue) -> bool:
+    """Draw the progress until the job ends, and take it off the queue. Leaving the page ends only
+    the waiting."""
     st.button(
         "Stop",
         key="stop-build",
         icon=":material/stop:",
+        on_click=state.tell_errors()(queue.stop),
+        args=(job.id,),
         help="Stops after the current batch. Build again to continue from there.",
     )
-    bar = st.progress(0.0, text="Loading the embedding model …")
-
-    def progress(done: int, total: int) -> None:
-        share = done / total if total else 1.0
-        bar.progress(min(share, 1.0), text=f"{share:.0%} of texts embedded and chunks written")
-
-    bench = resources.bench
-    try:
-        index(
-            load(name),
-            name=name,
-            workspace=bench.workspace,
-            embedder=bench.embedder,
-            rules=bench.journal.edited_rules(name),
-            progress=progress,
-        )
-    except RagfilterError as error:
-        bar.empty()
-        problems.show(error)
+    bar = st.progress(0.0, text="Waiting to be indexed …")
+    current: IndexJob | None = job
+    while (current := queue.job(job.id)) is not None and (at := current.standing).open:
+        if at.state == "running":
+            text = f"{at.share:.0%} of {at.phase}" if at.total else "Loading the embedding model …"
+            bar.progress(at.share, text=text)
+        time.sleep(LOOK_S)
+    bar.empty()
+    queue.remove(job.id)
+    if current is not None and current.standing.state == "failed":
+        try:
+            current.standing.result()
+        except RagfilterError as error:
+            problems.show(error)
         return False
-    st.session_state.collection = name
+    if current is None or current.standing.state == "done":
+        state.session().collection = job.order.collection
     return True

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
-import streamlit as st
+from typing import TYPE_CHECKING
 
 from ragfilter.errors import StoreError
 from ragfilter.indexing.queue import Queue
@@ -24,26 +22,26 @@ def known(resources: Resources, *, anew: bool = False) -> dict[str, CollectionIn
     that moved in the queue; with `anew`, as the store has them now. While it cannot be reached,
     they are those it had last."""
     queue = _queue_mark(resources)
-    held = st.session_state.get("collections")
+    session = state.session()
+    held = session.collections
     if held is None or anew or held[0] != queue:
         try:
             held = queue, {info.name: info for info in resources.bench.collections()}
         except StoreError:
             if held is None:
                 raise
-        st.session_state["collections"] = held
-    found = held[1]
-    chosen = st.session_state.collection
-    if chosen not in found:
-        if chosen:
-            state.ignore(f"There is no collection {chosen!r}.")
-        st.session_state.collection = "demo" if "demo" in found else next(iter(found), "")
-    return cast("dict[str, CollectionInfo]", found)
+        state.session().collections = held
+    infos = held[1]
+    if session.collection not in infos:
+        if session.collection:
+            session.ignored.append(f"There is no collection {session.collection!r}.")
+        session.collection = "demo" if "demo" in infos else next(iter(infos), "")
+    return infos
 
 
 def forget() -> None:
     """Read the collections again on the next run, because one was changed."""
-    st.session_state.pop("collections", None)
+    state.session().collections = None
 
 
 def _queue_mark(resources: Resources) -> int:

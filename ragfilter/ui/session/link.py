@@ -1,4 +1,4 @@
-"""The address bar and what it holds: query, collection, profile, changed settings. Pure.
+"""The address bar: query, collection, profile and changed settings of a session.
 
 A link that names a profile describes the whole state: the reader's environment is ignored, so it
 shows the same result everywhere. It never contains a secret.
@@ -6,18 +6,21 @@ shows the same result everywhere. It never contains a secret.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.errors import SettingsError
 from ragfilter.model import PUBLIC, User
+from ragfilter.rules.overview import WORDS
 from ragfilter.settings import config, profiles
-from ragfilter.settings.config import Config, Given, of_profile
-from ragfilter.settings.schema import Settings
-from ragfilter.text.characters import whole
+from ragfilter.settings.config import Given, of_profile
+from ragfilter.text.normalise import whole
+from ragfilter.ui.session import state
+from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
@@ -38,7 +41,7 @@ differs from a profile, ``a.cutoff.k=5``; and the query set, if there is one."""
 NAMES = (
     QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS, *SIDES, QUERY_SET,
 )  # fmt: skip
-ORIGIN = "the link"
+ORIGIN, OPERATOR = "the link", "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     unknown = "" if name in profiles.PROFILES else name
     if unknown or not name:
         name = config.load(environ=environ).profile
-        changes = beginning(name, environ)
+        changes = state.beginning(name, environ)
     if unknown:
         refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
     wanted = {k: v for k, v in params.items() if k not in NAMES and not _is_compared(k)}
@@ -82,7 +85,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         query=params.get(QUERY, "").strip(),
         collection=params.get(COLLECTION, "").strip(),
         profile=name,
-        changes=settings(name, changes).changed_from(of_profile(name)),
+        changes=state.settings_of(name, changes).changed_from(of_profile(name)),
         refused=(*refused, *errors),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
@@ -158,44 +161,117 @@ def write_side(letter: str, word: str, changes: Mapping[str, Any]) -> dict[str, 
     return {letter: word} | {f"{letter}.{path}": _text(v) for path, v in sorted(changes.items())}
 
 
-def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What the environment changes in a profile: the changes with which a session starts.
-
-    Raises SettingsError.
-    """
-    return own(profile, environ).settings.changed_from(of_profile(profile))
-
-
-def own(profile: str, environ: Mapping[str, str] | None = None) -> Config:
-    """The profile with the environment's changes, which a reset restores.
-
-    Raises SettingsError.
-    """
-    every = os.environ if environ is None else environ
-    return _own(profile, frozenset((k, v) for k, v in every.items() if config.reads(k)))
-
-
-@lru_cache(maxsize=64)
-def _own(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
-    return config.load(profile=profile, environ=dict(environ))
-
-
-def settings(profile: str, changes: Mapping[str, Any]) -> Settings:
-    """The profile with the changes. Raises SettingsError."""
-    return of_profile(profile, Given("the page", changes))
-
-
-def from_file(
-    content: bytes, name: str, profile: str = profiles.DEFAULT
-) -> tuple[str, dict[str, Any]]:
-    """The profile and the changes in a settings file; `profile` is used if the file names none.
-    Raises SettingsError."""
-    given, named = config.parse_toml(content, name)
-    profile = profiles.profile(named or profile, origin=name).name
-    return profile, of_profile(profile, given).changed_from(of_profile(profile))
-
-
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def open_session() -> None:
+    """Fill a new session from the address bar, or return to it if the user went back or forward.
+
+    Raises SettingsError if the environment holds an invalid setting.
+    """
+    if KEY not in st.session_state:
+        link = read(st.query_params.to_dict())
+        st.session_state[KEY] = Session(
+            profile=link.profile,
+            changes=state.without_clearance(link.changes),
+            query=link.query,
+            collection=link.collection,
+            pending=bool(link.query),
+            unscored=link.unscored,
+            ignored=list(link.refused),
+            operator=link.look.get(VIEW) == OPERATOR,
+            user=link.user,
+            opened=dict(link.look),
+            present=link.present,
+            compared=dict(link.compared),
+        )
+        st.session_state.filter = link.look.get(FILTER, "")
+        rule = link.look.get(RULE)
+        st.session_state["filter-rule"] = rule if rule in WORDS else None
+    elif _went_back():
+        _reopen()
+
+
+def _went_back() -> bool:
+    """Whether the user went back or forward in the browser. Only the browser knows: while a run is
+    in progress, the address may lag behind anyway."""
+    context = get_script_run_ctx()
+    moved = context is not None and context.is_history_navigation
+    return moved and st.query_params.to_dict() != state.session().shared
+
+
+def _reopen() -> None:
+    """Restore the state in the address bar. Undo returns to the state before."""
+    link, session = read(st.query_params.to_dict()), state.session()
+    state.restore(link.profile, link.changes)
+    session.query, session.pending, session.unscored = link.query, bool(link.query), link.unscored
+    session.collection = link.collection or session.collection
+    session.user, session.present = link.user, link.present
+    session.compared = dict(link.compared) or session.compared
+    session.ignored += link.refused
+    if not link.query:
+        session.asked = None
+
+
+def restore_view() -> None:
+    """Open what the link had open, once its question has been answered."""
+    session = state.session()
+    look, session.opened = session.opened, {}
+    session.chunk = look.get(CHUNK, session.chunk)
+    if look.get(PANEL) in PANELS:
+        session.panel = look[PANEL]
+    places = look.get(PLACES, "")
+    if places in WINDOWS:
+        session.zoom, session.window = None, places
+    low, dash, high = places.partition("-")
+    if dash and low.isdecimal() and high.isdecimal() and len(low + high) < 12:
+        zoom = int(low), int(high)
+        if 0 < zoom[0] < zoom[1]:
+            session.zoom, session.window = zoom, None
+
+
+def whole_link(nameable: Collection[str]) -> dict[str, str]:
+    """The parameters of a link to exactly this page: question, settings, and what is open. Empty if
+    no question was asked. The open chunk is included only if it is `nameable`, because links are
+    passed on."""
+    session = state.session()
+    if not session.shared:
+        return {}
+    zoom, window = session.zoom, session.window or CUT
+    look = {
+        CHUNK: (session.chunk or "") if session.chunk in nameable else "",
+        PANEL: "" if session.panel == PANELS[0] else session.panel,
+        PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "" if window == CUT else window,
+        FILTER: st.session_state.get("filter") or "",
+        RULE: st.session_state.get("filter-rule") or "",
+        VIEW: OPERATOR if session.operator else "",
+    }
+    return session.shared | {name: value for name, value in look.items() if value}
+
+
+def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
+    """Update the link to what is shown. `unscored`: rerank scores are wanted, and a button offers
+    them. `more` are parameters that a page adds."""
+    session = state.session()
+    params = write(
+        query=session.asked.query if session.asked else "",
+        collection=session.collection,
+        profile=session.profile,
+        changes=state.without_clearance(session.changes),
+        unscored=unscored,
+        user=session.user,
+        present=session.present,
+    ) | dict(more or {})
+    session.shared = session.unshown = params
+
+
+def show_address() -> None:
+    """Update the address bar. That keeps the browser as busy as drawing a small chart, so call it
+    after what the user waits for."""
+    session = state.session()
+    params, session.unshown = session.unshown, None
+    if params is not None and st.query_params.to_dict() != params:
+        st.query_params.from_dict(params)

@@ -1,7 +1,8 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
 The store is only asked when something is submitted (a question, a collection, an edit, a new
-session), never because a setting changed.
+session), never because a setting changed. A model is only asked when a button is pressed: once per
+press and in the background. If a slider moves meanwhile, the next run waits for the same call.
 """
 
 from __future__ import annotations
@@ -17,99 +18,112 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
-from ragfilter.model import Pool
+from ragfilter.model import PendingKind, Pool
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session import asking, pools, state
-from ragfilter.ui.session.asking import Wish
-from ragfilter.ui.session.background import Job, Stoppable
-from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session import link, pools, state
+from ragfilter.ui.session.jobs import Job, Stoppable
+from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.state import ModelRequest, Session
 
 log = logging.getLogger(__name__)
 
 
+def request(kind: PendingKind, again: bool) -> None:
+    """Request what a need lacks. For the judge, also open its panel."""
+    state.session().request = ModelRequest(kind, again)
+    if kind == "judge":
+        state.session().panel = "Judge"
+
+
+def abandon(resources: Resources) -> None:
+    """Stop the call that a button has requested, if it is in progress."""
+    session = state.session()
+    resources.jobs.stop(session.request)
+    session.request = None
+
+
 def pool(settings: Settings, resources: Resources) -> Pool | None:
     """The pool of the current question, None if there is none. Raises RagfilterError."""
-    pending, user = st.session_state.pending, state.user()
+    session, user = state.session(), state.user()
     # Always present: if it came and went, the browser would redraw everything below it.
     place = st.empty()
-    question = _question(pending)
-    if pending and question:
-        asking.forget()
+    question = _question(session)
+    if session.pending and question:
+        abandon(resources)
         with _waiting(place, "Searching …"):
             # Loaded first, so that loading does not count as search time.
-            resources.bench.embedder_of(st.session_state.collection).prepare()
-            asked = pools.put(question, st.session_state.collection, settings, user, resources)
-            found = pools.pool_of(asked, settings, resources)
+            resources.bench.embedder_of(session.collection).prepare()
+            asked = pools.put(question, session.collection, settings, user, resources)
+            pool = pools.pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.
-            scored = not st.session_state.pop("unscored", False)
-            found = pools.settle(
-                asked, found, settings, user, resources, score=scored, replay=state.replays().of
-            )
-        _remember(asked)
+            scored, session.unscored = not session.unscored, False
+            replay = session.replays.of
+            pool = pools.settle(asked, pool, settings, user, resources, score=scored, replay=replay)
+        _remember(asked, session)
         _record(asked, resources)
-        state.looked()
-        return found
-    asked_before = state.asked()
-    st.session_state.pending = False
-    if asked_before is None:
+        link.restore_view()
+        return pool
+    session.pending = False
+    if session.asked is None:
         return None
-    found = pools.pool_of(asked_before, settings, resources)
-    if st.session_state.pop("settle", False):
+    pool = pools.pool_of(session.asked, settings, resources)
+    if session.settle:
+        session.settle = False
         with _waiting(place, "Scoring …"):
-            found = pools.settle(asked_before, found, settings, user, resources)
-    wish = asking.wished()
-    return found if wish is None else _meet(wish, found, asked_before, settings, resources, place)
+            pool = pools.settle(session.asked, pool, settings, user, resources)
+    if session.request is None:
+        return pool
+    return _fulfil(session.request, pool, session.asked, settings, resources, place)
 
 
 def follow(collection: str, before: str, resources: Resources) -> None:
     """Update the current question after an edit of rules in `collection`, which had the version
     `before`. The question is asked again only if that needs a search. Raises RagfilterError."""
-    asked, settings, user = state.asked(), state.settings(), state.user()
-    if asked is None:
+    session, settings, user = state.session(), state.settings(), state.user()
+    if session.asked is None:
         return
     now = None
-    if asked.collection == collection and not st.session_state.pending:
-        now = pools.follow(asked, before, settings, user, resources)
+    if session.asked.collection == collection and not session.pending:
+        now = pools.follow(session.asked, before, settings, user, resources)
     if now is None:
         state.renew()
         return
     # A call in progress started with the old rules.
-    asking.forget()
-    st.session_state.asked = now
-    found = pools.pool_of(now, settings, resources)
-    st.session_state.settle = bool(state.replays().of(found, settings, user).needs)
+    abandon(resources)
+    session.asked = now
+    pool = pools.pool_of(now, settings, resources)
+    session.settle = bool(session.replays.of(pool, settings, user).needs)
 
 
-def _meet(
-    wish: Wish,
-    found: Pool,
+def _fulfil(
+    pressed: ModelRequest,
+    pool: Pool,
     asked: state.AskedQuestion,
     settings: Settings,
     resources: Resources,
     place: DeltaGenerator,
 ) -> Pool:
-    """The pool, completed with what a button asked for."""
-    if wish.again:
-        found = forget_failures(found, wish.kind)
-    user = state.user()
-    wanted = [need for need in replay(found, settings, user).needs if need.kind == wish.kind]
-    if wanted:
-        word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
-        backends = resources.backends(asked.collection)
+    """The pool, completed with what a button requested."""
+    if pressed.again:
+        pool = forget_failures(pool, pressed.kind)
+    user, backends = state.user(), resources.backends(asked.collection)
+    needs = [need for need in replay(pool, settings, user).needs if need.kind == pressed.kind]
 
-        def work(job: Job[Pool]) -> Pool:
-            chat = backends.chat and Stoppable(backends.chat, job.stop)
-            return complete(found, wanted, settings, replace(backends, chat=chat), user)
+    def work(job: Job[Pool]) -> Pool:
+        chat = backends.chat and Stoppable(backends.chat, job.stop)
+        return complete(pool, needs, settings, replace(backends, chat=chat), user)
 
+    if needs:
+        with _waiting(place, "Asking the LLM …" if pressed.kind == "judge" else "Scoring …"):
+            job = resources.jobs.start(user, pressed, work)
+            job.attend()
         try:
-            with _waiting(place, word):
-                found = asking.wait(wish, work)
+            pool = pools.keep(asked, job.value(), resources)
         except Exception:
-            asking.forget()
+            abandon(resources)
             raise
-        found = pools.keep(asked, found, resources)
-    asking.forget()
-    return found
+    abandon(resources)
+    return pool
 
 
 @contextmanager
@@ -136,16 +150,15 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
 
 
 def _stop() -> None:
-    st.session_state.pending = False
-    asking.forget()
+    state.session().pending = False
+    abandon(open_resources())
 
 
-def _question(pending: bool | str) -> str:
+def _question(session: Session) -> str:
     """The question to ask: the one submitted last or, after an edit, the current question."""
-    before = state.asked()
-    if pending == "again" and before is not None:
-        return before.query
-    return str(st.session_state.query).strip()
+    if session.pending == "again" and session.asked is not None:
+        return session.asked.query
+    return session.query.strip()
 
 
 def _record(asked: state.AskedQuestion, resources: Resources) -> None:
@@ -156,12 +169,11 @@ def _record(asked: state.AskedQuestion, resources: Resources) -> None:
         log.warning("the question is not kept: %s", error)
 
 
-def _remember(asked: state.AskedQuestion) -> None:
-    before = state.asked()
+def _remember(asked: state.AskedQuestion, session: Session) -> None:
+    before = session.asked
     if before is None or (before.query, before.collection) != (asked.query, asked.collection):
-        st.session_state.zoom = None
-        if st.session_state.panel == "Chunk":
-            st.session_state.panel = "Answer"
-        st.session_state.chunk = None
-    st.session_state.asked = asked
-    st.session_state.pending = False
+        session.zoom = session.chunk = None
+        if session.panel == "Chunk":
+            session.panel = "Answer"
+    session.asked = asked
+    session.pending = False

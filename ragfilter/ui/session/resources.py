@@ -8,19 +8,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from ragfilter.basics.shelf import Shelf
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.indexing.worker import Worker
-from ragfilter.layers.quality import Quality, reranker_key
+from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Reranker, Vectors
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
-from ragfilter.ui.session.background import Shared
+from ragfilter.settings.schema import Quality
+from ragfilter.ui.session.jobs import Jobs
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
@@ -28,18 +29,17 @@ if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.effect import LabelledQuestions
-    from ragfilter.evaluate.proposed import Evidence, Suggested
+    from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
+    from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.rules.bulk import BulkPlan
-    from ragfilter.rules.lint import Finding
+    from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.runs.measured import MeasuredRun
     from ragfilter.ui.kit.sidebar.examples import Example
-    from ragfilter.ui.session.background import Job
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-RUNS, NEIGHBOURS, MEASURED, TUNING = 64, 64, 8, 8
+NEIGHBOURS, MEASURED = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,8 @@ class Resources:
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
     examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
-    extracting: Shared = field(default_factory=lambda: Shared(os.cpu_count() or 1))
-    """Extractive answers. Each shares the cores with the others."""
-    runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
-    """Measuring."""
-    drafting: Shelf[tuple[User, Job[Any]]] = field(default_factory=lambda: Shelf(RUNS))
-    """Drafting rules, by collection, with the user for whom it was started."""
-    tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
-    """Jobs of the Tune page: gathering, maps and suggestions."""
-    labelled: Shelf[Job[LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
+    jobs: Jobs = field(default_factory=Jobs)
     labels: Shelf[Labels | None] = field(default_factory=lambda: Shelf(4))
-    suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
 
     visible: Shelf[Catalogue] = field(default_factory=lambda: Shelf(8))
     """Of collections, what a user may see."""
@@ -74,7 +65,7 @@ class Resources:
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
-    linted: Shelf[tuple[Finding, ...]] = field(default_factory=lambda: Shelf(4))
+    linted: Shelf[list[Finding]] = field(default_factory=lambda: Shelf(4))
     """What the linter finds in LLM drafts."""
     mends: Shelf[BulkPlan] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
@@ -95,7 +86,7 @@ class Resources:
         """The linter's findings about rules of this version of a collection, whose questions say
         which words are usual: those that `user` may know. Raises StoreError."""
         from ragfilter.evaluate.stored import every_question
-        from ragfilter.rules.lint_values import usual_words
+        from ragfilter.rules.lint import usual_words
 
         labels = self.bench.labels
         # What everybody may know does not depend on the chunks.

@@ -1,32 +1,35 @@
-"""What one browser session remembers: plain values and the page's replays, under a few names.
+"""What one browser session remembers: a `Session` of typed values.
 
-`changes` has the settings that differ from the profile, and is the only record of them. Widgets
-show it and write to it through callbacks, so a widget that is not drawn loses nothing.
+`Session.changes` has the settings that differ from the profile, and is the only record of them.
+Widgets show it and write to it through callbacks, so a widget that is not drawn loses nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, ParamSpec, cast
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from ragfilter.engine.replays import Replays
+from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.clearance import with_clearance
-from ragfilter.model import UNRESTRICTED, User
-from ragfilter.rules.overview import WORDS
-from ragfilter.settings.config import Config, of_profile
+from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
+from ragfilter.settings import config, profiles
+from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.text.characters import whole
-from ragfilter.ui.session import link
+from ragfilter.text.normalise import whole
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.store import CollectionInfo
 
 P = ParamSpec("P")
-OPERATOR = "operator"
+KEY = "session"
+"""The key of the `Session` in Streamlit's session state. All other keys there are widgets'."""
 CLEARANCE = "clearance.enabled"
 """The one setting that only a hand changes here, and no profile, file, link or variable."""
 ON = {CLEARANCE: True}
@@ -43,6 +46,8 @@ MOST_STEPS = 200
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
 """The ranges of ranks that the curve offers, besides any range chosen by number."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
+Step = tuple[str, dict[str, Any]]
+"""A profile, and the settings that differ from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,118 +71,144 @@ class AskedQuestion:
     reach: PoolReach
 
 
-def begin() -> None:
-    """Fill a new session from the address bar; does not change a session that is already filled.
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelRequest:
+    """One press of a button that completes the pool; with `again`, earlier failures are forgotten
+    first."""
 
-    Raises SettingsError if the environment holds an invalid setting.
-    """
-    if "changes" in st.session_state:
-        if _went_back():
-            _reopen()
-        return
-    opened = link.read(st.query_params.to_dict())
-    st.session_state.update(
-        profile=opened.profile,
-        changes=_without_clearance(opened.changes),
-        query=opened.query,
-        collection=opened.collection,
-        pending=bool(opened.query),
-        unscored=opened.unscored,
-        notices=[],
-        ignored=list(opened.refused),
-        asked=None,
-        chunk=None,
-        panel=PANELS[0],
-        zoom=None,
-        drafts={},
-        past=[],
-        future=[],
-        operator=opened.look.get(link.VIEW) == OPERATOR,
-        user=opened.user,
-        look=dict(opened.look),
-        shared={},
-        present=opened.present,
-        compared=dict(opened.compared),
-        replays=Replays(),
-    )
-    st.session_state.filter = opened.look.get(link.FILTER, "")
-    rule = opened.look.get(link.RULE)
-    st.session_state["filter-rule"] = rule if rule in WORDS else None
+    kind: PendingKind
+    again: bool
 
 
-def _went_back() -> bool:
-    """Whether the user went back or forward in the browser. Only the browser knows: while a run is
-    in progress, the address may lag behind anyway."""
-    context = get_script_run_ctx()
-    moved = context is not None and context.is_history_navigation
-    return moved and st.query_params.to_dict() != st.session_state.shared
+class LabelChange(NamedTuple):
+    """Labels that were made with one click, and where to return to when they are undone."""
+
+    label_ids: tuple[int, ...]
+    chunk_id: str
+    collection: str
+    query: str
 
 
-def _reopen() -> None:
-    """Restore the state in the address bar. Undo returns to the state before."""
-    opened = link.read(st.query_params.to_dict())
-    _move(opened.profile, _keeping_clearance(opened.changes))
-    st.session_state.update(
-        query=opened.query,
-        collection=opened.collection or st.session_state.collection,
-        user=opened.user,
-        present=opened.present,
-        unscored=opened.unscored,
-        pending=bool(opened.query),
-    )
-    if opened.compared:
-        st.session_state.compared = dict(opened.compared)
-    st.session_state.ignored += opened.refused
-    if not opened.query:
-        st.session_state.asked = None
+@dataclass(slots=True)
+class Session:
+    """The state of one visit, beside its widgets."""
+
+    profile: str
+    changes: dict[str, Any]
+    collection: str = ""
+    user: User = PUBLIC
+    operator: bool = False
+    author: str = ""
+    """The visitor's name, if one was given."""
+    past: list[Step] = field(default_factory=list)
+    future: list[Step] = field(default_factory=list)
+
+    query: str = ""
+    """The text in the question box."""
+    pending: bool | Literal["again"] = False
+    """Whether the next run asks: what is in the box or, "again", the current question."""
+    asked: AskedQuestion | None = None
+    unscored: bool = False
+    """Whether the next question leaves out local rerank scores, as its link did."""
+    settle: bool = False
+    """Whether the next run fetches local scores and cached replies for the current question."""
+    request: ModelRequest | None = None
+    answering: Literal["", "missing", "all"] = ""
+    """Which answers the next run asks an LLM for."""
+    replays: Replays = field(default_factory=Replays)
+    hopeless: dict[str, Failure] = field(default_factory=dict)
+    """Rerankers that cannot work here, and why."""
+
+    panel: str = PANELS[0]
+    chunk: str | None = None
+    part: str = "Text"
+    """What the panel shows of the open chunk."""
+    window: str | None = CUT
+    zoom: tuple[int, int] | None = None
+    """The ranks that the curve shows, if they were chosen by number instead of a `window`."""
+    drag_moves: int = 0
+    table_clicks: int = 0
+
+    blind: bool = False
+    """Whether rank and decisions are hidden while labelling."""
+    ticked: tuple[str, list[str]] = ("", [])
+    """A question, and the chunks that are selected to be labelled for it."""
+    marks: list[LabelChange] = field(default_factory=list)
+    """The labels made in this session, newest last."""
+    drafts: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Unsaved rules by collection and chunk."""
+    rule_bases: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    """The stored rules from which unsaved ones started, by collection and chunk."""
+
+    present: bool = False
+    scene: int | None = None
+    scene_before: int | None = None
+    """Steps of the picture in Present mode; None shows the last one."""
+    tour: int | None = None
+    compared: dict[str, str] = field(default_factory=dict)
+    """The sides of Compare and its query set, as in the link."""
+
+    shared: dict[str, str] = field(default_factory=dict)
+    """The parameters of the link to this page."""
+    unshown: dict[str, str] | None = None
+    """Those of them that the address bar does not show yet."""
+    opened: dict[str, str] = field(default_factory=dict)
+    """What the link had open, until its question is answered."""
+    notices: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+    collections: tuple[int, dict[str, CollectionInfo]] | None = None
+    groups: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    """The levels and departments of collections, with their versions."""
+    replaced: dict[str, int] = field(default_factory=dict)
+    """How often each widget was replaced, by name."""
+    shown: dict[str, tuple[Any, object]] = field(default_factory=dict)
+    """The value and labels that each widget shows as far as the server knows, by key."""
 
 
-def looked() -> None:
-    """Restore what the link was looking at, once its question has been answered."""
-    look = st.session_state.pop("look", None) or {}
-    if link.CHUNK in look:
-        st.session_state.chunk = look[link.CHUNK]
-    if look.get(link.PANEL) in PANELS:
-        st.session_state.panel = look[link.PANEL]
-    places = look.get(link.PLACES, "")
-    if places in WINDOWS:
-        st.session_state.zoom, st.session_state.window = None, places
-    low, dash, high = places.partition("-")
-    if dash and low.isdecimal() and high.isdecimal() and len(low + high) < 12:
-        low_high = int(low), int(high)
-        if 0 < low_high[0] < low_high[1]:
-            st.session_state.zoom, st.session_state.window = low_high, None
-
-
-def whole_link(nameable: Collection[str]) -> dict[str, str]:
-    """The parameters of a link to exactly this page: question, settings, and what is open. Empty if
-    no question was asked. The open chunk is included only if it is `nameable`, because links are
-    passed on."""
-    shared: dict[str, str] = st.session_state.shared
-    if not shared:
-        return {}
-    zoom, chunk = st.session_state.zoom, st.session_state.chunk
-    window = st.session_state.get("window") or CUT
-    look = {
-        link.CHUNK: chunk if chunk in nameable else "",
-        link.PANEL: "" if st.session_state.panel == PANELS[0] else st.session_state.panel,
-        link.PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "" if window == CUT else window,
-        link.FILTER: st.session_state.get("filter") or "",
-        link.RULE: st.session_state.get("filter-rule") or "",
-        link.VIEW: OPERATOR if st.session_state.operator else "",
-    }
-    return shared | {name: value for name, value in look.items() if value}
-
-
-def replays() -> Replays:
-    """The replays of this session."""
-    kept: Replays = st.session_state.replays
-    return kept
+def session() -> Session:
+    """The session of this run, which `link.open_session` has filled."""
+    current: Session = st.session_state[KEY]
+    return current
 
 
 def settings() -> Settings:
     """The current settings."""
-    return link.settings(st.session_state.profile, ON | st.session_state.changes)
+    now = session()
+    return settings_of(now.profile, ON | now.changes)
+
+
+def settings_of(profile: str, changes: Mapping[str, Any]) -> Settings:
+    """The profile with the changes. Raises SettingsError."""
+    return of_profile(profile, Given("the page", changes))
+
+
+def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What the environment changes in a profile: the changes with which a session starts.
+
+    Raises SettingsError.
+    """
+    return _own(profile, environ).settings.changed_from(of_profile(profile))
+
+
+def _own(profile: str, environ: Mapping[str, str] | None = None) -> Config:
+    every = os.environ if environ is None else environ
+    return _load(profile, frozenset((k, v) for k, v in every.items() if config.reads(k)))
+
+
+@lru_cache(maxsize=64)
+def _load(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
+    return config.load(profile=profile, environ=dict(environ))
+
+
+def from_file(
+    content: bytes, name: str, profile: str = profiles.DEFAULT
+) -> tuple[str, dict[str, Any]]:
+    """The profile and the changes in a settings file; `profile` is used if the file names none.
+    Raises SettingsError."""
+    given, named = config.parse_toml(content, name)
+    profile = profiles.profile(named or profile, origin=name).name
+    return profile, of_profile(profile, given).changed_from(of_profile(profile))
 
 
 def as_viewed(settings: Settings) -> Settings:
@@ -188,114 +219,122 @@ def as_viewed(settings: Settings) -> Settings:
 def user() -> User:
     """The user as whom the page is viewed: one who sees everything if clearance was switched off by
     hand."""
-    return UNRESTRICTED if _is_off() else cast(User, st.session_state.user)
+    return UNRESTRICTED if _is_off() else session().user
 
 
 def onlooker() -> User:
     """Who looks at a page that lists chunks: an operator sees everything."""
-    return UNRESTRICTED if st.session_state.operator else user()
+    return UNRESTRICTED if session().operator else user()
 
 
-def become(user: User) -> None:
-    """View the page as `user`."""
-    st.session_state.user = user
+def put(value: Any, field: str) -> None:
+    """Store what was chosen in a widget in this field of the session."""
+    setattr(session(), field, value)
 
 
 def keep(value: Any, name: str) -> None:
-    """Keep in the session what was chosen in a widget."""
+    """Keep what was chosen in a widget under this key."""
     st.session_state[name] = value
 
 
 def change(values: Mapping[str, Any]) -> None:
     """Change settings by dotted path. If the result is invalid, nothing changes and the page says
     why."""
-    name = st.session_state.profile
+    now = session()
     try:
-        changed = link.settings(name, {**ON, **st.session_state.changes, **values})
+        changed = settings_of(now.profile, {**ON, **now.changes, **values})
     except SettingsError as error:
         notice(str(error))
         return
-    _move(name, changed.changed_from(link.settings(name, ON)))
+    _move(now.profile, changed.changed_from(settings_of(now.profile, ON)))
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
-    """Use a profile and its changes, as from a saved run. Can be undone."""
-    _move(profile, _keeping_clearance(changes))
-    st.session_state.settle = True
+    """Use a profile and its changes, as from a saved run. Can be undone. Local scores are fetched,
+    as for a question."""
+    _move(profile, keeping_clearance(changes))
+    session().settle = True
 
 
 def reset() -> None:
     """Restore the profile with the environment's changes."""
-    _move(st.session_state.profile, _without_clearance(link.beginning(st.session_state.profile)))
+    profile = session().profile
+    _move(profile, without_clearance(beginning(profile)))
 
 
 def choose_profile(name: str) -> None:
     """Switch to another profile, with the environment's changes. Settings tuned by hand are kept
-    unless they are invalid with the new profile; the page says if so. Local scores are fetched, as
-    for a question."""
-    own = link.beginning(st.session_state.profile)
-    tuned = {path: value for path, value in st.session_state.changes.items()
-             if path not in own or own[path] != value}  # fmt: skip
-    changes = link.beginning(name)
+    unless they are invalid with the new profile; the page says if so."""
+    now = session()
+    before, changes = beginning(now.profile), beginning(name)
+    tuned = {path: value for path, value in now.changes.items()
+             if path not in before or before[path] != value}  # fmt: skip
     try:
-        changes = link.settings(name, {**changes, **tuned}).changed_from(of_profile(name))
+        changes = settings_of(name, {**changes, **tuned}).changed_from(of_profile(name))
     except SettingsError as error:
         notice(f"What was tuned does not go together with {name}. {error}")
-    _move(name, _keeping_clearance(changes))
-    st.session_state.settle = True
+    take(name, changes)
 
 
 def load(content: bytes, name: str) -> None:
     """Load the settings in a file, all or none, with the current profile if the file names none.
     Raises SettingsError."""
-    profile, changes = link.from_file(content, name, st.session_state.profile)
-    _move(profile, _keeping_clearance(changes))
-    st.session_state.settle = True
+    take(*from_file(content, name, session().profile))
 
 
 def undo() -> None:
     """Restore the settings before the last change."""
-    _step(st.session_state.past, st.session_state.future)
+    _step(session().past, session().future)
 
 
 def redo() -> None:
     """Restore the change that was undone last."""
-    _step(st.session_state.future, st.session_state.past)
+    _step(session().future, session().past)
+
+
+def restore(profile: str, changes: Mapping[str, Any]) -> None:
+    """Use a profile and its changes, as from a link. Can be undone."""
+    _move(profile, keeping_clearance(changes))
 
 
 def _move(profile: str, changes: dict[str, Any]) -> None:
-    before = (st.session_state.profile, st.session_state.changes)
-    if before == (profile, changes):
-        return
-    st.session_state.past = [*st.session_state.past[1 - MOST_STEPS :], before]
-    st.session_state.future = []
-    st.session_state.profile, st.session_state.changes = profile, changes
+    now = session()
+    before = now.profile, now.changes
+    if before != (profile, changes):
+        now.past = [*now.past[1 - MOST_STEPS :], before]
+        now.future = []
+        now.profile, now.changes = profile, changes
+
+
+def _step(taken: list[Step], target: list[Step]) -> None:
+    now = session()
+    if taken:
+        target.append((now.profile, now.changes))
+        now.profile, now.changes = taken.pop()
 
 
 def _is_off() -> bool:
-    return CLEARANCE in st.session_state.changes
+    return CLEARANCE in session().changes
 
 
-def _without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
+def without_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`changes` without the setting that only a hand changes."""
     return {path: value for path, value in changes.items() if path != CLEARANCE}
 
 
-def _keeping_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
+def keeping_clearance(changes: Mapping[str, Any]) -> dict[str, Any]:
     """`changes` with clearance as it is now."""
-    return _without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {})
-
-
-def _step(taken: list[Any], target: list[Any]) -> None:
-    if taken:
-        target.append((st.session_state.profile, st.session_state.changes))
-        st.session_state.profile, st.session_state.changes = taken.pop()
+    return without_clearance(changes) | ({CLEARANCE: False} if _is_off() else {})
 
 
 def own() -> Config:
     """The settings that a reset restores."""
-    made = link.own(st.session_state.profile)
-    settings, origins = made.settings.with_values(ON), _without_clearance(made.origins)
-    return replace(made, settings=settings, origins=origins)
+    start = _own(session().profile)
+    return replace(
+        start,
+        settings=start.settings.with_values(ON),
+        origins=without_clearance(start.origins),
+    )
 
 
 def changed() -> int:
@@ -305,39 +344,50 @@ def changed() -> int:
 
 def ask(query: str) -> None:
     """Ask a question, from the box or from an example."""
-    st.session_state.query = whole(query)
-    st.session_state.pending = True
+    session().query = whole(query)
+    session().pending = True
 
 
 def renew() -> None:
     """Ask the same question again, because the collection changed or the pool is too small."""
-    if asked() is not None:
-        st.session_state.pending = "again"
+    if session().asked is not None:
+        session().pending = "again"
 
 
 def open_chunk(chunk_id: str | None) -> None:
     """Show a chunk in the panel, and select its row in the table."""
     if chunk_id:
-        st.session_state.chunk = chunk_id
-        st.session_state.panel = "Chunk"
+        session().chunk = chunk_id
+        session().panel = "Chunk"
 
 
 def drafts() -> dict[str, str]:
     """Unsaved text in the rule editor by chunk, for the current collection."""
-    every: dict[str, dict[str, str]] = st.session_state.drafts
-    return every.setdefault(st.session_state.collection or "", {})
+    return session().drafts.setdefault(session().collection, {})
 
 
 def bases(collection: str | None = None) -> dict[str, str | None]:
     """The stored rule from which each chunk's unsaved text started, for a collection, by default
     the current one."""
-    every: dict[str, dict[str, str | None]] = st.session_state.setdefault("rule-bases", {})
-    return every.setdefault(collection or st.session_state.collection or "", {})
+    return session().rule_bases.setdefault(collection or session().collection, {})
 
 
 def notice(message: str) -> None:
     """Show a message once at the top of the page."""
-    st.session_state.notices.append(message)
+    session().notices.append(message)
+
+
+def notices() -> tuple[list[str], list[str]]:
+    """Return and clear the ignored values of links and files, and the other messages. The first
+    message says if this page shows more than its user may see."""
+    now = session()
+    ignored, messages = now.ignored, now.notices
+    now.ignored, now.notices = [], []
+    if _is_off():
+        messages = [SWITCHED_OFF, *messages]
+    elif now.operator and not now.present:
+        messages = [SEEN_BY_OPERATOR, *messages]
+    return ignored, messages
 
 
 @contextmanager
@@ -359,48 +409,3 @@ def then_page(act: Callable[P, None]) -> Callable[P, None]:
         st.rerun()
 
     return acting
-
-
-def ignore(message: str) -> None:
-    """Show once at the top of the page that a value was ignored."""
-    st.session_state.ignored.append(message)
-
-
-def notices() -> tuple[list[str], list[str]]:
-    """Return and clear the ignored values of links and files, and the other messages. The first
-    message says if this page shows more than its user may see."""
-    ignored, said = st.session_state.ignored, st.session_state.notices
-    st.session_state.ignored, st.session_state.notices = [], []
-    if _is_off():
-        said = [SWITCHED_OFF, *said]
-    elif st.session_state.operator and not st.session_state.present:
-        said = [SEEN_BY_OPERATOR, *said]
-    return ignored, said
-
-
-def asked() -> AskedQuestion | None:
-    return cast("AskedQuestion | None", st.session_state.asked)
-
-
-def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
-    """Update the link to what is shown. `unscored`: rerank scores are wanted, and a button offers
-    them. `more` are parameters that a page adds."""
-    put = asked()
-    params = link.write(
-        query=put.query if put else "",
-        collection=st.session_state.collection or "",
-        profile=st.session_state.profile,
-        changes=_without_clearance(st.session_state.changes),
-        unscored=unscored,
-        user=st.session_state.user,
-        present=st.session_state.present,
-    ) | dict(more or {})
-    st.session_state.shared = st.session_state.unshown = params
-
-
-def show_address() -> None:
-    """Update the address bar. That keeps the browser as busy as drawing a small chart, so call it
-    after what the user waits for."""
-    params: dict[str, str] | None = st.session_state.pop("unshown", None)
-    if params is not None and st.query_params.to_dict() != params:
-        st.query_params.from_dict(params)

@@ -14,7 +14,7 @@ from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.kit import problems
-from ragfilter.ui.session import collections, state
+from ragfilter.ui.session import collections, link, state
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import AskedQuestion
 
@@ -33,13 +33,13 @@ class Visit:
     @property
     def collection(self) -> CollectionInfo | None:
         """The chosen collection, None if there is none."""
-        return self.collections.get(st.session_state.collection)
+        return self.collections.get(state.session().collection)
 
     @property
     def incomplete(self) -> str:
         """Why the chosen collection may be missing chunks, read from the store; empty if it is
         complete. Raises StoreError."""
-        return self.resources.bench.collection(st.session_state.collection).incomplete
+        return self.resources.bench.collection(state.session().collection).incomplete
 
     @property
     def ready(self) -> bool:
@@ -65,7 +65,7 @@ class View:
     @cached_property
     def mine(self) -> PoolResult:
         """The result as its user sees it."""
-        return state.replays().as_user(self.result)
+        return state.session().replays.as_user(self.result)
 
     @property
     def shown(self) -> PoolResult:
@@ -95,7 +95,7 @@ def begin(*, anew: bool = False) -> Visit:
         with st.spinner("Opening the workspace …"):
             # First, because the link may name a judge prompt of the workspace.
             resources = open_resources()
-            state.begin()
+            link.open_session()
             known = collections.known(resources, anew=anew)
         return Visit(state.settings(), known, resources)
     except RagfilterError as error:
@@ -113,20 +113,20 @@ def view(
     """
     if not visit.ready:
         return None, None
-    if not st.session_state.pending and state.asked() is None:
-        state.share(more=more)
+    if not state.session().pending and state.session().asked is None:
+        link.share(more=more)
         return None, None
     # Imported with the first question.
     from ragfilter.ui.session import questions
 
     try:
         pool = questions.pool(visit.settings, visit.resources)
-        asked = state.asked()
+        asked = state.session().asked
         if pool is None or asked is None:
-            state.share(more=more)
+            link.share(more=more)
             return None, None
-        result = state.replays().of(pool, visit.settings, state.user())
+        result = state.session().replays.of(pool, visit.settings, state.user())
     except RagfilterError as error:
         return None, error
-    state.share(unscored=any(need.kind == "rerank" for need in result.needs), more=more)
-    return View(asked, result, bool(st.session_state.operator), visit.resources), None
+    link.share(unscored=any(need.kind == "rerank" for need in result.needs), more=more)
+    return View(asked, result, bool(state.session().operator), visit.resources), None

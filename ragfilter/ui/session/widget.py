@@ -12,6 +12,8 @@ from typing import Any
 
 import streamlit as st
 
+from ragfilter.ui.session import state
+
 Given = dict[str, Any]
 
 
@@ -77,12 +79,10 @@ def _key(name: str, count: int) -> str:
 
 def _counts() -> dict[str, int]:
     """How often each widget was replaced, by name."""
-    counts: dict[str, int] = st.session_state.setdefault("replaced", {})
-    return counts
+    return state.session().replaced
 
 
 def _shown() -> dict[str, tuple[Any, object]]:
     """The value and labels that each widget shows as far as the server knows, by key: of those on
     the page, and of those that they replaced."""
-    shown: dict[str, tuple[Any, object]] = st.session_state.setdefault("shown", {})
-    return shown
+    return state.session().shown

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.caveats import about_labels, in_sample, unlabelled
+from ragfilter.evaluate.changes import HitChange, changes
+from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
-from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.told import about_labels, in_sample, unlabelled
 from ragfilter.evaluate.tune import RECORD, recorded
-from ragfilter.layers.origin import read_tuned
+from ragfilter.layers.calibration import differences
+from ragfilter.layers.origin import chose_strategy, unchanged
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
-from ragfilter.ui.kit import empty, problems
+from ragfilter.ui.kit import empty, grid, problems
 from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs.opening import inspect
 from ragfilter.ui.look import chart, hint, say, theme
 from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune import changed, gathered, mapping, plots, suggesting
-from ragfilter.ui.tune.gathered import Gathered
+from ragfilter.ui.tune import suggestion, tuning_map
+from ragfilter.ui.tune.tuning_map import GatheredQuestions
 
 
 @problems.shown(retry=True)
@@ -56,11 +59,11 @@ def draw(visit: Visit) -> None:
         )
         return
     if pressed:
-        gathered.begin(visit, asked.given, (x, y))
-    suggesting.ask(visit, asked.given)
+        tuning_map.gather(visit, asked.given, (x, y))
+    suggestion.ask(visit, asked.given)
     _warn(visit.settings, asked.given)
-    suggesting.draw(visit, asked.given)
-    found = gathered.of(visit, asked.given, (x, y))
+    suggestion.draw(visit, asked.given)
+    found = tuning_map.gathered(visit, asked.given, (x, y))
     if found is None:
         say.empty(
             "No map yet.",
@@ -70,7 +73,7 @@ def draw(visit: Visit) -> None:
             "were not tuned on.",
         )
         return
-    made = mapping.of(visit, found, (x, y), again=pressed)
+    made = tuning_map.replayed(visit, found, (x, y), again=pressed)
     if made is not None:
         _draw_map(visit.settings, found, made, measure)
 
@@ -79,7 +82,7 @@ def _warn(settings: Settings, given: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
     for said in about_labels(given):
         say.aside(said)
-    learned = in_sample(settings, labels_version(given), st.session_state.collection)
+    learned = in_sample(settings, labels_version(given), state.session().collection)
     if learned:
         say.aside(learned)
 
@@ -100,8 +103,8 @@ def _axes(settings: Settings) -> tuple[str, str, str]:
         help="Setting on the vertical axis. Choose “nothing” for a line chart.",
     )  # fmt: skip
     measure = st.selectbox(
-        "Shown", list(plots.SHOWN), key="map-measure", persist_state="session", width=130,
-        format_func=lambda name: plots.SHOWN[name], help="The mean over the questions.",
+        "Shown", list(tuning_map.SHOWN), key="map-measure", persist_state="session", width=130,
+        format_func=lambda name: tuning_map.SHOWN[name], help="The mean over the questions.",
     )  # fmt: skip
     return first or paths[0], second or NONE, measure or "f1"
 
@@ -110,12 +113,12 @@ def _label(path: str) -> str:
     return f"{path.partition('.')[0]}: {field(path).label}"
 
 
-def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> None:
+def _draw_map(settings: Settings, found: GatheredQuestions, made: Map, measure: str) -> None:
     if not made.places:
         say.empty("The map has no point.", f"{made.left_out}.")
         return
     here, best = made.nearest(settings), made.highest(measure)
-    old = changed.before(settings)
+    old = _before(settings)
     before = None if old is None else made.place_of(old, settings)
     before = None if before == here else before
     dark = theme.is_dark()
@@ -123,21 +126,21 @@ def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> N
         left, right = st.columns((1.15, 1), gap="medium")
     with left:
         chart.draw(
-            plots.heatmap(made, measure, here, best, before, dark=dark), key="map-chart",
+            tuning_map.heatmap(made, measure, here, best, before, dark=dark), key="map-chart",
             on_select=lambda: _choose("map-chart", found, made), selection_mode="points",
-            alt=f"{plots.SHOWN[measure]} for every value of the chosen settings",
+            alt=f"{tuning_map.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
         chart.draw(
-            plots.front(made, here, best, before, dark=dark), key="front-chart",
+            tuning_map.front(made, here, best, before, dark=dark), key="front-chart",
             on_select=lambda: _choose("front-chart", found, made), selection_mode="points",
             alt="Recall against context tokens of every setting",
         )  # fmt: skip
     _told(found, made, measure, here, best)
-    changed.draw(found, settings)
+    _draw_changes(found, settings)
 
 
-def _told(found: Gathered, made: Map, measure: str, here: int, best: int) -> None:
+def _told(found: GatheredQuestions, made: Map, measure: str, here: int, best: int) -> None:
     """Draw the figures of the current settings and of the map's best place, with a button to go
     there."""
     named = (("In force", here), ("Highest on these questions", best))
@@ -148,7 +151,7 @@ def _told(found: Gathered, made: Map, measure: str, here: int, best: int) -> Non
         set_to = ", ".join(f"{field(path).label.lower()} {value:g}"
                            for path, value in made.values(place).items())  # fmt: skip
         size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
-        facts.append((f"{word}: {set_to}", f"{plots.SHOWN[measure]} {at[measure]:.3f}", size))
+        facts.append((f"{word}: {set_to}", f"{tuning_map.SHOWN[measure]} {at[measure]:.3f}", size))
     say.facts("Map", facts)
     if made.left_out:
         say.aside(f"Of {len(made.xs) * len(made.ys)} points, {made.left_out}.")
@@ -175,7 +178,7 @@ def _told(found: Gathered, made: Map, measure: str, here: int, best: int) -> Non
         )
 
 
-def _choose(key: str, found: Gathered, made: Map) -> None:
+def _choose(key: str, found: GatheredQuestions, made: Map) -> None:
     picked: Any = st.session_state[key]["selection"]
     places = [point.get("customdata") for point in picked["points"]]
     place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
@@ -183,18 +186,75 @@ def _choose(key: str, found: Gathered, made: Map) -> None:
         _set(found, made, int(place))
 
 
-def _set(found: Gathered, made: Map, place: int) -> None:
+def _set(found: GatheredQuestions, made: Map, place: int) -> None:
     """Set the sliders to a place on the map, and record the labels that it was chosen on."""
     before, values = state.settings(), made.values(place)
-    provenance = Provenance(labels_version(found.labels), date.today().isoformat())
+    provenance = Provenance.of(found.labels)
     some = next(iter(found.pools.values()))
     after = before.with_values(values)
     # What other labels or an earlier click chose, and still is in force, stays on record.
-    known = read_tuned(before.cutoff.tuned_on) if before.cutoff.tuned_on else None
+    known = before.cutoff.tuned_on
     values_only = True
-    if known is not None and not known.differences(some, before.quality):
-        values = known.still(after) | values
-        values_only = not known.chose(after)
+    if known is not None and not differences(known, some, before.quality):
+        values = unchanged(known, after) | values
+        values_only = not chose_strategy(known, after)
     there = recorded(after, some, len(found.pools), provenance, values, values_only=values_only)
     state.change({**made.values(place), RECORD: there.get(RECORD)})
-    changed.remember(before, state.settings())
+    _remember(before, state.settings())
+
+
+def _remember(old: Settings, new: Settings) -> None:
+    """Remember the settings before and after a click."""
+    st.session_state.clicked = (state.session().collection, new, old)
+
+
+def _before(settings: Settings) -> Settings | None:
+    """The settings that the last click replaced, if it led to these settings of this collection."""
+    collection, new, old = st.session_state.get("clicked", (None, None, None))
+    return old if (collection, new) == (state.session().collection, settings) else None
+
+
+def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
+    """Draw the questions that keep other chunks than before the last click, worst first. A click on
+    a row opens the question."""
+    old = _before(settings)
+    if old is None:
+        say.empty(
+            "No click led to these settings.",
+            "Click the map to list the questions whose kept chunks change.",
+        )
+        return
+    made = changes(found.pools, found.labels.qrels, old, settings, state.user())
+    every = len(found.pools)
+    if not made:
+        say.empty(f"All {every} questions keep the same chunks as before.")
+        return
+    better = sum(each.gain > 0 for each in made)
+    worse = sum(each.gain < 0 for each in made)
+    st.markdown(
+        f"**{len(made)} of {every} questions change** since the click: {better} better, {worse} "
+        "worse."
+    )
+    row = grid.picked(
+        pd.DataFrame([_change_row(found.labels.queries[each.id], each) for each in made]),
+        (each.id for each in made),
+        name="changed",
+        columns={
+            "question": st.column_config.TextColumn(width=420),
+            "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
+        },
+    )
+    if row is not None:
+        query = found.labels.queries[made[row].id]
+        inspect(query, state.session().profile, state.session().changes)
+
+
+def _change_row(query: str, each: HitChange) -> dict[str, Any]:
+    return {
+        "question": query,
+        "ΔF1": each.gain,
+        "relevant lost": each.lost,
+        "relevant won": each.won,
+        "kept before": each.before,
+        "kept now": each.after,
+    }

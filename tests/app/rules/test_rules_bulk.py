@@ -1,24 +1,21 @@
-"""Many rules at once on the Rules page: every kind of bulk change, what another session edits in
-between, and files and families with doubts."""
+"""Changes of many rules on the Rules page: bulk changes and fixes of findings."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, open_rules, settled, told
+from rules_page import choose_part, open_rules, save_bulk, settled, stored, told
 
-from ragfilter.ui.kit.rule_editor import labelled
-from ragfilter.ui.rules import tester
+from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.session import resources
-from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 
-SET = '{"contain_one_of":[["owlbear"]]}'
+SPREAD = '{"contain_one_of":[["owl"],["bear"],["claw"]]}'
 
 
 @pytest.fixture
@@ -26,21 +23,19 @@ def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
     return open_rules(open_page(workspace=copy_demo()))
 
 
-def bench() -> Workbench:
-    found: Workbench = resources.open_resources().bench
-    return found
+def store() -> Any:
+    return resources.open_resources().bench.collection("demo")
 
 
-def save(page: Any) -> Any:
-    """Save the bulk change, and confirm if required."""
-    if "bulk-sure" in {box.key for box in page.at.checkbox}:
-        page.at.checkbox(key="bulk-sure").check()
-        page.run()
-    return page.press("bulk-save")
+def filtered(page: Any, words: str) -> list[str]:
+    """The chunks that the filter shows, in stored order."""
+    page.at.text_input(key="rules-text").set_value(words)
+    page.run()
+    texts = {i: f"{i} {chunk.title}".lower() for i, chunk in store().entries().items()}
+    return [i for i, text in texts.items() if words in text]
 
 
 def choose(page: Any, kind: str, term: str = "", terms: tuple[str, ...] = ()) -> Any:
-    """Choose a kind of bulk change and fill its fields."""
     page.choose("bulk-kind", kind)
     if term:
         page.at.text_input(key="bulk-term").set_value(term)
@@ -49,101 +44,95 @@ def choose(page: Any, kind: str, term: str = "", terms: tuple[str, ...] = ()) ->
     return settled(page.run())
 
 
-def test_every_kind_of_bulk_change_is_saved_unless_a_rule_changed_meanwhile(page: Any) -> None:
-    page.at.text_input(key="rules-text").set_value("owlbear")
-    page.run().choose("rules-part", "Bulk").choose("bulk-kind", "Set a rule")
-    store = bench().collection("demo")
-    ids = [i for i, chunk in store.entries().items() if "owlbear" in f"{i} {chunk.title}".lower()]
+def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> None:
+    ids = filtered(page, "owlbear")
+    settled(choose_part(page, "Bulk"))
+    page.at.multiselect(key="bulk-terms").set_value(["owlbear"])
+    page.run()
+    assert "+   &quot;contain_one_of&quot;" in "".join(e.value for e in page.at.html)
+    assert {stored(i) for i in ids} == {None}
+    save_bulk(page)
+    assert f"Saved: {len(ids)} rules" in told(page)
+    assert {stored(i) for i in ids} == {'{"contain_one_of":[["owlbear"]]}'}
+    assert "Nothing would change." in told(page)
 
-    def rules() -> set[str | None]:
-        return set(store.rules(ids).values())
-
-    page.at.text_area(key="bulk-rule").set_value('{"contains": "owlbear"}')
-    assert "contains" in told(page.run())
-    assert "bulk-save" not in page.buttons
-    page.at.text_area(key="bulk-rule").set_value(SET)
-    save(settled(page.run()))
-    assert f"Saved: {len(ids)} rules, set the rule." in told(page)
-    assert rules() == {SET}
-    save(choose(page, "Add spellings", "Owlbear", ("owl bear", "owlbears")))
-    assert rules() == {'{"contain_one_of":[["owlbear","owl bear","owlbears"]]}'}
+    save_bulk(choose(page, "Add spellings", "Owlbear", ("owl bear", "owlbears")))
+    assert {stored(i) for i in ids} == {'{"contain_one_of":[["owlbear","owl bear","owlbears"]]}'}
+    # Nothing is overwritten that somebody else saved in the meantime.
     choose(page, "Replace a term", "owl bear")
     page.at.text_input(key="bulk-new").set_value("owl-bear")
     settled(page.run())
-    store.set_rules({ids[0]: '{"contain":"theirs"}'})
+    before = stored(ids[0])
+    store().set_rules({ids[0]: '{"contain":"theirs"}'})
     page.press("bulk-save")
     assert "Not saved: " in told(page)
-    assert "owl-bear" not in "".join(map(str, rules()))
-    save(settled(page.run()))
-    assert rules() == {
-        '{"contain":"theirs"}', '{"contain_one_of":[["owlbear","owl-bear","owlbears"]]}',
-    }  # fmt: skip
-    save(choose(page, "Remove the rule"))
-    assert rules() == {None}
+    assert "owl-bear" not in "".join(str(stored(i)) for i in ids)
+    store().set_rules({ids[0]: before})
+
+    page.choose("bulk-kind", "Set a rule")
+    page.at.text_area(key="bulk-rule").set_value('{"contains": "owlbear"}')
+    assert "contains" in told(page.run())
+    assert "bulk-save" not in page.buttons
+    save_bulk(choose(page, "Remove the rule"))
+    assert {stored(i) for i in ids} == {None}
+
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    assert set(frame["chunk"]) == {f"{len(ids)} rules"}
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.run().press("history-undo")
+    assert f"Undone: {len(ids)} rules." in told(page)
+    assert {stored(i) for i in ids} == {'{"contain_one_of":[["owlbear","owl bear","owlbears"]]}'}
+    page.press("history-redo")
+    assert {stored(i) for i in ids} == {None}
 
 
 def test_a_bulk_change_is_checked_beyond_what_was_searched(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(labelled, "MOST_LABELLED", 1)
+    monkeypatch.setattr(rule_effect, "MOST_LABELLED", 1)
     page.at.text_input(key="rules-text").set_value("attack-matrix")
     page.run().choose("rules-part", "Bulk").choose("bulk-kind", "Set a rule")
     page.at.text_area(key="bulk-rule").set_value('{"contain":"no such words"}')
     settled(page.run())
     assert "beyond the first 1 would lose a relevant chunk" in told(page)
     assert page.at.button(key="bulk-save").disabled
+    # Only one page of changes is drawn.
+    assert len([e for e in page.at.html if 'class="rf-diff"' in e.value]) == 20
+    assert page.at.pagination(key="bulk-changes").num_pages > 2
     # No hit of any question would pass.
     page.at.session_state["rules-text"] = ""
     settled(page.run())
     assert "1 labelled question needs a new search" in told(page)
-    save(page)
+    save_bulk(page)
     settled(settled(page.choose("bulk-kind", "Remove the rule")))
     assert "1 of 1 labelled question would change" in told(page)
     assert "new search" not in told(page)
 
 
-def test_files_and_families_are_taken_with_their_doubts(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settled(page.choose("rules-part", "Files"))
-    sheet = b'id,query_must\nmonster-owlbear,"{""contain"": ""owlbear""}"\n'
-    page.at.file_uploader(key="files-file").set_value(("rules.csv", sheet, "text/csv"))
-    assert "1 rule to save, 0 unchanged" in told(settled(page.run()))
-    draft = {"id": "monster-owlbear", "query_must": json.loads(SET), "remarks": ["too general"]}
-    text = f"{json.dumps(draft)}\n".encode()
-    page.at.file_uploader(key="files-file").set_value(("drafts.jsonl", text, "text/plain"))
+def test_findings_are_listed_and_fixed_by_kind(page: Any) -> None:
+    # Only the text says that 10 is an armor class.
+    store().set_rules({"monster-owlbear": SPREAD, "the-monk": '{"contain":"ac 10"}'})
+    filtered(page, "the-monk")
+    settled(choose_part(page, "Findings"))
+    assert kinds(page) == [["note", "spelling", "certain"]]
+    filtered(choose_part(page, "Chunks"), "monster-owlbear")
+    settled(choose_part(page, "Findings"))
+    assert kinds(page) == [["warning", "spread", "if meant so"]]
+    assert "Nothing would change." in told(page)
+    assert page.at.button(key="findings-edit").disabled
+    (table,) = [key for key in page.at.session_state if re.fullmatch(r"findings-\d+", key)]
+    page.at.session_state[table] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    page.run().press("findings-edit")
+    assert page.at.session_state["rules-open"] == "monster-owlbear"
+    settled(choose_part(page, "Findings"))
+    page.at.multiselect(key="findings-kinds").set_value(["spread"])
     settled(page.run())
-    assert "0 rules to save, 0 unchanged, 1 held back for doubts, 0 refused." in told(page)
-    assert "line 1 monster-owlbear: too general" in told(page)
-    page.at.checkbox(key="files-doubts").check()
-    settled(page.run())
-    assert "1 rule to save, 0 unchanged, 0 held back for doubts" in told(page)
+    page.press("findings-save")
+    assert stored("monster-owlbear") == '{"contain_one_of":[["owl","bear","claw"]]}'
+    assert "No findings." in told(page)
 
-    settled(page.choose("rules-part", "Suggest"))
-    settled(settled(page.press("suggest-find")))
-    family = page.at.selectbox(key="suggest-family")
-    for place in range(len(family.options)):
-        if "suggest-doubts" in {box.key for box in page.at.checkbox}:
-            break
-        page.at.selectbox(key="suggest-family").select_index(place)
-        page.run()
-        for box in page.at.checkbox:
-            if box.label.startswith("Replace "):
-                box.check()
-                page.run()
-    doubts = page.at.checkbox(key="suggest-doubts")
-    count = int(doubts.label.split()[1])
-    label = page.at.button(key="suggest-accept").label
-    doubts.check()
-    after = page.run().at.button(key="suggest-accept").label
-    assert int(after.split()[1]) == int(label.split()[1]) + count
 
-    page.choose("rules-part", "Tester")
-    bench().collection("demo").set_rules({MATRIX: '{"contain_none_of":["undead"]}'})
-    monkeypatch.setattr(tester, "MOST", 2)
-    page.at.text_area(key="tester-text").set_value("cleric\nundead cleric\nmonk")
-    assert "Only the first 2 are read." in told(page.run())
-    page.at.selectbox(key="tester-question").set_value(1)
-    page.run().at.selectbox(key="tester-chunk").set_value(MATRIX)
-    assert "must not contain undead" in told(page.run())
-    assert '<mark class="rf-out">undead</mark>' in "".join(each.value for each in page.at.html)
+def kinds(page: Any) -> list[list[str]]:
+    (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
+    return [list(row) for row in frame[["severity", "kind", "fix"]].to_numpy()]

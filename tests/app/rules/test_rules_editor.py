@@ -6,11 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from rules_page import open_chunk, rules_frame, stored, told, typing, write
+from rules_page import open_chunk, rules_frame, told, write
 
-from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.overview import Checks
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.session import resources
 
@@ -22,8 +20,7 @@ def test_an_edit_reads_the_chunks_and_their_exports_no_second_time(
 ) -> None:
     open_chunk(page, "monster-beholder")
     for place, name in (
-        (desk, "make_listing"), (desk, "Catalogue"), (Checks, "missing"),
-        (Journal, "edited_since_export"),
+        (desk, "make_listing"), (desk, "Catalogue"), (Journal, "edited_since_export"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, None)
     write(page, '{"contain":"eye"}')
@@ -91,42 +88,3 @@ def test_words_of_nearly_every_question_are_questioned_everywhere(page: Any) -> 
     assert "“please” is in nearly every question" in told(page)
     bench.labels.remove_set("demo", "polite")
     store.set_rules({"the-monk": None})
-
-
-def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:
-    open_chunk(page, "monster-beholder")
-    write(page, '{"contain":"mine"}')
-    bench = resources.open_resources().bench
-    store = bench.collection("demo")
-    edits.save(store, bench.journal, chunk_id="monster-beholder", rule='{"contain":"theirs"}',
-               expected=None, who="test")  # fmt: skip
-    page.press("rule-save").press("rule-confirm")
-    assert "changed by somebody else" in told(page)
-    assert "Stored rule (by test, 20" in told(page)
-    assert any('"theirs"' in block.value for block in page.at.code)
-    assert page.at.text_area(key="rule-editor").value == '{"contain":"mine"}'
-    assert stored("monster-beholder") == '{"contain":"theirs"}'
-    page.press("rule-take")
-    edits.turn("undo", store, bench.journal, who="test", chunk_id="monster-beholder")
-
-
-def test_what_is_stored_while_one_types_is_not_overwritten(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    type_on, typed = typing(monkeypatch), '{"contain_none_of":["mine"]}'
-    open_chunk(page, "monster-beholder")
-    type_on(page, '{"contain_none_of":["mi')
-    bench = resources.open_resources().bench
-    store = bench.collection("demo")
-    edits.save(store, bench.journal, chunk_id="monster-beholder", rule='{"contain":"theirs"}',
-               expected=None, who="test")  # fmt: skip
-    type_on(page, typed)
-    # Changes from elsewhere do not revert what somebody types.
-    assert page.at.text_area(key="rule-editor").value == ""
-    write(page, typed).press("rule-save")
-    assert "yours is still in the editor" in told(page)
-    assert page.at.text_area(key="rule-editor").value == typed
-    assert stored("monster-beholder") == '{"contain":"theirs"}'
-    page.press("rule-take")
-    assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain": "theirs"}
-    edits.turn("undo", store, bench.journal, who="test", chunk_id="monster-beholder")

@@ -20,9 +20,9 @@ from rules_page import (
 )
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels, run
-from ragfilter.ui.kit.rule_editor import effect, labelled
-from ragfilter.ui.session import background, resources
+from ragfilter.evaluate import labels, measure
+from ragfilter.ui.kit.rule_editor import rule_effect
+from ragfilter.ui.session import jobs, resources
 
 pytestmark = pytest.mark.model
 
@@ -64,7 +64,7 @@ def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
     assert "zebra" in page.at.text_area(key="rule-editor").value
 
 
-@pytest.mark.parametrize(("patience_s", "says"), [(60, "loses"), (0, "were still being gathered")])
+@pytest.mark.parametrize(("patience_s", "says"), [(60, "loses"), (0, "not gathered yet")])
 def test_what_is_not_known_to_lose_nothing_asks_once_more(
     open_page: Callable[..., Any],
     copy_demo: Callable[[], Path],
@@ -72,14 +72,13 @@ def test_what_is_not_known_to_lose_nothing_asks_once_more(
     patience_s: float,
     says: str,
 ) -> None:
-    monkeypatch.setattr(effect, "PATIENCE_S", patience_s)
+    monkeypatch.setattr(rule_effect, "PATIENCE_S", patience_s)
     page = open_rules(open_page(workspace=copy_demo()))
     open_chunk(page, MATRIX)
     write(page, '{"contain":"wizard"}')
     # Collections of other sessions have evicted this one's questions.
-    shelf = resources.open_resources().labelled
-    for other in range(4):
-        shelf.put(other, background.start(lambda job: None))
+    for other in range(jobs.MOST):
+        resources.open_resources().jobs.start(None, other, lambda job: None).value()
     page.press("rule-save")
     assert says in told(page).partition("Not saved yet.")[2]
     assert stored(MATRIX) != '{"contain":"wizard"}'
@@ -95,14 +94,14 @@ def test_what_cannot_be_known_asks_once_more(
 
     page = open_rules(open_page(workspace=copy_demo()))
     with monkeypatch.context() as patch:
-        patch.setattr(run, "gather_all", fail)
+        patch.setattr(measure, "gather_all", fail)
         # New settings, whose questions are not gathered yet.
         page.at.session_state["cutoff.offset"] = 0.31
         open_chunk(page, MATRIX)
         write(page, '{"contain":"wizard"}')
         assert "The model is gone." in told(page)
         page.press("rule-save")
-        assert "could not be" in told(page).partition("Not saved yet.")[2]
+        assert "gathering failed" in told(page).partition("Not saved yet.")[2]
         assert stored(MATRIX) != '{"contain":"wizard"}'
         choose_part(page, "Bulk")
         page.choose("bulk-kind", "Remove the rule")
@@ -133,7 +132,7 @@ def test_without_labels_the_questions_asked_show_an_effect(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resources.open_resources().bench.labels.remember("demo", CLERIC)
-    monkeypatch.setattr(labelled, "labels", lambda work: None)
+    monkeypatch.setattr(rule_effect, "labels", lambda work: None)
     open_chunk(page, MATRIX)
     write(page, '{"contain":"wizard"}')
     assert "Without labelled questions" in told(page)

@@ -12,37 +12,38 @@ import pytest
 import streamlit as st
 from rules_page import MATRIX, choose_part, open_rules, settled, stored, told
 
-from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Entry
+from ragfilter.rules.journal import Entry, Journal
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 
 
-def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path) -> None:
+def give(page: Any, name: str, *lines: dict[str, Any]) -> Any:
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    page.at.file_uploader(key="files-file").set_value((name, text.encode(), "text/plain"))
+    return settled(page.run())
+
+
+def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any) -> None:
     settled(choose_part(page, "Files"))
-    lines = page.downloads["demo-rules.jsonl"]().splitlines()
-    assert len(lines) == 123
+    assert len(page.downloads["demo-rules.jsonl"]().splitlines()) == 123
     assert len(page.downloads["demo-rules.csv"]().splitlines()) == 124
-    good = {"id": "monster-owlbear", "query_must": {"contain": "owlbear"}}
-    bad = {"id": "monster-owlbear-lair", "query_must": {"contains": 1}}
-    text = "".join(f"{json.dumps(line)}\n" for line in (good, bad))
-    page.at.file_uploader(key="files-file").set_value(("rules.jsonl", text.encode(), "text/plain"))
-    settled(page.run())
+    owlbear = {"id": "monster-owlbear", "query_must": {"contain": "owlbear"}}
+    give(page, "drafts.jsonl", owlbear | {"remarks": ["too general"]})
+    assert "0 rules to save, 0 unchanged, 1 held back for doubts, 0 refused." in told(page)
+    assert "line 1 monster-owlbear: too general" in told(page)
+    page.at.checkbox(key="files-doubts").check()
+    assert "1 rule to save" in told(settled(page.run()))
+    give(page, "rules.jsonl", owlbear, {"id": "monster-owlbear-lair", "query_must": {"x": 1}})
     assert "1 rule to save, 0 unchanged, 0 held back for doubts, 1 refused." in told(page)
     assert "line 2 monster-owlbear-lair" in told(page)
-    page.at.checkbox(key="files-prune").set_value(True)
+    page.at.checkbox(key="files-prune").check()
+    assert "124 rules to save (123 of them removals" in told(settled(page.run()))
+    page.at.checkbox(key="files-prune").uncheck()
     settled(page.run())
-    assert (
-        "124 rules to save (123 of them removals, as the file lacks these rules), 0 unchanged"
-        in told(page)
-    )
-    page.at.checkbox(key="files-prune").set_value(False)
-    settled(page.run())
-    assert "1 rule to save, 0 unchanged" in told(page)
     assert stored("monster-owlbear") is None
     if "files-sure" in {box.key for box in page.at.checkbox}:
-        page.at.checkbox(key="files-sure").set_value(True)
+        page.at.checkbox(key="files-sure").check()
         page.run()
     page.press("files-save")
     assert stored("monster-owlbear") == '{"contain":"owlbear"}'

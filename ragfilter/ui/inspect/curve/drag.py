@@ -16,7 +16,7 @@ import streamlit as st
 
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report.steps import keeps
+from ragfilter.report.thresholds import keeps
 from ragfilter.settings.schema import field
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect.curve.marks import best_of
@@ -25,7 +25,7 @@ from ragfilter.ui.inspect.curve.points import Points
 from ragfilter.ui.look import script
 from ragfilter.ui.session import state
 
-KEY, MOVES = "drag", "drag-moves"
+KEY = "drag"
 # The count is announced in an element that persists; a redrawn one is not read aloud.
 HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
@@ -34,10 +34,10 @@ def draw(
     result: PoolResult, points: Points, detail: CutoffDetail | None, plot: go.Figure, *, told: str
 ) -> None:
     """Lay the handles over `plot`. `told` is the change to announce to screen readers."""
-    data = overlay(result, points, detail, plot, st.session_state.chunk)
+    data = overlay(result, points, detail, plot, state.session().chunk)
     # Counts the moves, so that the browser drops its own position even if undo leads back to the
     # same picture.
-    data |= {"told": told, "moves": st.session_state.get(MOVES, 0)}
+    data |= {"told": told, "moves": state.session().drag_moves}
     ids = [row.id for row in points.rows]
     script.mount("inspect/curve/drag.js", HTML, key=KEY, data=data, height="stretch",
                  on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
@@ -106,6 +106,6 @@ def _walked(ids: Sequence[str]) -> None:
 
 
 def _moved() -> None:
-    st.session_state[MOVES] = st.session_state.get(MOVES, 0) + 1
+    state.session().drag_moves += 1
     moved = st.session_state[KEY].moved
     state.change({moved["path"]: field(moved["path"]).type(moved["value"])})

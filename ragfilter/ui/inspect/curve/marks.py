@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail
+from ragfilter.settings.schema import Cutoff
 from ragfilter.text import numbers
 from ragfilter.ui.look.ink import Ink, annotation
 

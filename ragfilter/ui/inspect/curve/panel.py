@@ -39,7 +39,7 @@ def draw(view: View) -> None:
     # Drawn before the parts above it, because the user is waiting for it.
     # As high as the panel beside it, and at least as high as the plot.
     with st.container(key="curve-box", height="stretch"):
-        chosen = st.session_state.chunk
+        chosen = state.session().chunk
         plot = curve.plot(result, points, detail, window, chosen=chosen, dark=theme.is_dark())
         chart.draw(
             plot,
@@ -65,16 +65,14 @@ def draw(view: View) -> None:
 def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool) -> None:
     """Draw the choice of ranks: one of three ranges, or any. It is stored in the session, so
     sliders do not move the view."""
-    if "window" not in st.session_state:
-        st.session_state.window = CUT
     everything = f"All {count}"
     st.segmented_control(
         "Shown",
         WINDOWS,
-        default=st.session_state.window,
+        default=state.session().window,
         format_func=lambda name: everything if name == ALL else name,
         label_visibility="collapsed",
-        **widget.of("window-box", st.session_state.window, _choose, labels=everything),
+        **widget.of("window-box", state.session().window, _choose, labels=everything),
     )
     now = (max(1, round(window[0] + 0.5)), min(last, round(window[1] - 0.5)))
     if last > 1:
@@ -108,10 +106,10 @@ def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool)
 
 def _window(last: int) -> tuple[float, float] | None:
     """The first and last x shown, or None for a window around the cut."""
-    zoom: tuple[int, int] | None = st.session_state.zoom
+    zoom = state.session().zoom
     if zoom:
         return min(zoom[0], last) - 0.7, min(zoom[1], last) + 0.7
-    shown = st.session_state.get("window", CUT)
+    shown = state.session().window
     if shown not in (FIFTY, ALL):
         return None
     return 0.3, (min(50, last) if shown == FIFTY else last) + 0.7
@@ -137,15 +135,15 @@ def _legend(rows: Sequence[ChunkRow]) -> str:
 
 
 def _choose(window: str | None) -> None:
-    st.session_state.zoom = None
-    st.session_state.window = window or CUT
+    state.session().zoom = None
+    state.session().window = window or CUT
 
 
 def _zoom(key: str) -> None:
     low, high = st.session_state[key]
     if low < high:
-        st.session_state.zoom = (low, high)
-        st.session_state.window = None
+        state.session().zoom = (low, high)
+        state.session().window = None
 
 
 def _selected() -> None:

@@ -8,7 +8,7 @@ from ragfilter.layers.cutoff import acting, cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PoolResult
-from ragfilter.report.limits import first_step, limits
+from ragfilter.report.thresholds import first_step, limits
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
 from ragfilter.ui.kit.sidebar import setting

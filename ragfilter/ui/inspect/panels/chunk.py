@@ -31,7 +31,7 @@ def draw(view: View) -> None:
             '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
             "the table or a citation to read its text, edit its rule and follow its references."
             "</p>"
-            if st.session_state.chunk is None
+            if state.session().chunk is None
             else '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find '
             "it, or the user may not see it.</p>"
         )
@@ -60,13 +60,13 @@ def finish(view: View) -> None:
     """Draw below the text what would change the outcome: many replays, for which neither the text
     nor the curve waits."""
     hit = _opened(view)
-    if hit is not None and not labels.blind() and st.session_state.get("part", TEXT) == TEXT:
+    if hit is not None and not labels.blind() and state.session().part == TEXT:
         whatif.draw(view, hit)
 
 
 def _opened(view: View) -> Hit | None:
     """The open chunk as the user may see it, if the user may."""
-    wanted = st.session_state.chunk
+    wanted = state.session().chunk
     hit = find(view.result, wanted)
     if hit is None or hit.id not in visible(view.result, as_operator=view.operator):
         return None
@@ -80,7 +80,7 @@ def _text(chunk: Chunk) -> None:
 
 def _part(view: View, chunk_id: str) -> str:
     """Which part of the chunk is shown; the choice stays when another chunk is opened."""
-    shown = str(st.session_state.get("part", TEXT))
+    shown = state.session().part
     with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
         st.segmented_control(
             "Part",
@@ -88,7 +88,7 @@ def _part(view: View, chunk_id: str) -> str:
             default=shown,
             required=True,
             label_visibility="collapsed",
-            **widget.of("chunk-part", shown, state.keep, "part"),
+            **widget.of("chunk-part", shown, state.put, "part"),
         )
         hint.beside(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "

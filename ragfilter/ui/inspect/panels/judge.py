@@ -16,12 +16,13 @@ from ragfilter.report import (
     verdict_rows,
     waits_for_judge,
 )
-from ragfilter.report.forecast import Forecast, judge_prompt
+from ragfilter.report.verdicts import Forecast, judge_prompt
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect import needs
 from ragfilter.ui.kit import grid, judge_words
 from ragfilter.ui.look import html, say, theme
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
@@ -95,7 +96,7 @@ def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
 def _verdicts(result: PoolResult) -> None:
     """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
     root."""
-    rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
+    rows = _in_order(verdict_rows(result, as_operator=bool(state.session().operator)))
     titles = {row.id: row.title for row in rows}
     judgement = result.judgement
     chips = theme.verdicts(dark=theme.is_dark())
@@ -182,7 +183,7 @@ def _prompt(result: PoolResult) -> None:
         html.draw('<p class="rf-caption">reply</p>')
         judgement = result.judgement
         # It may name chunks that only other users may see.
-        if not (st.session_state.operator or result.user.unrestricted):
+        if not (state.session().operator or result.user.unrestricted):
             say.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a "
                 "user who sees more. View as operator to read it."

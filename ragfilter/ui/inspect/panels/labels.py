@@ -5,11 +5,10 @@ label on the open chunk, the next unlabelled one opens.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 import streamlit as st
 
-from ragfilter.evaluate.offered import QUEUE, offered
+from ragfilter.evaluate.label_queue import QUEUE, next_to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.text import numbers
@@ -19,6 +18,7 @@ from ragfilter.ui.look.prose import message, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import open_resources
+from ragfilter.ui.session.state import LabelChange
 from ragfilter.ui.session.visit import View
 
 MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
@@ -71,7 +71,7 @@ def draw_several(view: View, shown: Collection[str]) -> None:
 
 
 def _draw_undo(name: str, shortcut: str | None = None) -> None:
-    done = marks()
+    done = state.session().marks
     st.button(
         "Undo",
         key=name,
@@ -87,18 +87,18 @@ def _draw_undo(name: str, shortcut: str | None = None) -> None:
 
 def ticked(query: str) -> list[str]:
     """The chunks that are ticked for labelling for this question."""
-    asked, ids = st.session_state.get("ticked", ("", []))
+    asked, ids = state.session().ticked
     return list(ids) if asked == query else []
 
 
 def tick(query: str, ids: Sequence[str]) -> None:
     """Tick exactly these chunks."""
-    st.session_state["ticked"] = query, list(ids)
+    state.session().ticked = query, list(ids)
 
 
 def blind() -> bool:
     """Whether rank and decisions are hidden while labelling."""
-    return bool(st.session_state.get("blind"))
+    return state.session().blind
 
 
 def draw_hidden() -> None:
@@ -134,22 +134,7 @@ def queue(view: View) -> list[str]:
     """The chunks to label, in the order offered."""
     detail = cut_of(view.shown)
     cut = detail.ids if detail else ()
-    return offered(view.rows, cut, mixed_by=view.asked.query if blind() else None)
-
-
-class LabelChange(NamedTuple):
-    """Labels that were made with one click, and where to return to when they are undone."""
-
-    label_ids: tuple[int, ...]
-    chunk_id: str
-    collection: str
-    query: str
-
-
-def marks() -> list[LabelChange]:
-    """The labels made in this session, newest last."""
-    found: list[LabelChange] = st.session_state.setdefault("marks", [])
-    return found
+    return next_to_label(view.rows, cut, mixed_by=view.asked.query if blind() else None)
 
 
 def _standing(view: View) -> tuple[Label, ...]:
@@ -187,7 +172,7 @@ def _mark(
     made = open_resources().bench.labels.mark(collection, query, chunk_ids, grade, who=author())
     ids = tuple(label.id for label in made)
     mark = LabelChange(ids, chunk_ids[-1], collection, query)
-    st.session_state.marks = [*marks(), mark][-MOST_UNDONE:]
+    state.session().marks = [*state.session().marks, mark][-MOST_UNDONE:]
     tick(query, [])
     if following or len(chunk_ids) == 1:
         state.open_chunk(following or chunk_ids[0])
@@ -195,13 +180,13 @@ def _mark(
 
 @state.tell_errors()
 def _undo() -> None:
-    if not marks():
+    if not state.session().marks:
         # The key was pressed again before the page had disabled the button.
         return
-    *before, mark = marks()
+    *before, mark = state.session().marks
     open_resources().bench.labels.take_back(mark.label_ids)
-    st.session_state.marks = before
-    asked = state.asked()
+    state.session().marks = before
+    asked = state.session().asked
     if asked is None or (asked.collection, asked.query) != (mark.collection, mark.query):
         st.toast(message(f"Undone: the last label for “{mark.query}” in {mark.collection}."))
     else:
@@ -223,4 +208,4 @@ def _switch() -> None:
 
 
 def _choose_blind() -> None:
-    st.session_state.blind = not blind()
+    state.session().blind = not blind()

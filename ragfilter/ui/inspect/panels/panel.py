@@ -26,18 +26,18 @@ def draw(view: View) -> DeltaGenerator:
             st.segmented_control(
                 "Panel",
                 PANELS,
-                default=st.session_state.panel,
+                default=state.session().panel,
                 required=True,
                 label_visibility="collapsed",
-                **widget.of("panel-box", st.session_state.panel, state.keep, "panel"),
+                **widget.of("panel-box", state.session().panel, state.put, "panel"),
             )
             hint.beside(
                 "Answer: filtered and unfiltered, side by side. Prompt: what is sent to the LLM. "
                 "Chunk: text, rule and references. Judge: what the LLM says about each chunk, "
                 "and what it costs. Rounds: the re-query loop. Debug: the full trace."
             )
-        html.heading(st.session_state.panel)
-        clearance.note(st.session_state.panel, view.user)
+        html.heading(state.session().panel)
+        clearance.note(state.session().panel, view.user)
         _page(view)
     return panel
 
@@ -51,13 +51,13 @@ def finish(view: View) -> None:
 
 def _page(view: View) -> None:
     """Draw the chosen page. Its code is imported the first time it is drawn."""
-    if labels.blind() and st.session_state.panel != "Chunk":
+    if labels.blind() and state.session().panel != "Chunk":
         labels.draw_hidden()
         labels.begin(view)
         return
     if not view.result.kept and not labels.blind():
         empty.nothing_kept(view.result)
-    match st.session_state.panel:
+    match state.session().panel:
         case "Chunk":
             from ragfilter.ui.inspect.panels import chunk
 

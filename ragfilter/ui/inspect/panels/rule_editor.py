@@ -9,7 +9,7 @@ from ragfilter.model import Chunk, PoolResult
 from ragfilter.rules.match import rule_book
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.rule_editor import desk, editor, effect
+from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
@@ -31,7 +31,9 @@ def draw(view: View, chunk: Chunk) -> None:
 
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
-    return effect.guard_at_once(desk.lay(collection, state.settings(), resources), chunk_id, text)
+    return rule_effect.guard_at_once(
+        desk.lay(collection, state.settings(), resources), chunk_id, text
+    )
 
 
 def _preview(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
@@ -44,7 +46,7 @@ def _preview(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
     line = f"{sign}This question <b>{verb}</b> the rule: {html.text(_sentence(why))}"
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
-    elif editor.is_changed(chunk, rule):
+    elif rule_effect.is_changed(chunk, rule):
         line += f" Once saved: {_changes(result, chunk, rule)}"
     html.draw(f'<p class="rf-verdict">{line}</p>')
 

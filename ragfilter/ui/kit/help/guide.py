@@ -26,7 +26,7 @@ def draw(resources: Resources) -> None:
     """Draw the button that opens the drawer. The drawer does not open by itself for a link to a
     question, since its reader came for the result."""
     first = False
-    if state.asked() is None and not st.session_state.pending:
+    if state.session().asked is None and not state.session().pending:
         first = bool(_first_visit(key="first-visit", on_first_change=lambda: None).first)
     with st.container(key="guide", width="content"):
         pressed = st.button(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ragfilter.ui.session import state
+
 
 def draw() -> None:
     """Draw the button, with its shortcut key."""
-    on = bool(st.session_state.present)
+    on = bool(state.session().present)
     with st.container(key="present-switch", width="content"):
         st.button(
             "Leave" if on else "Present",
@@ -23,5 +25,5 @@ def draw() -> None:
 
 
 def _flip() -> None:
-    st.session_state.present = not st.session_state.present
-    st.session_state.scene = st.session_state.scene_before = None
+    state.session().present = not state.session().present
+    state.session().scene = state.session().scene_before = None

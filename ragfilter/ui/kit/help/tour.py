@@ -49,15 +49,15 @@ _look_at = st.components.v2.component(
 
 def begin(resources: Resources) -> None:
     """Start the tour. It needs a result to show, so ask the first example if nothing was asked."""
-    st.session_state.tour = 0
-    offered = examples.of(st.session_state.collection, resources)
-    if state.asked() is None and offered:
+    state.session().tour = 0
+    offered = examples.of(state.session().collection, resources)
+    if state.session().asked is None and offered:
         state.ask(offered[0].question)
 
 
 def draw() -> None:
     """Draw the current stop and outline its part; nothing if no tour is running."""
-    now: int | None = st.session_state.get("tour")
+    now: int | None = state.session().tour
     if now is None:
         return
     stop, last = STOPS[now], len(STOPS) - 1
@@ -68,17 +68,17 @@ def draw() -> None:
             f'<p aria-live="polite"><b>{now + 1} of {len(STOPS)} · {stop.name}.</b> {stop.said}</p>'
         )
         st.button(
-            "Back", key="tour-back", disabled=not now, on_click=state.keep, args=(now - 1, "tour"),
+            "Back", key="tour-back", disabled=not now, on_click=state.put, args=(now - 1, "tour"),
             help="The previous stop.",
         )  # fmt: skip
         st.button(
-            "Next" if now < last else "Done", key="tour-next", type="primary", on_click=state.keep,
+            "Next" if now < last else "Done", key="tour-next", type="primary", on_click=state.put,
             args=(now + 1 if now < last else None, "tour"),
             help="The next stop." if now < last else "End the tour.",
         )  # fmt: skip
         if now < last:
             st.button(
-                "End", key="tour-end", type="tertiary", on_click=state.keep, args=(None, "tour"),
+                "End", key="tour-end", type="tertiary", on_click=state.put, args=(None, "tour"),
                 help="End the tour. Help starts it again.",
             )  # fmt: skip
     _look_at(key="tour-look", data=stop.part, height=0)

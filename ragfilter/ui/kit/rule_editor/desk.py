@@ -1,15 +1,15 @@
-"""The collection as this session may see it, shared by all parts of the Rules page."""
+"""The chunks of a collection and the states of their rules, as this session may see them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeVar
 
 import streamlit as st
 
+from ragfilter.errors import StoreError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.model import Chunk, User
@@ -17,18 +17,31 @@ from ragfilter.protocols import Catalogue
 from ragfilter.rules.overview import Checks, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.text.titles import short_title
+from ragfilter.ui.look import theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
 
-T = TypeVar("T")
-
+PART, OPEN, ORDER = "rules-part", "rules-open", "rules-order"
+TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 TITLE_WIDTH = 44
 """Characters of a title in a table; a longer one is shortened before its distinctive end."""
-PART, OPEN, ORDER, PAGE_AT = "rules-part", "rules-open", "rules-order", "rules-page"
-PAGE = 50
-"""Rows sent to the browser at a time."""
-MANY, SHOWN_EVERY, MOST_READ = 2_000, 500, 1_000
-TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
+MOST_READ = 1_000
+SIGNS = {
+    "invalid": ("✕", theme.LAYERS["query_must"]),
+    "warning": ("!", theme.OUTCOMES["fallback"]),
+    "none": ("○", theme.LAYERS["context"]),
+    "note": ("◦", theme.OUTCOMES["kept"]),
+    "valid": ("●", theme.OUTCOMES["kept"]),
+    "draft": ("✎", theme.OUTCOMES["pinned"]),
+    "changed": ("↑", theme.OUTCOMES["expanded"]),
+}
+"""The sign of each state of a rule, the same on every page."""
+STATES_HELP = (
+    "invalid: cannot work. warning: questioned by the linter. none: no rule. note: the linter can "
+    "improve it. valid: no finding. draft: not saved. changed: edited since the last export, or "
+    "ever if nothing was exported."
+)
 
 
 @dataclass(frozen=True)
@@ -88,112 +101,65 @@ class Desk:
         listed = {i: self.chunks[i] for i in ids if i in self.chunks}
         if len(listed) > MOST_READ:
             return listed
-        found = self.resources.bench.collection(self.collection).chunks(list(listed))
-        return listed | {i: chunk for i, chunk in found.items() if self.user.sees(chunk)}
+        texts = self.resources.bench.collection(self.collection).chunks(list(listed))
+        return listed | {i: chunk for i, chunk in texts.items() if self.user.sees(chunk)}
 
 
 def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     """Open the collection in its current state. Raises StoreError."""
     user = state.onlooker()
     store = resources.bench.collection(collection)
-    version = store.version
-    every = store.entries()
-    if user.unrestricted:
-        return Desk(collection, version, settings, user, resources, every)
-    key = (collection, version, user)
-    seen = resources.visible.of(
-        key, lambda: Catalogue({i: chunk for i, chunk in every.items() if user.sees(chunk)})
-    )
-    return Desk(collection, version, settings, user, resources, seen)
+    version, chunks = store.version, store.entries()
+    if not user.unrestricted:
+        visible = ((i, chunk) for i, chunk in chunks.items() if user.sees(chunk))
+        key = (collection, version, user)
+        chunks = resources.visible.of(key, lambda: Catalogue(dict(visible)))
+    return Desk(collection, version, settings, user, resources, chunks)
 
 
-def check(desk: Desk) -> None:
-    """Run the linter on rules it has not seen yet, with a progress bar if there are many."""
-    checks = desk.checks
-    key = (*desk.key, checks)
-    if desk.resources.checked.get(key):
-        return
-    missing = checks.missing(desk.chunks.values())
-    if len(missing) < MANY:
-        desk.resources.checked.put(key, True)
-        return
-    place = st.empty()
-    for done, chunk in enumerate(missing):
-        if done % SHOWN_EVERY == 0:
-            place.progress(
-                done / len(missing), text=f"Checking {len(missing):,} rules, once … {done:,}"
-            )
-        checks.findings(chunk)
-    place.empty()
-
-
-def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
-    """The rows of the desk, cached per version, with unsaved drafts marked. `harm` is what each
-    chunk costs labelled questions, if known."""
-    journal = desk.resources.bench.journal
-    mark = journal.export_mark(desk.collection)
-    key = (*desk.key, desk.checks, mark, frozenset(harm.items()))
-    shelf, drafts = desk.resources.listings, frozenset(state.drafts())
+def listing(work: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
+    """The rows of the collection, cached per version, with unsaved drafts marked. `harm` is what
+    each chunk costs labelled questions, if known."""
+    journal, shelf = work.resources.bench.journal, work.resources.listings
+    mark = journal.export_mark(work.collection)
+    key = (*work.key, work.checks, mark, frozenset(harm.items()))
+    drafts = frozenset(state.drafts())
 
     def plain() -> Listing:
-        exported = journal.edited_since_export(desk.collection)
-        return make_listing(desk.chunks.values(), desk.checks, exported=exported, harm=harm)
+        exported = journal.edited_since_export(work.collection)
+        with st.spinner("Checking the rules …"):
+            return make_listing(work.chunks.values(), work.checks, exported=exported, harm=harm)
 
     return shelf.of((key, drafts), lambda: shelf.of(key, plain).with_drafts(drafts))
 
 
-def wanted() -> RuleFilter:
+def rule_filter() -> RuleFilter:
     """The current filter."""
-    named = st.session_state.get
+    value = st.session_state.get
     return RuleFilter(
-        text=named(TEXT) or "",
-        types=tuple(named(TYPES) or ()),
-        sources=tuple(named(SOURCES) or ()),
-        states=tuple(named(STATES) or ()),
+        text=value(TEXT) or "",
+        types=tuple(value(TYPES) or ()),
+        sources=tuple(value(SOURCES) or ()),
+        states=tuple(value(STATES) or ()),
     )
 
 
-def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
+def selected(work: Desk) -> tuple[ListingRow, ...]:
+    """The rows that the filter currently admits."""
+    return listing(work).find(rule_filter())
+
+
+def ordered(work: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
     """The ids that the filter admits. Their order stays the same while rules are saved, so that
     *next* continues from the same place."""
-    content = desk.resources.bench.collection(desk.collection).content
+    content = work.resources.bench.collection(work.collection).content
     # A foreign collection has no fingerprint of its content.
-    asked = (desk.collection, desk.user, wanted(), content, len(desk.chunks))
-    kept: tuple[object, tuple[str, ...]] | None = st.session_state.get(ORDER)
-    if anew or kept is None or kept[0] != asked:
-        kept = (asked, tuple(row.id for row in rows.find(asked[2])))
-        st.session_state[ORDER] = kept
-    return kept[1]
-
-
-def selected(desk: Desk) -> tuple[ListingRow, ...]:
-    """The rows that the filter currently admits."""
-    return listing(desk).find(wanted())
-
-
-def find(
-    work: Desk, key: str, rows: Sequence[T], ids_of: Callable[[T], Sequence[str]], about: str
-) -> Sequence[T]:
-    """Draw a search field. Returns the rows with a chunk that has all the words in title or id."""
-    sought = st.text_input(
-        "Find a chunk",
-        key=key,
-        persist_state="session",
-        icon=":material/search:",
-        placeholder="Title or id",
-        help=about,
-        width=200,
-    )
-    words = (sought or "").casefold().split()
-    if not words:
-        return rows
-
-    def has_words(chunk_id: str) -> bool:
-        chunk = work.chunks.get(chunk_id)
-        text = f"{chunk.title if chunk else ''}\n{chunk_id}".casefold()
-        return all(word in text for word in words)
-
-    return [row for row in rows if any(map(has_words, ids_of(row)))]
+    of = (work.collection, work.user, rule_filter(), content, len(work.chunks))
+    order: tuple[object, tuple[str, ...]] | None = st.session_state.get(ORDER)
+    if anew or order is None or order[0] != of:
+        order = (of, tuple(row.id for row in rows.find(of[2])))
+        st.session_state[ORDER] = order
+    return order[1]
 
 
 def open_(chunk_id: str) -> None:
@@ -206,3 +172,50 @@ def edit(chunk_id: str) -> None:
     """Open a chunk in the editor from another part of the page."""
     open_(chunk_id)
     st.session_state[PART] = "Chunks"
+
+
+def signed(word: str) -> str:
+    """``✎ draft``."""
+    return f"{SIGNS[word][0]} {word}"
+
+
+def chips(*, dark: bool) -> dict[str, str]:
+    """The tint of every sign-and-word combination in a table."""
+    return {signed(word): theme.tint(mark, dark) for word, (_, mark) in SIGNS.items()}
+
+
+def states(view: View) -> dict[str, tuple[str, ...]]:
+    """The states of the rule of each chunk in a result. Findings that involve several rules are
+    looked for among these chunks only."""
+    try:
+        asked = view.asked
+        checks = view.resources.checks_of(asked.collection, asked.version, view.user)
+    except StoreError:
+        # The editor shows what is wrong with the database.
+        checks = Checks()
+    # Without texts, as on the Rules page: which texts were fetched depends on the settings.
+    chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
+    listing = make_listing(chunks, checks, exported=_exported(view))
+    return {row.id: row.words for row in listing.with_drafts(frozenset(state.drafts())).rows}
+
+
+def edited(view: View) -> dict[str, list[str]]:
+    """How the rule of each chunk in a result was edited; only chunks with an edited rule."""
+    drafts, before = state.drafts(), _exported(view)
+    marks: dict[str, list[str]] = {}
+    for hit in view.shown.hits if drafts or before else ():
+        changed = hit.id in before and before[hit.id] != (hit.chunk.rule or None)
+        words = [w for w, holds in (("draft", hit.id in drafts), ("changed", changed)) if holds]
+        if words:
+            marks[hit.id] = list(map(signed, words))
+    return marks
+
+
+def _exported(view: View) -> dict[str, str | None]:
+    """The rules of edited chunks as they were at the last export, for chunks of the result."""
+    shown = [hit.id for hit in view.shown.hits]
+    try:
+        return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
+    except StoreError:
+        # The editor shows what is wrong with the journal.
+        return {}

@@ -1,28 +1,40 @@
 """The `query_must` editor of one chunk, used on every page: JSON and form of the same rule, errors
-at their place, findings with their fix, save, undo and redo."""
+at their place, findings with their fix, save, undo and redo.
+
+The form reads and writes the text of the editor, so both always agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.lint import Finding, lint
-from ragfilter.rules.rule import parse, stored_form_or_text, template
+from ragfilter.rules.findings import Finding
+from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, read_rule, template
 from ragfilter.rules.sibling import propose
-from ragfilter.ui.kit.rule_editor import draft_note, drafting, form, recovery, saving
-from ragfilter.ui.kit.rule_editor.saving import Guard, Trouble
-from ragfilter.ui.look import choice, html, script
+from ragfilter.text.normalise import whole
+from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
+from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
+from ragfilter.ui.look import choice, html, say, script
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 190
 MOST_FINDINGS, MOST_LISTED = 6, 60
 VIEWS = JSON, FORM = "JSON", "Form"
+ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
+HELP = {
+    ALL: "The question must contain each of these.",
+    NONE: "The question must contain none of these.",
+}
+GROUP = "The question must contain one of these. A group without terms is removed."
+NEW = "Terms typed here make another group. Every group must be met."
 Preview = Callable[[str | None], None]
 """Draws the effect of a rule, given in its stored form."""
 
@@ -41,24 +53,28 @@ class Editing:
     guard: Guard
     more: Sequence[Finding] = ()
 
+    @property
+    def base(self) -> str | None:
+        """The stored rule that the text started from."""
+        return saving.base(self.chunk.id, self.chunk.rule)
+
 
 def draw(it: Editing, *, both: bool = False) -> None:
     """Draw the editor. With `both`, form and JSON are side by side if there is room; otherwise one
     at a time."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
-    busy = drafting.collect(chunk, collection)
-    text = state.drafts().get(chunk.id, saving.shown(saving.base(chunk)))
-    so_far = saving.unfinished(chunk.id, text)
-    error = _error(so_far)
+    busy = llm_draft.collect(chunk, collection)
+    drawn = state.drafts().get(chunk.id, saving.shown(it.base))
+    text = saving.text_so_far(chunk.id, drawn)
+    error = _error(text)
     view = None if both else _view()
     if view != JSON:
-        form.draw(chunk.id, so_far, chunk.rule, disabled=busy)
+        _form(chunk.id, text, chunk.rule, disabled=busy)
     if view == FORM:
         # Saving would read a text area of before.
-        st.session_state.pop(widget.current(saving.EDITOR), None)
+        st.session_state.pop(widget.current(EDITOR), None)
     else:
-        _json(chunk.id, text, chunk.rule, error.place if error else "", disabled=busy)
-    text = so_far
+        _json(chunk.id, drawn, chunk.rule, error.place if error else "", disabled=busy)
     trouble = saving.last(chunk.id, Trouble)
     # This container stays in view, since errors and the outcome of saving are shown there.
     with st.container(key="rule-foot", gap="small"):
@@ -69,48 +85,40 @@ def draw(it: Editing, *, both: bool = False) -> None:
             message = error.message.removeprefix(f"{error.place}: ")
             _bad(f"{where}{html.text(message)} {html.text(error.remedy)}")
         sound = trouble is None and error is None
-        _doubt(it)
-        _buttons(it, busy=busy, said=saving.last(chunk.id, str) if sound else None)
-    recovery.draw(chunk, text)
+        _confirmation(it)
+        _buttons(it, busy=busy, outcome=saving.last(chunk.id, str) if sound else None)
+    saving.keep_in_browser(chunk, text)
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
     elif sound:
-        _findings(it, stored_form_or_text(text))
-        it.preview(stored_form_or_text(text))
-    note = draft_note.draw(chunk, collection, text, it.user, resources, busy=busy)
-    if note is not None:
-        draft_note.wait(note, chunk, collection, resources)
+        rule = rule_effect.as_stored(text)
+        _findings(it, rule)
+        it.preview(rule)
+    place = llm_draft.draw(chunk, collection, text, it.user, resources, busy=busy)
+    if place is not None:
+        llm_draft.wait(place, chunk, collection, resources)
 
 
 def _begin(it: Editing) -> None:
     """Put an initial rule into the editor, based on a sibling's rule if the user may see one."""
     chunk, catalogue = it.chunk, it.resources.bench.collection(it.collection).catalogue()
-    others = (
-        c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and it.user.sees(c)
-    )
-    found = propose(chunk.name, ((each.name, each.rule or "") for each in others))
-    drafting.forget(chunk.id)
+    others = (c for c in (catalogue or {}).values() if c.id != chunk.id and it.user.sees(c))
+    sibling = propose(chunk.name, others)
+    llm_draft.forget(chunk.id)
     # On the rule that the author saw, not on one that was saved since.
-    saving.put(chunk.id, found or template(chunk.name), chunk.rule)
-
-
-def is_changed(chunk: Chunk, rule: str | None) -> bool:
-    """Whether `rule`, in the form in which it would be stored, differs from the chunk's rule."""
-    return (rule or None) != stored_form_or_text(chunk.rule)
+    saving.put(sibling.pretty if sibling else template(chunk.name), chunk.id, chunk.rule)
 
 
 def _view() -> str:
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
         return choice.draw(
-            "Edit as", VIEWS,
-            "JSON: the rule as it is stored. Form: its groups as rows of terms.",
+            "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
             key="rule-view", default=JSON,
         )  # fmt: skip
 
 
 def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled: bool) -> None:
     """Draw the rule as text, with what is at the place `wrong` marked."""
-    given = widget.of(saving.EDITOR, text, saving.typed, chunk_id, stored)
     st.text_area(
         "query_must",
         text,
@@ -119,7 +127,7 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         disabled=disabled,
         help="All parts must hold: contain_one_of (groups of alternatives), contain, "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
-        **given,
+        **widget.of(EDITOR, text, saving.put, chunk_id, stored),
     )
     script.mount(
         "kit/rule_editor/while_typing.js",
@@ -130,21 +138,100 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
     script.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
-def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:
-    """Draw the action buttons and `said`, the outcome of the last action."""
+def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
+    """Draw the form, with a row of chips for each group; if the text cannot be read, say how to
+    repair it."""
+    try:
+        rule = parse(text) if text.strip() else Rule()
+    except RuleError:
+        say.aside("The form shows the rule as soon as the JSON can be read.")
+        return
+    fields = _fields(chunk_id, rule.contain_one_of)
+    write = (chunk_id, len(fields), stored)
+    with st.container(key="rule-form", gap="small"):
+        # An empty field has the key of the group that it will become, so it stays the same widget
+        # and further typing goes into that group.
+        number = 0
+        for i, group in enumerate(fields):
+            number += bool(group)
+            name = f"Group {number}" if group else "Another group" if len(fields) > 1 else "A group"
+            _chips(f"rule-group-{i}", group, f"{name}: any of", write, disabled)
+        _chips(ALL, rule.required, "All of", write, disabled)
+        _chips(NONE, rule.contain_none_of, "None of", write, disabled)
+        st.segmented_control(
+            "Match",
+            MODES,
+            default=rule.match,
+            required=True,
+            disabled=disabled,
+            help="word: whole words in upper or lower case. substring: also inside words.",
+            **widget.of(MODE, rule.match, _write, *write),
+        )
+
+
+def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    """The groups, followed by an empty one. An emptied field keeps its place as long as the groups
+    are those of the form, since somebody may be typing in it."""
+    known, n_fields = st.session_state.get(FIELDS, ("", 0))
+    fields = tuple(_terms(f"rule-group-{i}") for i in range(n_fields if known == chunk_id else 0))
+    while fields and not fields[-1]:
+        fields = fields[:-1]
+    if tuple(filter(None, fields)) != groups:
+        fields = groups
+    st.session_state[FIELDS] = (chunk_id, len(fields) + 1)
+    return (*fields, ())
+
+
+def _chips(
+    name: str, terms: Sequence[str], label: str, write: tuple[Any, ...], disabled: bool
+) -> None:
+    # Only the field's own terms are options. Others would be offered again when they are removed,
+    # and could come back with the next key.
+    chosen = list(dict.fromkeys(terms))
+    st.multiselect(
+        label,
+        chosen,
+        chosen,
+        accept_new_options=True,
+        placeholder="Type a term and press Enter",
+        disabled=disabled,
+        help=HELP.get(name, GROUP if terms else NEW),
+        **widget.of(name, chosen, _write, *write),
+    )
+
+
+def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
+    """Update the text from the form."""
+    if st.session_state[FIELDS][0] != chunk_id:
+        # The browser has not replaced the form of another chunk yet.
+        return
+    rule = Rule().with_parts(
+        contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
+        contain_all_of=_terms(ALL),
+        contain_none_of=_terms(NONE),
+        match=widget.value_of(MODE),
+    )
+    saving.put(rule.pretty if rule.terms else "", chunk_id, stored)
+
+
+def _terms(name: str) -> tuple[str, ...]:
+    return tuple(term for term in map(whole, widget.value_of(name, ())) if term.strip())
+
+
+def _buttons(it: Editing, *, busy: bool, outcome: str | None) -> None:
+    """Draw the action buttons and the outcome of the last action."""
     chunk, journal = it.chunk, it.resources.bench.journal
-    changed = chunk.id in state.drafts()
     with st.container(key="rule-actions", horizontal=True, gap="small"):
         st.button(
             "Save",
             key="rule-save",
             type="primary",
             on_click=saving.act,
-            args=("save", chunk.id, saving.base(chunk), it.collection, it.guard),
+            args=("save", chunk.id, it.base, it.collection, it.guard),
             help="Saves the rule.",
         )
         st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
-        draft_note.button(chunk, it.collection, it.user, it.resources, busy=busy)
+        llm_draft.button(chunk, it.collection, it.user, it.resources, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),
@@ -159,16 +246,7 @@ def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:
                 help=about if possible else f"Nothing to {act}.",
             )
         # Last, so that no button moves when this one appears or disappears.
-        if not chunk.rule and not changed:
-            st.button(
-                "Template",
-                key="rule-template",
-                on_click=_begin,
-                args=(it,),
-                help="A valid rule to start from: that of a chunk whose title differs in a number "
-                "or a name, with this chunk's own in it; else the words of the title.",
-            )
-        elif changed:
+        if chunk.id in state.drafts():
             st.button(
                 "Discard",
                 key="rule-discard",
@@ -176,34 +254,39 @@ def _buttons(it: Editing, *, busy: bool, said: str | None) -> None:
                 args=(chunk.id,),
                 help="Discard what was typed. It has not been saved.",
             )
-        if said:
+        elif not chunk.rule:
+            st.button(
+                "Template",
+                key="rule-template",
+                on_click=_begin,
+                args=(it,),
+                help="Starts from the rule of a similar chunk, or from the words of the title.",
+            )
+        if outcome:
             html.draw(
-                f'<p class="rf-verdict rf-good" role="status"><b>{html.text(said)}</b></p>',
+                f'<p class="rf-verdict rf-good" role="status"><b>{html.text(outcome)}</b></p>',
                 width="content",
             )
 
 
 def _error(text: str) -> RuleError | None:
     """What is wrong with the text, if anything."""
-    try:
-        parse(text) if text.strip() else None
-    except RuleError as error:
-        return error
-    return None
+    rule = read_rule(text.strip())
+    return rule.error if isinstance(rule, InvalidRule) else None
 
 
-def _doubt(it: Editing) -> None:
+def _confirmation(it: Editing) -> None:
     """Draw the confirmation that is needed before the rule is saved, undone or redone."""
-    found = saving.doubt(it.chunk.id)
-    if found is None:
+    edit = saving.pending(it.chunk.id)
+    if edit is None:
         return
-    _bad(f"<b>Not {saving.DONE[found.act]} yet.</b> {html.text(found.spoilt)}")
+    _bad(f"<b>Not {saving.DONE[edit.act]} yet.</b> {html.text(edit.harm)}")
     st.button(
-        f"{found.act.capitalize()} anyway",
+        f"{edit.act.capitalize()} anyway",
         key="rule-confirm",
         on_click=saving.act,
-        args=(found.act, it.chunk.id, found.expected, it.collection),
-        help="Saves it even though labelled questions would lose relevant chunks.",
+        args=(edit.act, it.chunk.id, edit.expected, it.collection),
+        help="Labelled questions would lose relevant chunks.",
     )
 
 
@@ -212,16 +295,16 @@ def _findings(it: Editing, rule: str | None) -> None:
     if not rule:
         return
     chunk = it.chunk
-    usual = it.resources.checks_of(it.collection, it.version, it.user).usual
-    found = (
-        *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}, usual),
-        *(() if is_changed(chunk, rule) else it.more),
-    )
-    for number, finding in enumerate(found[:MOST_FINDINGS]):
+    checks = it.resources.checks_of(it.collection, it.version, it.user)
+    findings = (
+        *checks.findings(replace(chunk, rule=rule)),
+        *(() if rule_effect.is_changed(chunk, rule) else it.more),
+    )[:MOST_LISTED]
+    for number, finding in enumerate(findings[:MOST_FINDINGS]):
         _finding(chunk, number, finding)
-    if len(found) > MOST_FINDINGS:
-        with st.expander(f"{len(found) - MOST_FINDINGS} more findings", key="rule-findings"):
-            for number, finding in enumerate(found[MOST_FINDINGS:MOST_LISTED], start=MOST_FINDINGS):
+    if len(findings) > MOST_FINDINGS:
+        with st.expander(f"{len(findings) - MOST_FINDINGS} more findings", key="rule-findings"):
+            for number, finding in enumerate(findings[MOST_FINDINGS:], start=MOST_FINDINGS):
                 _finding(chunk, number, finding)
 
 
@@ -232,14 +315,14 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
     ):
         html.draw(
             f'<p class="rf-aside"><b>{finding.severity.capitalize()}</b>{place}: '
-            f"{html.text(finding.problem)}</p>"
+            f"{html.text(finding.message)}</p>"
         )
-        if finding.proposal is not None:
+        if finding.fix is not None:
             st.button(
                 "Fix",
                 key=f"rule-mend-{number}",
                 on_click=saving.put,
-                args=(chunk.id, saving.shown(finding.proposal), chunk.rule),
+                args=(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule),
                 help="Puts the fixed rule into the editor. Nothing is saved.",
             )
 

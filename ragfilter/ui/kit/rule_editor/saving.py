@@ -1,27 +1,27 @@
-"""Saves, undoes and redoes one chunk's rule from the page, and reports the outcome.
+"""Unsaved rules, and saving, undoing and redoing one chunk's rule from the page.
 
-Typed text is a draft until it is saved or discarded. A failure never loses it, and the browser
-keeps it for the next session (`kept.py`).
+Typed text is a draft until it is saved or discarded. A failure never loses it. The browser keeps
+it too, so that a reload or a restart of the server loses nothing and nobody else sees it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError, RuleError
+from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.model import Chunk
-from ragfilter.protocols import RuleStore
 from ragfilter.rules import edits
-from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Turn, turned
-from ragfilter.rules.rule import parse, pretty
-from ragfilter.text.characters import whole
-from ragfilter.ui.kit.rule_editor import drafting
-from ragfilter.ui.look import prose
+from ragfilter.rules.journal import Turn, turned
+from ragfilter.rules.rule import read_rule
+from ragfilter.text.normalise import whole
+from ragfilter.ui.kit.rule_editor import llm_draft
+from ragfilter.ui.look import html, prose, script
 from ragfilter.ui.session import questions, state, widget
 from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -30,9 +30,14 @@ T = TypeVar("T")
 Act = Turn | Literal["save"]
 Guard = Callable[[str, str], str]
 """Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
+Drafts = dict[tuple[str, str], tuple[str, str | None]]
+"""By collection and chunk: the text, and the stored rule it started from."""
 EDITOR, TYPING, DRAWN, LAST = "rule-editor", "rule-typing", "rule-drawn", "rule-last"
-"""LAST holds a chunk's id with what the last action on its rule came to: a Trouble, a Doubt, text
-that is Unfinished, or what to say of it. Each action replaces it."""
+"""LAST holds a chunk's id with the outcome of the last action on its rule: a Trouble, a
+HarmfulEdit, Unfinished text or a message. Each action replaces it."""
+KEPT, SESSION, RESTORED, SENT = "rule-kept", "rule-kept-session", "rule-restored", "rule-kept-drawn"
+MOST = 1_000_000
+"""Maximum number of characters accepted from a browser."""
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 
@@ -63,19 +68,19 @@ class HarmfulEdit:
     act: Act
     expected: str | None
     draft: str | None
-    spoilt: str
+    harm: str
 
 
 def last(chunk_id: str, kind: type[T]) -> T | None:
-    """What the last action on this chunk's rule came to, if it is of this kind."""
-    of, found = st.session_state.get(LAST, ("", None))
-    return found if of == chunk_id and isinstance(found, kind) else None
+    """The outcome of the last action on this chunk's rule, if it is of this kind."""
+    of, outcome = st.session_state.get(LAST, ("", None))
+    return outcome if of == chunk_id and isinstance(outcome, kind) else None
 
 
-def doubt(chunk_id: str) -> HarmfulEdit | None:
-    """The confirmation that is pending, as long as the editor still holds the same text."""
-    found = last(chunk_id, HarmfulEdit)
-    return found if found and found.draft == state.drafts().get(chunk_id) else None
+def pending(chunk_id: str) -> HarmfulEdit | None:
+    """The edit that waits for confirmation, as long as the editor still holds the same text."""
+    edit = last(chunk_id, HarmfulEdit)
+    return edit if edit and edit.draft == state.drafts().get(chunk_id) else None
 
 
 def act(
@@ -83,7 +88,7 @@ def act(
 ) -> None:
     """Save, undo or redo, unless `guard` objects; then answer the open question with the changed
     rules."""
-    forget()
+    _forget()
     # While only the form is shown, there is no text area. One that was replaced before the browser
     # has drawn that may have reported the draft.
     text = widget.value_of(EDITOR)
@@ -91,37 +96,39 @@ def act(
         text = state.drafts().get(chunk_id, shown(expected) if text is None else text)
     try:
         resources = open_resources()
-        store = resources.bench.collection(collection)
-        version = store.version
-        journal, who = resources.bench.journal, author()
-        after = text if act == "save" else _brought_back(act, store, journal, chunk_id)
-        spoilt = "" if guard is None or after is None else guard(chunk_id, after)
-        if spoilt:
+        store, journal = resources.bench.collection(collection), resources.bench.journal
+        version, who = store.version, author()
+        after: str | None = text
+        if act != "save":
+            edit = journal.turnable(act, store.name, chunk_id)
+            after = None if edit is None else turned(act, edit).after or ""
+        harm = "" if guard is None or after is None else guard(chunk_id, after)
+        if harm:
             if act == "save":
                 state.drafts()[chunk_id] = text
                 state.bases()[chunk_id] = expected
             draft = state.drafts().get(chunk_id)
-            st.session_state[LAST] = chunk_id, HarmfulEdit(act, expected, draft, spoilt)
-            _warn(f"Not {DONE[act]} yet. {spoilt}")
+            st.session_state[LAST] = chunk_id, HarmfulEdit(act, expected, draft, harm)
+            _toast(f"Not {DONE[act]} yet. {harm}")
             return
-        said = f"{DONE[act].capitalize()}."
+        outcome = f"{DONE[act].capitalize()}."
         if act == "save":
             if not edits.save(
                 store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
             ):
-                said = "Nothing to save."
+                outcome = "Nothing to save."
             discard(chunk_id)
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
-            said += _rebase(chunk_id, expected, after)
-        st.session_state[LAST] = chunk_id, said
+            outcome += _rebase(chunk_id, expected, after)
+        st.session_state[LAST] = chunk_id, outcome
     except RagfilterError as error:
-        told = f"Not {DONE[act]}: {error}"
-        failed = Trouble(told)
+        message = f"Not {DONE[act]}: {error}"
+        trouble = Trouble(message)
         if isinstance(error, ConflictError):
-            failed = _conflict(told, chunk_id, collection, resources)
-        st.session_state[LAST] = chunk_id, failed
-        _warn(told)
+            trouble = _conflict(message, chunk_id, collection, resources)
+        st.session_state[LAST] = chunk_id, trouble
+        _toast(message)
     else:
         try:
             questions.follow(collection, version, resources)
@@ -132,7 +139,7 @@ def act(
 
 def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     """Let the draft start from the rule now `stored`, if it started from the one `seen` before.
-    Returns what to say of the draft."""
+    Returns what to say about the draft."""
     text = state.drafts().get(chunk_id)
     if text is None or text == shown(stored):
         discard(chunk_id)
@@ -142,38 +149,34 @@ def _rebase(chunk_id: str, seen: str | None, stored: str | None) -> str:
     return " The text in the editor is not saved."
 
 
-def _brought_back(act: Turn, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
-    """The rule that undo or redo would restore; None if there is nothing to restore."""
-    edit = journal.turnable(act, store.name, chunk_id)
-    return None if edit is None else turned(act, edit).after or ""
+def _conflict(message: str, chunk_id: str, collection: str, resources: Resources) -> Trouble:
+    try:
+        stored = resources.bench.collection(collection).rule(chunk_id)
+        history = resources.bench.journal.history(collection, chunk_id, limit=1)
+    except RagfilterError as second:
+        return Trouble(f"{message} {second}")
+    # A rule stored in another way, for example by `index`, is not in the journal.
+    by = next((f"{e.who}, {e.at:%Y-%m-%d %H:%M} UTC" for e in history if e.after == stored), "")
+    return Trouble(message, conflict=True, stored=stored, by=by)
 
 
-def _warn(message: str) -> None:
+def _toast(message: str) -> None:
     """Show a toast, because a message below the editor may be outside the window."""
     st.toast(prose.message(message), icon=":material/warning:")
 
 
-def forget() -> None:
-    """Clear what came of the last action, because another one begins."""
+def _forget() -> None:
+    """Clear the outcome of the last action, because another one begins."""
     st.session_state.pop(LAST, None)
 
 
-def base(chunk: Chunk) -> str | None:
+def base(chunk_id: str, rule: str | None) -> str | None:
     """The stored rule from which the chunk's draft or unfinished text started, so that saving does
-    not overwrite a newer change unseen. Without either, the stored rule."""
-    return _began(chunk.id, chunk.rule)
-
-
-def _began(chunk_id: str, rule: str | None) -> str | None:
+    not overwrite a newer change unseen. Without either, the stored `rule`."""
     if chunk_id in state.drafts():
         return state.bases().setdefault(chunk_id, rule)
-    found = last(chunk_id, Unfinished)
-    return rule if found is None else found.base
-
-
-def typed(text: str, chunk_id: str, rule: str | None) -> None:
-    """Store the editor's text as a draft. `rule` is the stored rule; equal text is not a draft."""
-    put(chunk_id, whole(text), rule)
+    unfinished = last(chunk_id, Unfinished)
+    return rule if unfinished is None else unfinished.base
 
 
 def type_on(chunk_id: str, rule: str | None) -> None:
@@ -184,64 +187,38 @@ def type_on(chunk_id: str, rule: str | None) -> None:
     # Otherwise the browser still shows another chunk, or the editor has lost the focus and its text
     # is already a draft.
     if typed_for == chunk_id and widget.value_of(EDITOR) == st.session_state.get(DRAWN):
-        base = _began(chunk_id, rule)
-        forget()
+        started_from = base(chunk_id, rule)
+        _forget()
         text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
         if text != st.session_state[DRAWN]:
-            st.session_state[LAST] = chunk_id, Unfinished(text, base)
+            st.session_state[LAST] = chunk_id, Unfinished(text, started_from)
 
 
-def unfinished(chunk_id: str, text: str) -> str:
+def text_so_far(chunk_id: str, text: str) -> str:
     """The text being typed into a chunk's editor, or `text`, with which the editor was drawn, if
     nothing is being typed."""
     st.session_state[DRAWN] = text
-    found = last(chunk_id, Unfinished)
-    return text if found is None else found.text
+    unfinished = last(chunk_id, Unfinished)
+    return text if unfinished is None else unfinished.text
 
 
-def put(chunk_id: str, text: str, rule: str | None) -> None:
-    """Make `text` the draft of a chunk whose stored rule is `rule`."""
-    base = _began(chunk_id, rule)
-    forget()
+def put(text: str, chunk_id: str, rule: str | None) -> None:
+    """Make `text` the draft of a chunk whose stored rule is `rule`; equal text is not a draft."""
+    started_from, text = base(chunk_id, rule), whole(text)
+    _forget()
     if text == shown(rule):
         _drop(chunk_id)
     else:
         state.drafts()[chunk_id] = text
-        state.bases()[chunk_id] = base
+        state.bases()[chunk_id] = started_from
 
 
 def discard(chunk_id: str) -> None:
     """Start again from the stored rule."""
-    forget()
-    drafting.forget(chunk_id)
+    _forget()
+    llm_draft.forget(chunk_id)
     _drop(chunk_id)
-
-
-def _drop(chunk_id: str) -> None:
-    state.drafts().pop(chunk_id, None)
-    state.bases().pop(chunk_id, None)
-
-
-def every() -> dict[tuple[str, str], tuple[str, str | None]]:
-    """Every draft by collection and chunk: its text and the stored rule it started from."""
-    bases = st.session_state.get("rule-bases", {})
-    return {
-        (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
-        for collection, drafts in st.session_state.drafts.items()
-        for chunk_id, text in drafts.items()
-    }
-
-
-def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset[tuple[str, str]]:
-    """Restore drafts of an earlier session for chunks that have none now. Returns the restored
-    ones."""
-    new = kept.keys() - every().keys()
-    for collection, chunk_id in new:
-        text, rule = kept[collection, chunk_id]
-        st.session_state.drafts.setdefault(collection, {})[chunk_id] = text
-        state.bases(collection)[chunk_id] = rule
-    return frozenset(new)
 
 
 def take(chunk_id: str) -> None:
@@ -250,22 +227,82 @@ def take(chunk_id: str) -> None:
     state.renew()
 
 
+def _drop(chunk_id: str) -> None:
+    state.drafts().pop(chunk_id, None)
+    state.bases().pop(chunk_id, None)
+
+
 def shown(rule: str | None) -> str:
     """A stored rule formatted for the editor; an invalid one is returned unchanged."""
-    if not rule:
-        return ""
-    try:
-        return pretty(parse(rule))
-    except RuleError:
-        return rule
+    read = read_rule(rule)
+    return "" if read is None else read.pretty
 
 
-def _conflict(told: str, chunk_id: str, collection: str, resources: Resources) -> Trouble:
+def keep_in_browser(chunk: Chunk, text: str) -> None:
+    """Store the drafts of this session in the browser, including `text` in the editor of `chunk`,
+    and say if the text comes from an earlier session."""
+    drafts = _drafts()
+    here = (state.session().collection or "", chunk.id)
+    started_from = base(chunk.id, chunk.rule)
+    if text != shown(chunk.rule):
+        drafts[here] = (text, started_from)
+    _send(drafts)
+    st.session_state[SENT] = True
+    if here in st.session_state.get(RESTORED, ()) and chunk.id in state.drafts():
+        since = " The stored rule was changed since." if started_from != chunk.rule else ""
+        html.draw(
+            '<p class="rf-caption" role="status">Typed before this page was reopened, and not '
+            f"saved.{since}</p>"
+        )
+
+
+def keep_all_in_browser() -> None:
+    """Do the same on a page without an editor, whose table marks the drafts of an earlier
+    session."""
+    if not st.session_state.pop(SENT, False):
+        _send(_drafts())
+
+
+def _drafts() -> Drafts:
+    """Every draft of this session."""
+    bases = state.session().rule_bases
+    return {
+        (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
+        for collection, drafts in state.session().drafts.items()
+        for chunk_id, text in drafts.items()
+    }
+
+
+def _send(drafts: Drafts) -> None:
+    data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
+    session = st.session_state.setdefault(SESSION, uuid4().hex)
+    script.mount(
+        "kit/rule_editor/drafts.js", key=KEPT, data=[session, data], on_found_change=_restore
+    )
+
+
+def _restore() -> None:
+    """Restore what the browser has stored. Text typed in the meantime takes precedence."""
+    kept = read(st.session_state[KEPT].found)
+    new = kept.keys() - _drafts().keys()
+    for collection, chunk_id in new:
+        text, rule = kept[collection, chunk_id]
+        state.session().drafts.setdefault(collection, {})[chunk_id] = text
+        state.bases(collection)[chunk_id] = rule
+    st.session_state[RESTORED] = new | st.session_state.get(RESTORED, set())
+
+
+def read(kept: Any) -> Drafts:
+    """The drafts that a browser has stored. It can send anything, so whatever is not a draft is
+    ignored."""
     try:
-        stored = resources.bench.collection(collection).rule(chunk_id)
-        last = resources.bench.journal.history(collection, chunk_id, limit=1)
-    except RagfilterError as second:
-        return Trouble(f"{told} {second}")
-    # A rule stored in another way, for example by `index`, is not in the journal.
-    by = next((f"{e.who}, {e.at:%Y-%m-%d %H:%M} UTC" for e in last if e.after == stored), "")
-    return Trouble(told, conflict=True, stored=stored, by=by)
+        rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MOST else []
+    except (ValueError, RecursionError):
+        return {}
+    rows = rows if isinstance(rows, list) else []
+    return {(row[0], row[1]): (whole(row[2]), row[3]) for row in rows if _is_draft(row)}
+
+
+def _is_draft(row: Any) -> bool:
+    kinds = (str, str, str, str | None)
+    return isinstance(row, list) and len(row) == 4 and all(map(isinstance, row, kinds))

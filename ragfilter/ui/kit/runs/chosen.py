@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.errors import InputError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import measurable
+from ragfilter.evaluate.labels import measurable
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run
@@ -77,7 +77,7 @@ def llm() -> bool:
 
 def read(visit: Visit, name: str = "") -> ChosenSet:
     """The query set `name`, or the current one. Raises StoreError."""
-    collection, book = st.session_state.collection, visit.resources.bench.labels
+    collection, book = state.session().collection, visit.resources.bench.labels
     sets = sets_of(visit)
     name = name or usual(sets)
     found = ChosenSet(visit, collection, sets, name, None, None)
@@ -90,7 +90,7 @@ def read(visit: Visit, name: str = "") -> ChosenSet:
 
 def sets_of(visit: Visit) -> dict[str, int]:
     """The number of questions in every set, as the user may know it. Raises StoreError."""
-    bench, collection = visit.resources.bench, st.session_state.collection
+    bench, collection = visit.resources.bench, state.session().collection
     user = state.user()
     catalogue = {} if user.unrestricted else bench.collection(collection).entries()
     return stored.sets(bench.labels, collection, catalogue, user)
@@ -137,5 +137,5 @@ def saved_runs(visit: Visit) -> dict[int, Run]:
     """The saved runs of this collection, newest first; for a user from whom chunks may be hidden,
     those made as the same user, since the figures of others may count hidden chunks."""
     user = state.user()
-    found = visit.resources.bench.runs.saved(st.session_state.collection)
+    found = visit.resources.bench.runs.saved(state.session().collection)
     return {run.id: run for run in found if user.unrestricted or run.plan.viewer == user}

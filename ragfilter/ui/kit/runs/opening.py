@@ -22,5 +22,5 @@ def inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
 def compare(run: Run) -> None:
     """Open Compare with this run as side B, over its questions."""
     name, _, _ = stored.untitled(run.plan.query_set)
-    st.session_state.compared = {"a": "unfiltered", "b": f"run-{run.id}", "set": name}
+    state.session().compared = {"a": "unfiltered", "b": f"run-{run.id}", "set": name}
     st.switch_page("pages/compare.py")

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from ragfilter.evaluate.matching import QueryChange
-from ragfilter.evaluate.plotted import DEEP, LabelPoint, fixed_line, frontier, marks
-from ragfilter.evaluate.plotted import kept_counts as counts_of
-from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.table import ORACLE, Row
-from ragfilter.evaluate.told import between_ends
-from ragfilter.evaluate.variants import UNFILTERED
+from ragfilter.evaluate.caveats import between_ends
+from ragfilter.evaluate.frame import Row, interval_of
+from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, fixed_line, frontier
+from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import LEGEND, Ink
@@ -27,23 +24,21 @@ SYMBOLS = {
 }  # fmt: skip
 
 
-def precision_recall(
-    rows: Sequence[Row], records: Sequence[QueryRecord], *, dark: bool
-) -> dict[str, Any]:
+def precision_recall(rows: Sequence[Row], curves: Sequence[Curve], *, dark: bool) -> dict[str, Any]:
     """Precision against recall for every row, with the line of all fixed k and the oracle."""
     ink = Ink.of(dark)
     data: list[dict[str, Any]] = [
-        _line("every fixed k", fixed_line(records), ink.muted, "dot"),
-        _line("oracle, by weight of recall", frontier(records), ink.kept, "solid"),
+        _line("every fixed k", fixed_line(curves), ink.muted, "dot"),
+        _line("oracle, by weight of recall", frontier(curves), ink.kept, "solid"),
     ]
     for group, symbol in SYMBOLS.items():
-        own = [row for row in rows if row.group == group]
+        own = [row for row in rows if row["group"] == group]
         if own:
             data.append({
                 "type": "scatter", "mode": "markers", "name": group,
-                "x": [row.means["recall"].mean for row in own],
-                "y": [row.means["precision"].mean for row in own],
-                "hovertext": [_told(row) for row in own], "hoverinfo": "text",
+                "x": [row["recall"] for row in own],
+                "y": [row["precision"] for row in own],
+                "hovertext": [_tooltip(row) for row in own], "hoverinfo": "text",
                 "marker": {"symbol": symbol, "size": 15 if group == "settings" else 10,
                            "color": ink.kept if group in ("settings", "oracle") else ink.curve,
                            "line": {"width": 1, "color": ink.surface}},
@@ -54,10 +49,9 @@ def precision_recall(
     return {"data": data, "layout": drawn | {"showlegend": True, "legend": SMALL}}
 
 
-def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]:
-    """How many questions keep how many chunks with the settings of the run."""
+def kept_counts(counts: Sequence[int], *, dark: bool) -> dict[str, Any]:
+    """How many questions keep 0, 1, 2 … chunks with the settings of the run."""
     ink = Ink.of(dark)
-    counts = counts_of(records)
     data = [{
         "type": "bar", "x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept},
         "hovertemplate": "%{y} questions keep %{x}<extra></extra>",
@@ -69,24 +63,27 @@ def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]
     return {"data": data, "layout": drawn}
 
 
-def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -> dict[str, Any]:
+def distances(curves: Sequence[Curve], threshold: float, *, dark: bool) -> dict[str, Any]:
     """The distance curves of all questions in one plot, with relevant and irrelevant chunks marked
     and a line across them."""
     ink = Ink.of(dark)
     xs: list[float | None] = []
     ys: list[float | None] = []
-    for record in records:
-        first = record.curve.distances[:DEEP]
+    for curve in curves:
+        first = curve.distances[:SHOWN_RANKS]
         xs += [*range(1, len(first) + 1), None]
         ys += [*first, None]
     dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
-    labelled = marks(records)
+    marks = {
+        relevant: [place for curve in curves for place in curve.labelled(relevant)]
+        for relevant in (False, True)
+    }
     data: list[dict[str, Any]] = [
         {"type": "scatter", "mode": "lines", "name": "not labelled", "x": xs,
          "y": ys, "line": {"color": ink.curve, "width": 0.7}, "opacity": 0.45,
          "hoverinfo": "skip"},
-        _marked("not relevant", [m for m in labelled if not m.relevant], dropped, "x-thin-open"),
-        _marked("relevant", [m for m in labelled if m.relevant], ink.kept, "circle"),
+        _marked("not relevant", marks[False], dropped, "x-thin-open"),
+        _marked("relevant", marks[True], ink.kept, "circle"),
     ]  # fmt: skip
     drawn = layout(ink, "rank by distance", "distance") | {
         "showlegend": True, "legend": SMALL,
@@ -97,15 +94,15 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
     return {"data": data, "layout": drawn}
 
 
-def gains(changes: Sequence[QueryChange], *, dark: bool) -> dict[str, Any]:
+def gains(changes: Sequence[Row], *, dark: bool) -> dict[str, Any]:
     """The gain or loss of every question, greatest gain first."""
     ink = Ink.of(dark)
-    ordered = sorted(changes, key=lambda each: -each.gain)
+    ordered = sorted(changes, key=lambda each: -each["gain"])
     dropped = theme.LAYERS["query_must"].colour(dark=dark)
     data = [{
-        "type": "bar", "x": list(range(1, len(ordered) + 1)), "y": [e.gain for e in ordered],
-        "marker": {"color": [ink.kept if e.gain > 0 else dropped for e in ordered]},
-        "customdata": [escape(short_title(each.query, 70), quote=False) for each in ordered],
+        "type": "bar", "x": list(range(1, len(ordered) + 1)), "y": [e["gain"] for e in ordered],
+        "marker": {"color": [ink.kept if e["gain"] > 0 else dropped for e in ordered]},
+        "customdata": [escape(short_title(each["query"], 70), quote=False) for each in ordered],
         "hovertemplate": "%{customdata}<br>%{y:+.3f}<extra></extra>",
     }]  # fmt: skip
     drawn = layout(ink, "questions, the greatest gain first", "ΔF1")
@@ -114,22 +111,25 @@ def gains(changes: Sequence[QueryChange], *, dark: bool) -> dict[str, Any]:
     return {"data": data, "layout": drawn | {"height": 220}}
 
 
-def _marked(name: str, found: Sequence[LabelPoint], colour: str, sign: str) -> dict[str, Any]:
+def _marked(
+    name: str, places: Sequence[tuple[int, float]], colour: str, symbol: str
+) -> dict[str, Any]:
     return {
-        "type": "scatter", "mode": "markers", "name": name, "x": [each.rank for each in found],
-        "y": [each.distance for each in found],
-        "marker": {"color": colour, "size": 5, "symbol": sign,
+        "type": "scatter", "mode": "markers", "name": name, "x": [rank for rank, _ in places],
+        "y": [distance for _, distance in places],
+        "marker": {"color": colour, "size": 5, "symbol": symbol,
                    "line": {"width": 1, "color": colour}},
         "hovertemplate": f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>",
     }  # fmt: skip
 
 
-def _told(row: Row) -> str:
-    f1 = row.means["f1"]
-    name = row.name if row.name not in (UNFILTERED, ORACLE) else f"{row.name}: {row.about}"
+def _tooltip(row: Row) -> str:
+    f1 = interval_of(row, "f1")
+    name = row["variant"]
+    name = name if name not in (UNFILTERED, ORACLE) else f"{name}: {row['about']}"
     return (
-        f"{name}<br>precision {row.means['precision'].mean:.3f}, recall "
-        f"{row.means['recall'].mean:.3f}<br>F1 {f1.mean:.3f} ({between_ends(f1)})"
+        f"{name}<br>precision {row['precision']:.3f}, recall {row['recall']:.3f}<br>"
+        f"F1 {row['f1']:.3f} ({between_ends(f1) if f1 else ''})"
     )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from ragfilter.evaluate import runs as running
 from ragfilter.evaluate import stored
+from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
+from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.runs.chosen import ChosenSet, llm
-from ragfilter.ui.kit.runs.measured import MeasuredRun
-from ragfilter.ui.session import background, state, waiting
+from ragfilter.ui.session import state
 from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources
 
@@ -28,7 +27,7 @@ def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
 
 def unfinished(asked: ChosenSet) -> Run | None:
     """The unfinished run that `begin` would continue, if any. Raises StoreError."""
-    wanted = plan(asked, st.session_state.profile, asked.visit.settings)
+    wanted = plan(asked, state.session().profile, asked.visit.settings)
     return asked.resources.bench.runs.unfinished(wanted)
 
 
@@ -38,19 +37,19 @@ def begin(asked: ChosenSet, profile: str, settings: Settings) -> Run:
     assert given is not None
     backends = resources.backends(asked.collection)
     run = saved.begin(plan(asked, profile, settings), who=author())
-    job = resources.runs.get(_key(run))
-    if job is None or job.done:
-        job = background.start(
-            lambda job: running.go_on(run, given, saved, backends, seen=job.tell)
-        )
-        resources.runs.put(_key(run), job)
+    resources.jobs.start(
+        state.user(),
+        _key(run),
+        lambda job: running.go_on(run, given, saved, backends, seen=job.tell),
+        again=True,
+    )
     return run
 
 
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run until it ends. Returns False if it failed."""
-    job = resources.runs.get(_key(run))
-    waiting.result(job, "measuring", "Measuring", stop=STOP)
+    job = resources.jobs.find(_key(run))
+    progress.result(job, "measuring", "Measuring", stop=STOP)
     return job is None or not job.failure
 
 
@@ -58,9 +57,7 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
     """A run with its records, cached. Raises InputError if it was removed, StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
-    return resources.measured.of(
-        (run.id, run.done), lambda: MeasuredRun(run, running.records_of(run, saved))
-    )
+    return resources.measured.of((run.id, run.done), lambda: running.load(run, saved))
 
 
 def _key(run: Run) -> tuple[str, int]:

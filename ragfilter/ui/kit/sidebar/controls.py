@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ragfilter.judge.call import NO_LLM
+from ragfilter.layers.base import LayerSpec
 from ragfilter.layers.registry import LAYERS, SWITCHES
-from ragfilter.layers.spec import LayerSpec
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
@@ -46,7 +46,7 @@ def choose(visit: Visit) -> None:
     with st.sidebar:
         with st.container(key="choices", gap="small"):
             html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
-            chosen = st.session_state.collection
+            chosen = state.session().collection
             shown = chosen if chosen in names else None
             st.selectbox(
                 "Collection",
@@ -61,19 +61,19 @@ def choose(visit: Visit) -> None:
             st.selectbox(
                 "Profile",
                 list(profiles.PROFILES),
-                list(profiles.PROFILES).index(st.session_state.profile),
+                list(profiles.PROFILES).index(state.session().profile),
                 filter_mode=None,
                 help="A named set of layers and values to start from.",
-                **widget.of("profile-box", st.session_state.profile, state.choose_profile),
+                **widget.of("profile-box", state.session().profile, state.choose_profile),
             )
-        about = profiles.PROFILES[st.session_state.profile].help
+        about = profiles.PROFILES[state.session().profile].help
         html.draw(f'<p class="rf-hint">{html.text(about)}</p>')
         _steps()
 
 
 def _steps() -> None:
     """Draw the buttons to undo, redo and reset changes."""
-    changed, past, future = state.changed(), st.session_state.past, st.session_state.future
+    changed, past, future = state.changed(), state.session().past, state.session().future
     with st.container(key="steps", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Undo",
@@ -237,6 +237,6 @@ def _side_by_side(summary: Summary) -> str:
 
 
 def _choose_collection(name: str) -> None:
-    st.session_state.collection = name
-    st.session_state.chunk = None
+    state.session().collection = name
+    state.session().chunk = None
     state.renew()

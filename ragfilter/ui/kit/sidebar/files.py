@@ -51,7 +51,7 @@ def save(settings: Settings, workspace: Path) -> None:
             "Download",
             # Generated on click: a file made for every slider move would be removed again before
             # long.
-            data=partial(config.to_toml, settings, st.session_state.profile),
+            data=partial(config.to_toml, settings, state.session().profile),
             file_name="ragfilter.toml",
             mime="application/toml",
             key="download-settings",
@@ -142,7 +142,7 @@ def _telling(what: str) -> Iterator[None]:
 @_telling("saved")
 def _save(settings: Settings, workspace: Path) -> None:
     name = st.session_state["settings-name"].strip()
-    saved.save(workspace, name, config.to_toml(settings, st.session_state.profile))
+    saved.save(workspace, name, config.to_toml(settings, state.session().profile))
     st.session_state["settings-saved"] = name
     _tell("saved", done=f"Saved as {name}.")
 
@@ -178,4 +178,4 @@ def _load() -> None:
 
 def _read(content: bytes, name: str) -> None:
     state.load(content, name)
-    _tell("loaded", done=f"Loaded {name}: profile {st.session_state.profile}.")
+    _tell("loaded", done=f"Loaded {name}: profile {state.session().profile}.")

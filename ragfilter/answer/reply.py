@@ -1,0 +1,145 @@
+"""Reads a chat model's reply: in whole characters, up to a size, without its thoughts, and the
+tokens that it took.
+
+A model behind the protocol may send anything, so every caller reads through this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ragfilter.errors import ChatError, ChatErrorKind
+from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.text.normalise import ends_in_half, whole
+from ragfilter.text.tokens import estimate
+
+MOST_BYTES = 128 * 1024
+"""An answer is a few thousand bytes; one of a model that thinks aloud, a hundred thousand."""
+UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
+"""Failures of a call whose prompt no model read, so that its tokens do not count."""
+
+
+def prompt_tokens(messages: Sequence[Message]) -> int:
+    """Estimated tokens of the messages."""
+    return sum(estimate(message.content) for message in messages)
+
+
+def estimated_usage(messages: Sequence[Message], text: str, failed: str) -> Usage:
+    """The estimated usage of a call with `messages` that returned `text`. `failed` is how the
+    endpoint failed (see ChatError), if it did."""
+    # If anything was answered, the prompt was read.
+    unread = failed in UNREAD and not text
+    return Usage(0 if unread else prompt_tokens(messages), estimate(text), estimated=True)
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """The sum. A call for which nothing was sent does not make it an estimate."""
+    used = [each for each in usages if each.prompt_tokens or each.completion_tokens]
+    return Usage(
+        sum(each.prompt_tokens for each in used),
+        sum(each.completion_tokens for each in used),
+        estimated=any(each.estimated for each in used),
+    )
+
+
+def bounded(deltas: Iterable[Delta], *, most_bytes: int = MOST_BYTES) -> Iterator[Delta]:
+    """`deltas` in whole characters: one that was split between two of them is joined.
+
+    Raises ChatError, after as much text as there is room for, where more comes than `most_bytes`.
+    """
+    held, room = "", most_bytes
+    for delta in deltas:
+        text = held + delta.text
+        held = text[-1] if ends_in_half(text) else ""
+        text = whole(text[: len(text) - len(held)])
+        raw = text.encode("utf-8")
+        if len(raw) > room:
+            yield Delta(raw[:room].decode("utf-8", "ignore"))
+            raise ChatError(
+                f"The answer is longer than {most_bytes:,} bytes; the rest was not read.",
+                kind="interrupted",
+                remedy="Ask for less, or choose a model that does not repeat itself.",
+            )
+        room -= len(raw)
+        if text or delta.usage is not None:
+            yield Delta(text, delta.usage)
+    if held:
+        yield Delta(whole(held))
+
+
+_WORD = r"""(?:
+    (?:[\w▁-]{1,20}[:_▁-])?
+    (?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratch_?pad|monologue|contemplation)
+    | analysis | rationale | cot
+)(?:[_▁-](?:process|content|steps?|block|begin|start|end))?"""
+_LEFT, _RIGHT = r"(?:[<＜]|&lt;)[|｜]?", r"[|｜]?(?:[>＞]|&gt;)"
+_TURN = r"(?:<\|start\|>assistant)?"
+# Every span ends where another of its kind begins, so that reading takes linear time.
+_MARK = re.compile(
+    rf"""
+    # What only mentions a mark: a block of code, code, and what stands in quotes on one line.
+    (?:^[ ]{{0,3}}|(?<=[>▷\]]))(?P<fence>`{{3,}}|~{{3,}})[^`\n]*\n
+        (?:(?![ ]{{0,3}}(?P=fence))[^\n]*\n)*+ [ ]{{0,3}}(?P=fence)[`~]*[ \t]*$
+    | (?<![`\w])(?P<tick>`{{1,2}})(?![` ])[^`\n]++(?<![ ])(?P=tick)(?!`)
+    | (?<![\w\\])"(?!\s)(?:[^"\\\n]|\\.)*+(?<!\s)"(?!\w) | “[^“”\n]*+” | «[^«»\n]*+»
+    | (?<=['‘])[<\[◁]\S{{1,30}}(?=['’])
+    | (?P<close>
+        {_LEFT}(?:[ \t]{{0,3}}/[ \t]{{0,3}}{_WORD} | end[_▁-](?:of[_▁-])?{_WORD}
+            | {_WORD}(?<=[_▁-]end))\s*+{_RIGHT}
+        | </{_WORD}(?=\s|\Z) | ^[ \t]*+(?:\.{{3}}|…)[ ]?done[ ]thinking\b[.]?[ \t]*$
+        | (?-i:\[/THINK\]) | ◁/think▷
+        | {_TURN}<\|channel\|>\s*+final(?:[^<\n]{{0,40}}(?:<\|constrain\|>[\w\ ]*+)?<\|message\|>)?
+        | <channel\|> | assistantfinal | (?-i:\[BEGIN\ FINAL\ RESPONSE\])
+    )
+    | (?P<open>
+        <{_WORD}\s[^<>\n]{{0,80}}> | {_LEFT}[ \t]{{0,3}}{_WORD}[ \t]{{0,3}}{_RIGHT}
+        | (?-i:\[THINK\]) | ◁think▷ | {_TURN}<\|channel\|?>\s*+(?!final)\w+
+        | \A(?-i:analysis(?=[A-Z]))
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+# What some models wrap around the answer after a thought.
+_WRAP = re.compile(
+    r"\A\s*+(?:<(?:answer|response|output)>|<\|\w+\|>)\s*+"
+    r"|(?:(?:</(?:answer|response|output)>|<\|\w+\|>|\[END FINAL RESPONSE\])\s*+){1,3}\Z",
+    re.IGNORECASE,
+)
+MAY_BE_MARK = re.compile(
+    r"[<＜◁]|&lt;|\[/?(?:T|B)|^analysis|assistantfinal|^Thinking\.{3}|done thinking"
+)
+"""Begins everything that marks a thought."""
+
+
+def without_thought(text: str) -> str:
+    """`text` without what the model marks as thinking.
+
+    A closing mark without an opening one ends a thought that the prompt opened, so nothing before
+    it counts. A thought that is not closed was cut, so nothing after it counts. A mark in code or
+    in quotes is only mentioned.
+    """
+    gone: list[tuple[int, int]] = []
+    opened: list[int] = []
+    closed = 0
+    for mark in _MARK.finditer(text):
+        if mark["open"]:
+            opened.append(mark.start())
+        elif mark["close"]:
+            closed = mark.end()
+            begun = opened.pop() if opened else 0
+            if not begun:
+                gone.clear()
+            if not opened:
+                gone.append((begun, closed))
+    if not gone and not opened:
+        return text
+    if opened and opened[0] < closed:
+        # Some models open a thought twice and close it once.
+        gone.append((opened[0], closed))
+    gone += [(start, len(text)) for start in opened if start >= closed][:1]
+    rest, at = [], 0
+    for start, end in gone:
+        rest.append(text[at:start])
+        at = end
+    return _WRAP.sub("", "".join([*rest, text[at:]])).strip()

@@ -1,0 +1,256 @@
+"""What a command writes: its result on standard output; notices, progress, errors and logs on
+standard error.
+
+A result is a table or text for people, or one JSON document with `--json`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import dataclasses
+import io
+import json
+import logging
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+from pydantic import BaseModel
+
+from ragfilter.errors import Action, InputError, RagfilterError
+from ragfilter.protocols import Progress
+from ragfilter.text.normalise import whole
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+UNUSABLE = 2
+UNSHOWN = "\N{REPLACEMENT CHARACTER}"
+UNBOUNDED = 10_000
+"""The width of a table that is not shown on a terminal: no cell is wrapped."""
+# For a path or name so long that it would push the rest of a message out of sight.
+_ENDLESS = re.compile(r"(\S{200})\S{200,}(\S{100})")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_bars: list[Bar] = []
+
+COMMANDS: Mapping[Action, str] = {
+    "index": "For the demo: `ragfilter index demo --collection demo`.",
+    "finish": "Run the same `ragfilter index` command again.",
+    "rebuild": "Run `ragfilter index --rebuild --collection NAME`. If it fails too, follow its "
+    "message.",
+    "replace": "Use `ragfilter index --reset` to replace it.",
+    "writable": "Use `ragfilter collections open --writable` to allow them.",
+    "open": "Use `ragfilter collections open NAME --model MODEL`.",
+    "close": "Use `ragfilter collections close`.",
+    "runs": "See `ragfilter runs list`.",
+    "baseline": "Use `ragfilter gate --update-baseline`.",
+    "tune": "Use `ragfilter tune --out FILE`.",
+    "label": "Use `ragfilter labels import`.",
+    "rest": "Add --rest for that.",
+    "settings": "`ragfilter settings` lists all settings.",
+    "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",
+}
+"""The command or flag that carries out the remedy of an error."""
+
+
+def show(document: object, text: str | Callable[[], str], *, as_json: bool) -> None:
+    """Write a result: `document` as JSON, or `text` for people, which may be drawn only then."""
+    emit(document if as_json else text if isinstance(text, str) else text())
+
+
+def emit(result: object, *, as_file: bool = False) -> bool:
+    """Write the result: a text, or a document as JSON. Returns whether a file or pipe took all of
+    it. It is not an error if the reader has gone away (`| head`).
+
+    Control characters that a terminal would execute (a chunk may contain some) are replaced; a file
+    or pipe gets every character. Characters that the encoding of standard output lacks are escaped
+    in JSON and replaced in a text, but a text that is written `as_file` is UTF-8 like any file.
+    """
+    _end_bar()
+    shown = sys.stdout.isatty()
+    if isinstance(result, str):
+        # A file's name may contain bytes that are not valid text.
+        text = whole(result)
+        if as_file and not shown and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+    else:
+        text = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2, default=plain)
+        text = _escaped(whole(text + "\n"), sys.stdout.encoding)
+    try:
+        sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if shown else text)
+        sys.stdout.flush()
+    except OSError as error:
+        # Otherwise the interpreter would fail again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise InputError(
+                f"Standard output cannot be written: {error.strerror}.",
+                remedy="Free some space, or write elsewhere.",
+            ) from None
+        return False
+    return not shown
+
+
+def plain(value: object) -> Any:
+    """A dataclass, model, time or path as a value that JSON has. Raises TypeError for others."""
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
+    """Left-aligned columns below a header. Cells are shown as they are: markup means nothing, and a
+    cell is wrapped only on a terminal that is too narrow."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in head:
+        drawn.add_column(Text(name), overflow="fold")
+    for line in body:
+        drawn.add_row(*(Text(str(cell)) for cell in line))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else UNBOUNDED
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    with console.capture() as captured:
+        console.print(drawn)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def percent(share: float | None) -> str:
+    """``87.5%``; ``-`` for None."""
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def progress(what: str) -> Progress:
+    """A progress bar on standard error; nothing without a terminal. Without a total it is a
+    count."""
+    bar: Bar | None = None
+
+    def advance(done: int, total: int) -> None:
+        nonlocal bar
+        if not sys.stderr.isatty():
+            return
+        if bar is None:
+            bar = _start_bar(what)
+        bar.update(bar.task_ids[0], completed=done, total=total or None)
+        if done >= total > 0:
+            bar.refresh()
+            bar.stop()
+
+    return advance
+
+
+def _start_bar(what: str) -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False)
+    bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True))
+    bar.add_task(what, total=None)
+    _end_bar()
+    bar.start()
+    _bars.append(bar)
+    return bar
+
+
+@atexit.register
+def _end_bar() -> None:
+    """End the bar that is shown, so that what follows has its own line and a visible cursor."""
+    while _bars:
+        _bars.pop().stop()
+
+
+@contextlib.contextmanager
+def at_the_end(report: Callable[[], None]) -> Iterator[None]:
+    """Report what was done, even after an interruption or failure."""
+    try:
+        yield
+    finally:
+        report()
+
+
+def tell(notice: str) -> None:
+    """Write one line to standard error, unless it is empty."""
+    if notice:
+        _end_bar()
+        typer.echo(f"ragfilter: {notice}", err=True)
+
+
+def fail(error: RagfilterError | str) -> int:
+    """Write an error as one line to standard error, with the command that helps, whatever its
+    message contains. Returns the exit code."""
+    command = "" if isinstance(error, str) else COMMANDS.get(error.action, "")
+    tell(_ENDLESS.sub(r"\1…\2", " ".join(f"{error} {command}".split())))
+    return UNUSABLE
+
+
+def _escaped(document: str, encoding: str | None) -> str:
+    """JSON that `encoding` can represent."""
+    try:
+        document.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], document)
+    return document
+
+
+# logs
+
+
+LogFormat = Literal["text", "json"]
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line. The record's `fields` appear under their own names."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def start_logging(verbose: int, form: LogFormat | None = None) -> None:
+    """Log warnings, and more with `verbose`; with a `form`, at least one line per query."""
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(max(verbose, bool(form)), 2)]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        JsonLines() if form == "json" else logging.Formatter("%(levelname)s %(message)s")
+    )
+    warnings: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        """A warning about a collection would repeat for each query, so it is logged once."""
+        text = record.getMessage()
+        if record.levelno != logging.WARNING or text not in warnings:
+            warnings.add(text)
+            return True
+        return False
+
+    handler.addFilter(is_new)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    # Only our own logger: the libraries are noisy, and what they log seldom helps.
+    logging.getLogger("ragfilter").setLevel(level)

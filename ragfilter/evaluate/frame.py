@@ -1,0 +1,386 @@
+"""Figures of measured records as data frames: means, 95% intervals and paired tests. Pure.
+
+Evaluate, Compare, `eval`, `runs`, `gate` and reports show what is computed here. Two rows are no
+settings. The best fixed k is cross-validated: every query is measured with the k that is best on
+the other folds. The oracle keeps the prefix with the best F1 of each query's unfiltered ranking,
+the best that this order allows. It is not an upper bound: settings that drop chunks from within
+that order, or change it, can exceed it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragfilter.basics.extras import extra
+from ragfilter.errors import InputError
+from ragfilter.evaluate import metrics
+from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
+from ragfilter.evaluate.measure import QueryRecord
+from ragfilter.evaluate.prefixes import (
+    Curve,
+    best_prefix,
+    by_k,
+    counts_of,
+    prefixes,
+    without_nothing,
+)
+from ragfilter.evaluate.variants import (
+    ABOUT_ORACLE,
+    CURRENT,
+    FIXED,
+    ORACLE,
+    UNFILTERED,
+    Variant,
+)
+
+with extra("eval"):
+    import pandas as pd
+
+if TYPE_CHECKING:
+    from ragfilter.answer.stream import Prices
+
+FIGURES = (
+    "precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "ms", "unlabelled", "f1_most",
+)  # fmt: skip
+_SHARES = ("precision", "recall", "f1", "f2", "ndcg", "f1_most")
+_SCORED = (*_SHARES, "unlabelled")
+"""What means nothing without labels."""
+_COUNTED = ("kept", "tokens", "ms")
+_COLUMNS = (
+    "id", "query", "variant", "labelled", "relevant", "kept", "found", "unlabelled", "tokens",
+    "noise", "lost", "ndcg", "ms", "query_ms", "llm_tokens", "llm_ms", "fallback", "waiting",
+)  # fmt: skip
+ABOUT_LAYERS = (
+    "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "
+    "it is added last, and the other layers are measured without it."
+)
+
+Kind = Literal["failures", "changed", "highlights"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+GREAT = 0.2
+"""A gain of F1 over the unfiltered first k that is worth highlighting."""
+ABOUT_KINDS = (
+    "Failures: a lower F1 than the unfiltered first k, or nothing relevant found. Changed: a "
+    "different F1. Highlights: a gain of 0.2 or more without losing recall."
+)
+Row = Mapping[str, Any]
+"""A row of a frame."""
+SAME = 1e-9
+RESAMPLES = 9999
+EXACT = 12
+"""Up to this many differing queries, every exchange of the two sides is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Two sides over the same queries. `gain` is the mean F1 of b minus that of a; a win is a query
+    that b answers better. `p_value` is that of a two-sided paired permutation test."""
+
+    queries: int
+    wins: int
+    losses: int
+    ties: int
+    gain: Interval
+    p_value: float
+
+
+def frame(
+    records: Iterable[QueryRecord],
+    *,
+    by: Literal["query", "variant"] = "variant",
+    against: str = "",
+) -> pd.DataFrame:
+    """The figures of records.
+
+    `by` query: a row for each record, with its counts and figures (NaN without labels). `by`
+    variant: a row for each variant that every query has, in order. It has the number of queries,
+    the mean of every one of `FIGURES` and the ends of its interval (``f1``, ``f1_low``,
+    ``f1_high``; NaN if there are too few queries), the means of costs, the noise reduction and the
+    number of fallbacks. With `against`, the name of a variant, it also has the paired comparison
+    with that one: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``,
+    ``p_value``.
+    """
+    each = _table([{name: getattr(record, name) for name in _COLUMNS} for record in records])
+    if each.empty:
+        return each
+    counts = metrics.Counts(each["kept"], each["found"], each["unlabelled"], each["tokens"])
+    figures = metrics.figures(counts, each["relevant"])
+    each = each.assign(**{name: figures[name] for name in _SHARES if name != "ndcg"})
+    each = each.astype({"unlabelled": float, "labelled": bool})
+    each.loc[~each["labelled"], [*_SCORED]] = np.nan
+    if by == "query":
+        return each
+    whole = each.groupby("variant")["id"].transform("size") == each["id"].nunique()
+    groups = by_variant(each[whole])
+    rows = [_means(name, group) for name, group in groups.items()]
+    if against in groups:
+        for row in rows:
+            row |= _comparison(side_by_side(groups[against], groups[row["variant"]]))
+    return _table(rows)
+
+
+def by_variant(each: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of `frame` by query, for each variant, in order."""
+    return {str(name): rows for name, rows in each.groupby("variant", sort=False)}
+
+
+def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
+    """The records, with those of the best fixed k and of the oracle. With one query nothing can be
+    held out, so there is no best fixed k."""
+    plain = _plain(records)
+    if not plain:
+        return [*records]
+    curves = curves_of(records)
+    counts, orders = counts_of(curves), prefixes(curves)
+    gains = np.stack([by_k(each.ndcg, float(not each.relevant)) for each in curves])
+    chosen = {ORACLE: best_prefix(orders)}
+    if len(plain) > 1:
+        folds = folds_of([record.query for record in plain], FOLDS)
+        chosen = {FIXED: Target().held_out(without_nothing(orders), folds), **chosen}
+    kept, found, unlabelled, tokens = (np.asarray(each).tolist() for each in counts)
+    bounds = [
+        replace(
+            record, variant=name, curve=None, ids=(), ndcg=float(gains[row][column]),
+            kept=kept[row][column], found=found[row][column],
+            unlabelled=unlabelled[row][column], tokens=tokens[row][column],
+        )
+        for name, columns in chosen.items()
+        for row, (record, column) in enumerate(zip(plain, columns.tolist(), strict=True))
+    ]  # fmt: skip
+    return [*records, *bounds]
+
+
+def curves_of(records: Iterable[QueryRecord]) -> list[Curve]:
+    """The curve of every labelled query."""
+    return [record.curve for record in _plain(records) if record.curve is not None]
+
+
+def kept_counts(records: Iterable[QueryRecord]) -> tuple[int, ...]:
+    """How many queries keep 0, 1, 2 … chunks with the current settings."""
+    counts = Counter(record.kept for record in records if record.variant == CURRENT)
+    return tuple(counts[n] for n in range(max(counts) + 1))
+
+
+def best_k(records: Iterable[QueryRecord]) -> int | None:
+    """The k with the best mean F1 over all queries, the smallest of several; None with fewer than
+    two."""
+    curves = curves_of(records)
+    if len(curves) < 2:
+        return None
+    return 1 + Target().choose(without_nothing(prefixes(curves)))
+
+
+def rows(
+    records: Sequence[QueryRecord], variants: Sequence[Variant], *, against: str = ""
+) -> pd.DataFrame:
+    """The table of a measurement: `frame` by variant with the bounds, in order, what ``group`` each
+    row belongs to and what it is ``about``. The variants of `layer_gains` have no row. Empty
+    without records."""
+    shown = {each.name: each for each in variants if each.group not in ("added", "left out")}
+    wanted = {*shown, FIXED, ORACLE}
+    table = frame((r for r in with_bounds(records) if r.variant in wanted), against=against)
+    if table.empty:
+        return table
+    plain = [name for name, each in shown.items() if each.plain]
+    names = [*shown, ORACLE]
+    names.insert(names.index(plain[0]) + 1 if plain else len(shown), FIXED)
+    group = {name: each.group for name, each in shown.items()}
+    about = {name: each.about for name, each in shown.items()}
+    fixed = f"{best_k(records)} over all queries; each is measured with the k that is best on the "
+    table = table.assign(
+        group=table["variant"].map({**group, FIXED: "plain", ORACLE: "oracle"}),
+        about=table["variant"].map({**about, FIXED: f"{fixed}others", ORACLE: ABOUT_ORACLE}),
+    )
+    untimed = table["variant"].isin([*plain, FIXED, ORACLE])
+    table.loc[untimed, ["ms", "ms_low", "ms_high"]] = np.nan
+    table.index = pd.Index(map(names.index, table["variant"]))
+    return table.sort_index().reset_index(drop=True)
+
+
+def cells(table: pd.DataFrame) -> list[Row]:
+    """The rows of a frame as plain mappings, in order."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def interval_of(row: Row, figure: str) -> Interval | None:
+    """A figure of a row of `frame` by variant, with its interval; None if it was not measured."""
+    mean, low, high = (row[name] for name in (figure, f"{figure}_low", f"{figure}_high"))
+    if pd.isna(mean):
+        return None
+    return Interval(float(mean), None if pd.isna(low) else (float(low), float(high)))
+
+
+def cost(row: Row, prices: Prices) -> Interval | None:
+    """The cost of the prompts of 1,000 questions: the priced mean of the tokens, with its
+    interval."""
+    tokens = interval_of(row, "tokens")
+    return tokens and tokens.mapped(prices.of_thousand)
+
+
+def over_fixed_k(records: Sequence[QueryRecord]) -> Interval | None:
+    """The gain in F1 of the current settings over the best fixed k; None with fewer than two
+    queries."""
+    sides = frame(with_bounds(records), by="query")
+    fixed = sides[sides["variant"] == FIXED]
+    if fixed.empty:
+        return None
+    return paired(side_by_side(fixed, sides[sides["variant"] == CURRENT])).gain
+
+
+def side_by_side(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Two sides (each rows of `frame` by query, of one variant) over the queries that both have:
+    every column twice, with the suffixes ``_a`` and ``_b``, and the ``gain`` in F1. Different
+    questions with the same id are not compared."""
+    both = a.merge(b, on=["id", "query"], suffixes=("_a", "_b"))
+    return both.assign(gain=both["f1_b"] - both["f1_a"])
+
+
+def most_changed(sides: pd.DataFrame) -> pd.DataFrame:
+    """The two sides with the largest change in F1 first."""
+    return sides.sort_values("gain", key=lambda gain: -gain.abs(), kind="stable")
+
+
+def paired(sides: pd.DataFrame) -> Paired:
+    """The comparison of two sides; see `side_by_side`."""
+    gains = sides["gain"].dropna().to_numpy(dtype=np.float64)
+    if not len(gains):
+        return Paired(0, 0, 0, 0, Interval(0.0, None), 1.0)
+    return Paired(
+        queries=len(gains),
+        wins=int((gains > SAME).sum()),
+        losses=int((gains < -SAME).sum()),
+        ties=int((np.abs(gains) <= SAME).sum()),
+        gain=interval(gains),
+        p_value=permutation_p(gains),
+    )
+
+
+def permutation_p(gains: NDArray[np.float64]) -> float:
+    """The probability of a mean difference at least this far from 0 if both sides are alike. Signs
+    are flipped at random, or exhaustively if few queries differ. 1 for fewer than two queries."""
+    differing = gains[np.abs(gains) > SAME]
+    if len(differing) < 2:
+        return 1.0
+    with extra("eval"):
+        from scipy.stats import permutation_test
+
+    resamples = np.inf if len(differing) <= EXACT else RESAMPLES
+    test = permutation_test(
+        (differing,), np.mean, permutation_type="samples", n_resamples=resamples,
+        rng=np.random.default_rng(SEED), vectorized=True,
+    )  # fmt: skip
+    return float(test.pvalue)
+
+
+def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> pd.DataFrame:
+    """What every layer adds to those before it (``group`` added), and what the whole loses without
+    it (left out): F1, recall and tokens with it minus those without it, each with its interval. The
+    judge, if it is on, is added last; leaving out another layer is measured without the judge."""
+    each = frame(records, by="query")
+    sides = {name: group.set_index("id") for name, group in by_variant(each).items()}
+    there = [v for v in variants if v.name in sides and len(sides[v.name]) == each["id"].nunique()]
+    added = [v.name for v in there if v.group == "added"]
+    pairs = [(after, "added", after, before) for before, after in pairwise(added)]
+    if any(v.name == CURRENT and v.settings.judge.enabled for v in there):
+        pairs.append(("judge", "added", CURRENT, added[-1]))
+    pairs += [(v.name, v.group, added[-1], v.name) for v in there if v.group == "left out"]
+    gained = []
+    for name, group, with_, without in pairs:
+        measures = ["f1", "recall", "tokens"]
+        gains = (sides[with_][measures] - sides[without][measures]).to_numpy(dtype=np.float64)
+        row: dict[str, Any] = {"layer": name.lstrip("+− "), "group": group}
+        for measure, gain in zip(measures, intervals(gains), strict=True):
+            row |= _flat(measure, gain)
+        gained.append(row)
+    return _table(gained)
+
+
+def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
+    """The queries with the current settings beside the unfiltered first k (``_a``): what they lose
+    first, then by F1. ``gain`` is the difference in F1."""
+    each = frame(records, by="query")
+    own, plain = (each[each["variant"] == name] for name in (CURRENT, UNFILTERED))
+    both = side_by_side(plain, own).rename(columns=lambda name: name.removesuffix("_b"))
+    return both.sort_values(["lost", "f1"], ascending=[False, True], kind="stable")
+
+
+def of_kind(questions: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """The `questions` of one kind, as `ABOUT_KINDS` says; highlights with the largest gain
+    first."""
+    gain = questions["gain"]
+    match kind:
+        case "failures":
+            return questions[(gain < -SAME) | (questions["f1"] == 0)]
+        case "changed":
+            return questions[gain.abs() > SAME]
+        case "highlights":
+            kept = questions["recall"] >= questions["recall_a"] - SAME
+            best = questions[(gain >= GREAT) & kept]
+            return best.sort_values("gain", ascending=False, kind="stable")
+
+
+def read_kind(text: str) -> Kind:
+    """Parse a kind of questions. Raises InputError."""
+    for kind in KINDS:
+        if kind == text:
+            return kind
+    raise InputError(f"There is no kind {text!r}.", remedy=f"Use one of {', '.join(KINDS)}.")
+
+
+def noise_reduction(rows: pd.DataFrame) -> float | None:
+    """The share of irrelevant chunks that was removed, over all queries together. None if the
+    unfiltered first k have none, and negative if there are more after."""
+    before, after = rows["noise"].sum(), (rows["kept"] - rows["found"]).sum()
+    return None if before == 0 else float(1 - after / before)
+
+
+def _plain(records: Iterable[QueryRecord]) -> list[QueryRecord]:
+    """The records of the unfiltered first k of every labelled query; of several k, the first."""
+    first: dict[str, QueryRecord] = {}
+    for record in records:
+        if record.curve is not None and record.labelled:
+            first.setdefault(record.id, record)
+    return [*first.values()]
+
+
+def _means(name: str, group: pd.DataFrame) -> dict[str, Any]:
+    """The row of a variant."""
+    row: dict[str, Any] = {"variant": name, "queries": len(group)}
+    labelled = group[group["labelled"]]
+    for figures, over in ((_SCORED, labelled), (_COUNTED, group)):
+        most = [1.0 if figure in _SHARES else np.inf for figure in figures]
+        table = over[[*figures]].to_numpy(dtype=np.float64)
+        found = intervals(table, 0.0, most) if len(table) else [None] * len(figures)
+        for figure, each in zip(figures, found, strict=True):
+            row |= _flat(figure, each)
+    row |= {cost: group[cost].mean() for cost in ("query_ms", "llm_tokens", "llm_ms")}
+    row["noise_reduction"] = noise_reduction(labelled)
+    return row | {"fallbacks": int(group["fallback"].sum())}
+
+
+def _table(rows: Sequence[Row]) -> pd.DataFrame:
+    """Rows as a frame. Texts are objects, because the text type of pandas refuses lone
+    surrogates."""
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else _COLUMNS)}
+    return pd.DataFrame({
+        name: pd.Series(cells, dtype=object if any(isinstance(c, str) for c in cells) else None)
+        for name, cells in columns.items()
+    })  # fmt: skip
+
+
+def _comparison(sides: pd.DataFrame) -> dict[str, Any]:
+    found = paired(sides)
+    counted = {name: getattr(found, name) for name in ("wins", "losses", "ties", "p_value")}
+    return counted | _flat("gain", found.gain)
+
+
+def _flat(name: str, found: Interval | None) -> dict[str, float]:
+    low, high = (found and found.ends) or (np.nan, np.nan)
+    return {name: found.mean if found else np.nan, f"{name}_low": low, f"{name}_high": high}

@@ -1,0 +1,315 @@
+"""Measures variants of settings over queries. The only place that does.
+
+`measure` has the effects: one search per query, and what the variants need of models. It yields the
+records of a query at a time, so that an early stop keeps what is done. `count` is pure: it replays
+a pool with every variant and counts. Every figure follows from these records; see `evaluate.frame`.
+
+Source: Intelligent Chunk Filtering, "Before/After Comparison Framework"; Adaptive Filtering
+Algorithm, "Evaluation Metrics". Conventions:
+
+- Relevant means a label of 1 or more. A kept chunk without a label counts as irrelevant.
+- Of the unfiltered first k, those that fit the context budget count, as in a prompt. The unfiltered
+  ranking obeys clearance if the settings switch it on.
+- A cached answer of the judge counts with the tokens and milliseconds of the original call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import compress
+from time import perf_counter
+from typing import Any
+
+from ragfilter.answer.context import fits
+from ragfilter.engine.complete import settle
+from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
+from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate.beir import Labels, Queries
+from ragfilter.evaluate.metrics import ndcg, relevant_of
+from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
+from ragfilter.evaluate.variants import UNFILTERED, Variant
+from ragfilter.layers.clearance import viewer, visible
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User
+from ragfilter.protocols import ChatModel, Progress
+from ragfilter.report import judge_stats
+from ragfilter.settings.schema import Settings
+
+PATIENT = {"quality.reranker_timeout_ms": 600_000}
+"""Nobody is waiting for an answer here, so a late score is not a failure."""
+NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """What one variant keeps for one query, as far as it fits the prompt.
+
+    `relevant` is the number of relevant chunks that there are, `found` of those that are kept.
+    `noise` is how many of the variant's own unfiltered first k are irrelevant. `lost` is how many
+    relevant chunks the pool holds, the user may see, and the variant drops, at any rank. `ms` is
+    the time its layers took without the search (0 for a plain search, which has none), and
+    `query_ms` that of the whole query, with store and models (0 if it was not run by itself).
+    `llm_tokens` and `llm_ms` are the judge's; `fallback`: it failed, and `error` says how.
+    `waiting`: a layer fell back. A plain search has its `curve`. `ids` and `lost_ids` name chunks
+    and are never saved.
+    """
+
+    id: str
+    query: str
+    variant: str
+    labelled: bool
+    relevant: int
+    kept: int
+    found: int
+    unlabelled: int
+    tokens: int
+    noise: int = 0
+    lost: int = 0
+    ndcg: float = 0.0
+    ms: float = 0.0
+    query_ms: float = 0.0
+    llm_tokens: int = 0
+    llm_ms: float = 0.0
+    fallback: bool = False
+    error: str = ""
+    status: Status = "ok"
+    waiting: bool = False
+    curve: Curve | None = None
+    ids: tuple[str, ...] = ()
+    lost_ids: tuple[str, ...] = ()
+
+
+def measure(
+    labels: Labels,
+    variants: Sequence[Variant],
+    backends: Backends,
+    user: User | None = None,
+    *,
+    done: Collection[str] = (),
+    timed: bool = False,
+) -> Iterator[tuple[QueryRecord, ...]]:
+    """Yield the records of every labelled query except those in `done`, or of all queries if none
+    has a label. There is one for each variant that applies.
+
+    The variants share one search, and what models say. `timed` runs every variant by itself, to
+    measure its `query_ms`. Raises InputError if a variant needs an LLM and none is configured,
+    SettingsError if the first variant does not apply, and what `retrieve.run` raises.
+    """
+    check_llm(variants, backends.chat)
+    user = viewer_of(variants, user)
+    for number, (query_id, text) in enumerate((labels.labelled or labels.queries).items()):
+        if query_id in done:
+            continue
+        if timed and number == 0:
+            # Load and read everything once first, so that it does not count for the first variant.
+            gather(text, variants[0].settings, backends, user)
+        pools, times = {}, dict.fromkeys((v.name for v in variants), 0.0)
+        for variant in variants if timed else ():
+            started = perf_counter()
+            pools[variant.name] = gather_pool(text, variant.settings, backends, user)
+            times[variant.name] = (perf_counter() - started) * 1000
+        pools = pools or shared_pools(text, variants, backends, user)
+        yield count(query_id, pools, labels.qrels.get(query_id), variants, user, times=times)
+
+
+def check_llm(variants: Sequence[Variant], chat: ChatModel | None) -> None:
+    """Raise InputError if a variant needs an LLM and none is configured."""
+    if chat is None and any(v.settings.judge.enabled for v in variants):
+        raise InputError("The judge is on and needs an LLM, and none is configured.", remedy=NO_LLM)
+
+
+def viewer_of(variants: Sequence[Variant], user: User | None) -> User:
+    """One user for all variants. Without one, a variant for the public makes it the public."""
+    settings = [variant.settings for variant in variants]
+    return viewer(user, next((s for s in settings if s.clearance.enabled), settings[0]))
+
+
+def gather_pool(text: str, settings: Settings, backends: Backends, user: User | None) -> Pool:
+    """The pool of a query as `user` sees it, with all that `settings` need."""
+    result = run(text, settings.with_values(PATIENT), backends, user, wide=True)
+    return visible(result.pool, result.user)
+
+
+def gather_all(
+    queries: Queries,
+    settings: Settings,
+    backends: Backends,
+    user: User | None = None,
+    *,
+    progress: Progress | None = None,
+) -> dict[str, Pool]:
+    """The pool of every query. Chunks in several pools are stored once. `progress` is called with
+    (queries done, all)."""
+    chunks: dict[str, Chunk] = {}
+    pools: dict[str, Pool] = {}
+    for query_id, text in queries.items():
+        pool = gather_pool(text, settings, backends, user)
+        hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
+        pools[query_id] = replace(pool, hits=hits)
+        if progress is not None:
+            progress(len(pools), len(queries))
+    return pools
+
+
+def shared_pools(
+    text: str, variants: Sequence[Variant], backends: Backends, user: User
+) -> dict[str, Pool]:
+    """The pool of each variant by name: one search for all that look at the same files, with what
+    models say for each of them."""
+    searched: dict[str, Pool] = {}
+    settled: dict[tuple[str, str], Pool] = {}
+    replay = Replays().of
+    for variant in variants:
+        pattern, _ = key = _asks(variant, variants[0])
+        if pattern not in searched:
+            searched[pattern] = visible(gather(text, variant.settings, backends, user), user)
+        pool = settled.setdefault(key, searched[pattern])
+        if variant.plain:
+            continue
+        patient = variant.settings.with_values(PATIENT)
+        try:
+            settled[key] = settle(pool, patient, backends, user, replay=replay).pool
+        except SettingsError:
+            if variant is variants[0]:
+                raise
+    return {variant.name: settled[_asks(variant, variants[0])] for variant in variants}
+
+
+def count(
+    query_id: str,
+    pools: Pool | Mapping[str, Pool],
+    labels: Mapping[str, int] | None,
+    variants: Sequence[Variant],
+    user: User | None = None,
+    *,
+    times: Mapping[str, float] | None = None,
+) -> tuple[QueryRecord, ...]:
+    """Replay the pool (that of each variant by name, or one for all) with every variant, and count.
+    Pure.
+
+    Without `labels`, only chunks, tokens and times mean anything. A variant that does not apply to
+    the pool is left out. Raises SettingsError if the first one does not apply.
+    """
+    user, grades = viewer_of(variants, user), labels or {}
+    memos: dict[tuple[int, bool], ReplayMemo] = {}
+    records = []
+    for variant in variants:
+        pool = pools if isinstance(pools, Pool) else pools[variant.name]
+        try:
+            record = _plain(query_id, pool, grades, variant, user)
+            if not variant.plain:
+                # Only the judge's figures are counted in decisions.
+                explain = variant.settings.judge.enabled
+                memo = memos.setdefault((id(pool), explain), {})
+                result = replay(pool, variant.settings, user, memo=memo, explain=explain)
+                record = _filtered(record, result, grades)
+        except SettingsError:
+            if variant is variants[0]:
+                raise
+            continue
+        took = (times or {}).get(variant.name, 0.0)
+        records.append(
+            replace(record, labelled=labels is not None, query_ms=took + record.query_ms)
+        )
+    gains = ndcg([record.ids for record in records], grades)
+    return tuple(replace(each, ndcg=gain) for each, gain in zip(records, gains, strict=True))
+
+
+def to_document(records: Sequence[QueryRecord]) -> dict[str, Any]:
+    """The records of one query as plain values, without the names of chunks."""
+    first = records[0]
+    curve = next(record.curve for record in records if record.curve is not None)
+    shared = {name: getattr(first, name) for name in _SHARED}
+    own = {r.variant: {name: getattr(r, name) for name in _OWN} for r in records}
+    return {**shared, "curve": asdict(curve), "variants": own}
+
+
+def from_document(document: Mapping[str, Any]) -> tuple[QueryRecord, ...]:
+    """The records from their stored values. The curve is that of the plain search."""
+    values: dict[str, Any] = dict(document["curve"])
+    lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
+    curve = Curve(**(values | lists))
+    shared = {name: document[name] for name in _SHARED}
+    return tuple(
+        QueryRecord(variant=name, curve=curve if name == UNFILTERED else None, **shared, **own)
+        for name, own in document["variants"].items()
+    )
+
+
+_SHARED = ("id", "query", "labelled", "relevant")
+_OWN = (
+    "kept", "found", "unlabelled", "noise", "lost", "tokens", "ndcg", "ms", "status", "waiting",
+)  # fmt: skip
+
+
+def _asks(variant: Variant, first: Variant) -> tuple[str, str]:
+    """Which files a variant searches, and whose scores it needs: those of two rerankers do not go
+    together in one pool. What needs none shares the pool of the `first`."""
+    quality = variant.settings.quality
+    scored = quality.enabled and quality.reranker != "none" and not variant.plain
+    return variant.settings.retrieval.source_pattern, reranker_key(
+        quality if scored else first.settings.quality
+    )
+
+
+def _plain(
+    query_id: str, pool: Pool, grades: Mapping[str, int], variant: Variant, user: User
+) -> QueryRecord:
+    """The record of the unfiltered first k, with the curve if that is the whole variant."""
+    hits, settings = unfiltered(pool, variant.settings, user), variant.settings
+    record = QueryRecord(
+        id=query_id,
+        query=pool.query,
+        variant=variant.name,
+        labelled=True,
+        relevant=len(relevant_of(grades)),
+        curve=curve_of(pool, grades, settings, user, ranked=True) if variant.plain else None,
+        **_counts(hits, grades, settings),
+    )
+    return replace(record, noise=record.kept - record.found)
+
+
+def _filtered(plain: QueryRecord, result: PoolResult, grades: Mapping[str, int]) -> QueryRecord:
+    """The record of what the layers keep."""
+    relevant, kept = relevant_of(grades), {hit.id for hit in result.kept}
+    lost = tuple(
+        hit.id
+        for hit in result.hits
+        if hit.id in relevant and hit.id not in kept and result.user.sees(hit.chunk)
+    )
+    record = replace(
+        plain,
+        lost=len(lost),
+        lost_ids=lost,
+        ms=sum(trace.ms for trace in result.traces),
+        status=result.status,
+        waiting=result.fell_back,
+        **_counts(result.kept, grades, result.settings),
+    )
+    stats = judge_stats(result)
+    if stats is None:
+        return record
+    return replace(
+        record,
+        llm_tokens=stats.prompt_tokens + stats.completion_tokens,
+        llm_ms=stats.ms,
+        query_ms=stats.ms if stats.cached else 0.0,
+        error=stats.error if stats.fallback else "",
+        fallback=stats.fallback,
+    )
+
+
+def _counts(hits: Sequence[Hit], grades: Mapping[str, int], settings: Settings) -> dict[str, Any]:
+    fitting, tokens = fits(hits, settings.context.max_context_tokens)
+    ids = tuple(hit.id for hit in compress(hits, fitting))
+    labels = [grades.get(i, UNLABELLED) for i in ids]
+    return {
+        "ids": ids,
+        "kept": len(ids),
+        "found": sum(label > 0 for label in labels),
+        "unlabelled": labels.count(UNLABELLED),
+        "tokens": tokens,
+    }

@@ -1,0 +1,152 @@
+"""What tuning found, in words: on the page and on the command line. Pure."""
+
+from __future__ import annotations
+
+from operator import neg
+from typing import TYPE_CHECKING, Any
+
+from ragfilter.evaluate.caveats import between_ends, gain
+from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.variants import ABOUT_ORACLE
+from ragfilter.layers.strategies.calibrated import SHARES, lacking
+from ragfilter.settings.schema import Settings, field
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.crossval import Target
+    from ragfilter.evaluate.tune import TunedMeans, Tuning
+
+UNCHANGED = (
+    "Nothing would change: chosen among all strategies, tuned settings do no better than the "
+    "current ones on held-out questions."
+)
+NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
+
+
+def gain_in(figure: str, of: Interval) -> str:
+    """``F1 +0.012, 95% interval …``. A gain in tokens means tokens saved, so it reads ``tokens
+    −12``."""
+    if figure == "tokens":
+        return f"tokens {gain(of.mapped(neg), 0)}"
+    return f"{NAMES[figure]} {gain(of)}"
+
+
+def verdict(made: Tuning) -> str:
+    """Whether the tuned settings beat the best fixed k, in words."""
+    least, reached = made.target.recall, made.tuned.means.recall
+    if reached < least:
+        return f"The recall of {least:g} is not reached: {reached:.3f}"
+    if made.beats_fixed_k:
+        return "Tuned settings beat the best fixed k"
+    if _alone(made):
+        return "The choice among all strategies is not shown to beat the best fixed k"
+    return "No settings are shown to beat the best fixed k"
+
+
+def _alone(made: Tuning) -> list[str]:
+    """The strategies that beat the best fixed k when tuned alone, with their gains."""
+    return [
+        f"{name} ({gain_in(made.target.figure, each.gain.of)})"
+        for name, each in made.strategies.items()
+        if each.gain.of.shows_gain and each.means.recall >= made.target.recall
+    ]
+
+
+def fixed_k(settings: Settings) -> str:
+    """That the cutoff keeps the same number of chunks for every question; empty if it does not."""
+    cutoff = settings.cutoff
+    if not cutoff.enabled or (
+        cutoff.strategy != "fixed" and cutoff.max_results > cutoff.min_results
+    ):
+        return ""
+    return (
+        f"The cutoff is a fixed k of {cutoff.max_results}, as in a plain search: no distance "
+        "changes it."
+    )
+
+
+def notes(made: Tuning) -> list[str]:
+    """Caveats about the figures."""
+    alone = [] if made.beats_fixed_k else _alone(made)
+    told = [
+        f"Tuned alone, {' and '.join(alone)} beat it, but picking winners among "
+        f"{len(made.strategies)} strategies overstates their gains."
+        if alone
+        else "",
+        "The previous settings were chosen on labels, so they were not a candidate, and tuned "
+        "settings are not compared with them: on labels they have seen, they look too good."
+        if made.seen
+        else "If the previous settings were chosen on these labels, their figures look better "
+        "than they would elsewhere.",
+        f"Oracle, by {NAMES[made.target.oracle]}: {ABOUT_ORACLE}.",
+    ]
+    if made.stands_in:
+        told.append(
+            f"The previous settings do not apply here: {made.stands_in} “Before” is therefore the "
+            "strategy gap with their other values."
+        )
+    told.append(f"Nothing was learned: {made.why_not}." if made.why_not else _missing(made))
+    if made.dial:
+        kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
+        told.append(
+            "Recall dial of calibrated, as shares of the relevant hits that reach the cutoff, "
+            f"before the context budget, on held-out questions: {kept}."
+        )
+    if made.budget is not None:
+        told.append(
+            f"With the target budget, calibrated has a recall of {made.budget.recall:.3f} with "
+            f"{made.budget.tokens:,.0f} tokens on held-out questions."
+        )
+    return [note for note in told if note]
+
+
+def _missing(made: Tuning) -> str:
+    """From which share on the recall dial has too few labels, and how many are missing at least."""
+    share = next((each for each in SHARES if f"{each:g}" not in made.dial), None)
+    if share is None:
+        return ""
+    known = made.strategies["calibrated"].settings.cutoff.calibration
+    assert known is not None
+    missing = counted(lacking(share, known), "more labelled relevant chunk")
+    return (
+        f"For {share:.0%} and more, the recall dial needs at least {missing} that reach the "
+        f"cutoff; it has {known.relevant}."
+    )
+
+
+def shown(path: str, value: Any) -> str:
+    """A setting's value in one line, shortening what was learned."""
+    holder = field(path).table
+    if value and holder is not None:
+        return holder.read(value).summary
+    if value == "":
+        return "none"
+    # As in a settings file.
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
+    """What tuning compares, by its name."""
+    return {
+        f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
+        "Before (tuned on labels)" if tuning.seen else "Before": tuning.before,
+        "Tuned": tuning.tuned.means,
+        "Oracle": tuning.oracle,
+    }
+
+
+def cells(means: TunedMeans, target: Target) -> dict[str, str]:
+    """A row of figures by the names of their columns, the figure that is tuned for first."""
+    write = "{:,.0f}".format if target.figure == "tokens" else "{:.3f}".format
+    short = f" (under {target.recall:g})" if means.recall < target.recall else ""
+    name = NAMES[target.figure]
+    return {
+        name: write(means.of.mean),
+        "95% interval": between_ends(means.of, write),
+        "precision": f"{means.precision:.3f}",
+        "recall": f"{means.recall:.3f}{short}",
+        "F1": f"{means.f1:.3f}",
+        "F1 upper bound": f"{means.f1_most:.3f}",
+        "chunks": f"{means.kept:.1f}",
+        "tokens": f"{means.tokens:,.0f}",
+    }

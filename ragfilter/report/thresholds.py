@@ -1,0 +1,214 @@
+"""Which limit decided how many chunks are kept, and which ones had no effect. Pure.
+
+Several limits shorten a list one after the other. Raising a limit changes nothing if another one
+acts first. So every limit says whether it decided anything and, if not, which one was first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from ragfilter.layers.cutoff import cut_hits, cut_of
+from ragfilter.layers.origin import origin
+from ragfilter.layers.registry import LAYERS, layer
+from ragfilter.model import CutoffDetail, LayerTrace, PoolResult
+from ragfilter.settings.learned import Calibration
+from ragfilter.settings.profiles import Fit, profile
+from ragfilter.settings.schema import Cutoff, Settings, field
+from ragfilter.text import numbers
+
+EPSILON = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLimit:
+    """A limit: the setting at `path` and its value, a number or a choice. `dropped` is how many
+    hits it left out, `held` how many it kept that others left out. If it did neither, `why` says
+    why it was not reached."""
+
+    path: str
+    value: float | str
+    dropped: int = 0
+    held: int = 0
+    why: str = ""
+
+    @property
+    def bound(self) -> bool:
+        """Whether more or fewer hits would stay without it."""
+        return self.dropped > 0 or self.held > 0
+
+    @property
+    def label(self) -> str:
+        """``Candidates checked first = 15 (quality)``: the setting under its name on the page."""
+        info = field(self.path)
+        form = {float: ".3f", int: ",.0f"}.get(info.type, "")
+        shown = f"{self.value:{form}}"
+        where = f" ({info.section})" if info.section != "retrieval" else ""
+        return f"{info.label} = {shown}{where}"
+
+    @property
+    def words(self) -> str:
+        """``Candidates checked first = 15 (quality) drops 102``."""
+        if self.held:
+            return f"{self.label} keeps {numbers.count(self.held)} more"
+        if self.dropped:
+            return f"{self.label} drops {numbers.count(self.dropped)}"
+        return f"{self.label} is not reached: {self.why}"
+
+
+def limits(result: PoolResult) -> tuple[SettingLimit, ...]:
+    """Every limit that dropped or kept hits, or was not reached, in the order in which they act."""
+    found: list[SettingLimit] = []
+    for trace in result.traces:
+        if trace.enabled and trace.n_in:
+            found += _of(trace, result, found)
+    return tuple(found)
+
+
+def _of(
+    trace: LayerTrace, result: PoolResult, before: list[SettingLimit]
+) -> Iterator[SettingLimit]:
+    spec = layer(trace.layer)
+    by = [(d.setting, d.outcome) for d in trace.decisions if d.setting]
+    dropped = Counter(path for path, outcome in by if outcome == "dropped")
+    held = sum((spec.holds, "kept") == each for each in by)
+    value = result.settings.get
+    for path, why in spec.unreached(trace, result).items():
+        if path not in dropped:
+            yield SettingLimit(
+                path, value(path), why=_came(why, before) if isinstance(why, int) else why
+            )
+    # What acts last decides nearest to the top.
+    for path in reversed(dropped):
+        yield SettingLimit(path, value(path), dropped[path])
+    if held:
+        yield SettingLimit(spec.holds, value(spec.holds), held=held)
+
+
+def _came(n: int, before: list[SettingLimit]) -> str:
+    """How many came in, and the latest limit before that dropped any."""
+    last = next((f", limited by {limit.label}" for limit in reversed(before) if limit.dropped), "")
+    return f"{numbers.chunks(n)} came in{last}"
+
+
+def first_step(result: PoolResult) -> float | None:
+    """The size of the first step, if it is the tallest and would be the cliff if it were not
+    skipped."""
+    detail = cut_of(result)
+    cutoff = result.settings.cutoff
+    if detail is None or not cutoff.skip_first or detail.cut.strategy != "gap":
+        return None
+    first, *others = detail.cut.gaps or (None,)
+    if first is None or not first.skipped or first.size < cutoff.gap_threshold - EPSILON:
+        return None
+    tallest = all(first.size > gap.size + EPSILON for gap in others if gap is not None)
+    return first.size if tallest else None
+
+
+SCALES = ("distance", "similarity")
+"""Units of thresholds that belong to a collection. A rerank score does not: either reranker gives
+it as a probability (docs/tuning.md)."""
+
+
+def learned_elsewhere(settings: Settings, here: Fit) -> str:
+    """A sentence if the cutoff was learned, or the settings were tuned, on another collection, or
+    with another model or space; empty otherwise."""
+    found = origin(settings)
+    if found is None:
+        return ""
+    learned = isinstance(found, Calibration)
+    what = "The cutoff was learned" if learned else "The settings were tuned"
+    if found.collection != here.collection:
+        return f"{what} on {found.place}, not on this collection."
+    # The model of a collection that was made elsewhere may be unknown.
+    known = found.embedder and here.embedder
+    there = Fit(found.collection, found.embedder if known else here.embedder, found.space)
+    if there != here:
+        return f"{what} on {there.words}, not with {here.embedder}, {here.space}."
+    return ""
+
+
+def as_applied(result: PoolResult) -> Settings:
+    """The settings as they acted on the result: few hits have no background, so absolute thresholds
+    stand in for the shares of it."""
+    settings, detail = result.settings, cut_of(result)
+    values: dict[str, object] = {}
+    if detail is not None and detail.cut.strategy != settings.cutoff.strategy:
+        values["cutoff.strategy"] = detail.cut.strategy
+    compared = {decision.setting for trace in result.traces for decision in trace.decisions}
+    if "quality.score_threshold" in compared:
+        values["quality.good_by"] = "similarity"
+    return settings.with_values(values) if values else settings
+
+
+def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
+    """A sentence about thresholds that still have the values of profile `name` and were not fitted
+    to what is `here`; empty if there are none."""
+    told = learned_elsewhere(settings, here)
+    if told:
+        return told
+    chosen = profile(name)
+    if chosen.fitted == here:
+        return ""
+    own = Settings().with_values(dict(chosen.values))
+    labels = [
+        info.label
+        for layer in LAYERS
+        if layer.settings_names and layer.enabled(settings)
+        for info in (field(f"{layer.name}.{each}") for each in layer.used(settings))
+        if info.unit in SCALES and settings.get(info.path) == own.get(info.path)
+    ]
+    if not labels:
+        return ""
+    listed = " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
+    was = "was" if len(labels) == 1 else "were"
+    return f"{listed} {was} fitted to {chosen.fitted.words}, not to this collection."
+
+
+Steps = tuple[tuple[float, int], ...]
+"""The lowest value of each step, with how many hits it keeps."""
+
+
+def keeps(result: PoolResult, name: str, values: tuple[float, ...]) -> Steps:
+    """How many hits the cutoff would keep with each of the ascending `values` of its setting
+    `name`, as declared by the strategy itself."""
+    trace = result.trace("cutoff")
+    assert isinstance(trace.detail, CutoffDetail)
+    detail = trace.detail
+    # The current value is removed, so that a threshold that moves finds its own cached steps.
+    changed = {"strategy": detail.cut.strategy, name: values[0]}
+    settings = result.settings.cutoff.model_copy(update=changed)
+    pinned = trace.count("pinned")
+    return _steps(detail.values, settings, pinned, detail.background, name, values)
+
+
+@lru_cache(maxsize=256)
+def _steps(
+    hits: tuple[float, ...], settings: Cutoff, pinned: int, background: float | None,
+    name: str, values: tuple[float, ...],
+) -> Steps:  # fmt: skip
+    @cache
+    def kept(i: int) -> int:
+        tried = settings.model_copy(update={name: values[i]})
+        return cut_hits(hits, tried, pinned=pinned, background=background).kept
+
+    last = len(values) - 1
+    # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction
+    # only.
+    places = range(1, last + 1) if name == "max_results" else _changes(kept, 0, last)
+    changes = [i for i in places if kept(i) != kept(i - 1)]
+    return tuple((values[i], kept(i)) for i in [0, *changes])
+
+
+def _changes(kept: Callable[[int], int], low: int, high: int) -> list[int]:
+    """Where `kept` changes after `low`. Between two places that keep the same number it does not
+    change."""
+    if kept(low) == kept(high):
+        return []
+    if high - low == 1:
+        return [high]
+    middle = (low + high) // 2
+    return _changes(kept, low, middle) + _changes(kept, middle, high)

@@ -1,0 +1,227 @@
+"""What the judge did with a result: its figures, and its verdict on every chunk. Pure.
+
+Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Hidden chunks are not
+named.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ragfilter.answer.stream import Prices
+from ragfilter.judge import call
+from ragfilter.judge.call import Judgements, JudgePrompt, JudgeStats
+from ragfilter.judge.expansion import DEPTHS, Finder, Library, ReachedChunk, finder, walk
+from ragfilter.layers.clearance import is_clean, viewer
+from ragfilter.layers.judge import question
+from ragfilter.model import Brought, Chunk, JudgeDetail, Outcome, PoolResult, User
+from ragfilter.protocols import Usage
+from ragfilter.report.rows import seen, visible
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Settings
+from ragfilter.text.tokens import estimate
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """A chunk that reached the judge, or that an expansion brought in.
+
+    `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty without a verdict. `by` is the expansion
+    that brought it in (None if there is none), `brought` are the ids that its own expansion brought
+    in.
+    """
+
+    id: str
+    title: str
+    said: str
+    outcome: Outcome
+    reason: str
+    by: Brought | None = None
+    brought: tuple[str, ...] = ()
+
+
+def waits_for_judge(result: PoolResult) -> bool:
+    """Whether the judge is on and has not been asked about these chunks yet."""
+    return any(need.kind == "judge" for need in result.needs)
+
+
+def judge_stats(result: PoolResult) -> JudgeStats | None:
+    """The judge's figures; None if it is off, had nothing to judge, or has not been asked yet."""
+    trace = result.trace("judge")
+    if not trace.enabled or not trace.n_in or waits_for_judge(result):
+        return None
+    if result.judgement is None and not trace.count("fallback"):
+        return None
+    return call.stats(trace, result.judgement)
+
+
+def judge_document(result: PoolResult) -> dict[str, Any] | None:
+    """The value of ``judge`` in `query --json`: None if `judge_stats` is.
+
+    ``decisions`` are the judge's words by chunk id; ``remarks`` are parts of its answer that were
+    not obeyed.
+    """
+    stats = judge_stats(result)
+    if stats is None:
+        return None
+    named = visible(result)
+    return asdict(stats) | {
+        "reduction": round(stats.reduction, 4),
+        "ms": round(stats.ms, 3),
+        "decisions": {i: said for i, said in _said(result).items() if i in named},
+        "remarks": list(remarks(result)),
+    }
+
+
+def remarks(result: PoolResult) -> tuple[str, ...]:
+    """The parts of the judge's answer that were not obeyed. They name only chunks that it was asked
+    about, none of which is hidden from the user."""
+    return result.judgement.remarks if result.judgement is not None else ()
+
+
+def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
+    """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
+    # Reasons contain ranks, which would reveal hidden chunks before them.
+    result = seen(result, as_operator=as_operator)
+    trace = result.trace("judge")
+    if not trace.enabled:
+        return ()
+    said = _said(result)
+    hits = {hit.id: hit for hit in result.hits}
+    named = visible(result, as_operator=as_operator)
+    detail = trace.detail.brought if isinstance(trace.detail, JudgeDetail) else ()
+    by = {step.chunk_id: step for step in detail}
+    rows = [
+        VerdictRow(
+            id=decision.chunk_id,
+            title=hits[decision.chunk_id].chunk.name,
+            said=said.get(decision.chunk_id, ""),
+            outcome=decision.outcome,
+            reason=decision.reason,
+            by=by.get(decision.chunk_id),
+            brought=tuple(s.chunk_id for s in detail if s.root == decision.chunk_id),
+        )
+        for decision in trace.decisions
+        if decision.chunk_id in named
+    ]
+    return tuple(sorted(rows, key=lambda row: row.outcome == "dropped"))
+
+
+def _said(result: PoolResult) -> dict[str, str]:
+    verdicts = result.judgement.verdicts if result.judgement is not None else ()
+    return {verdict.chunk_id: verdict.written for verdict in verdicts}
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What one call of the judge would use.
+
+    `asked` chunks go into the prompt, `shortened` of them not whole; `left_out` do not fit. Tokens
+    are estimates; `cost`, in `currency`, is None without prices. The call takes `at_most_ms`,
+    usually `usual_ms` (None if the model has not been called yet). `remembered`: the answer is
+    cached, so it costs nothing and takes no time.
+    """
+
+    asked: int
+    left_out: int
+    prompt_version: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    at_most_ms: int
+    usual_ms: float | None = None
+    remembered: bool = False
+    shortened: int = 0
+    currency: str = ""
+
+
+def forecast(
+    result: PoolResult,
+    *,
+    model: str = "",
+    judgements: Judgements | None = None,
+    prices: Prices | None = None,
+) -> Forecast | None:
+    """The forecast of the judge's call that `result` needs; None if it needs none. Pure, apart from
+    what `judgements` has cached for `model`."""
+    if not any(need.kind == "judge" for need in result.needs):
+        return None
+    ready = judge_prompt(result)
+    assert ready is not None
+    answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in ready.asked]
+    sent, written = ready.tokens, estimate(json.dumps({"decisions": answer}))
+    known, usual = False, None
+    if judgements is not None:
+        known, usual = (model, ready.key) in judgements, judgements.usual_ms(model)
+    return Forecast(
+        asked=len(ready.asked),
+        left_out=len(ready.left_out),
+        prompt_version=ready.version,
+        prompt_tokens=sent,
+        completion_tokens=written,
+        cost=None if prices is None else prices.of(Usage(sent, written)),
+        at_most_ms=result.settings.judge.timeout_ms,
+        usual_ms=usual,
+        remembered=known,
+        shortened=len(ready.shortened),
+        currency="" if prices is None else prices.currency,
+    )
+
+
+def judge_prompt(result: PoolResult) -> JudgePrompt | None:
+    """The judge's prompt for the user of `result`, to be sent or already sent; None if the judge is
+    off or had nothing to judge."""
+    need = next((need for need in result.needs if need.kind == "judge"), None)
+    if need is not None:
+        ids = need.chunk_ids
+    else:
+        judgement = result.judgement
+        ids = judgement.asked + judgement.left_out if judgement is not None else ()
+    by_id = {hit.id: hit for hit in result.pool.hits}
+    if not ids or not by_id.keys() >= set(ids):
+        return None
+    return question([by_id[i] for i in ids], result.pool, result.settings, result.user)
+
+
+def preview_expansion(
+    chunk_id: str,
+    collection: Library,
+    settings: Settings,
+    user: User | None = None,
+    *,
+    query: str = "",
+) -> dict[int, tuple[ReachedChunk, ...]]:
+    """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth to whole chunks, in
+    order. Asks the store for their texts, but no model.
+
+    With `query` and query_must on, chunks whose rule fails are left out, as an expansion would.
+    Empty for a chunk that is unknown or hidden from `user`. Raises StoreError.
+    """
+    user = viewer(user, settings)
+    if not query.strip():
+        off = settings.query_must.model_copy(update={"enabled": False})
+        settings = settings.model_copy(update={"query_must": off})
+    find = finder(collection)
+    rules = rule_book(()).scan(query)
+
+    def permitted(wanted: str) -> Chunk | None:
+        chunk = find(wanted)
+        return chunk if chunk is not None and is_clean(chunk, settings, rules, user) else None
+
+    root = permitted(chunk_id)
+    if root is None:
+        return dict.fromkeys(DEPTHS, ())
+    most = settings.judge.max_expansion
+    found = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
+    whole = collection.chunks([reached.chunk.id for reached in found])
+    if not user.unrestricted:
+        whole = {i: _without_hidden_refs(c, find, user) for i, c in whole.items()}
+    there = [replace(r, chunk=whole[r.chunk.id]) for r in found if r.chunk.id in whole]
+    return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}
+
+
+def _without_hidden_refs(chunk: Chunk, find: Finder, user: User) -> Chunk:
+    refs = tuple(r for r in chunk.refs if (there := find(r)) is not None and user.sees(there))
+    return replace(chunk, refs=refs)

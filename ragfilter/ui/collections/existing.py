@@ -1,0 +1,252 @@
+"""The collections of the workspace, and those of other Chroma folders and servers: what they
+contain, how they are opened, and the actions on one of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.overview import Facts, overview
+from ragfilter.indexing.queue import Queue
+from ragfilter.model import User
+from ragfilter.stores import foreign, manage
+from ragfilter.stores.export import export
+from ragfilter.stores.foreign import ForeignCheck, Opening
+from ragfilter.ui.kit import problems
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import literal, quiet
+from ragfilter.ui.session import collections, state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import Visit
+
+STATES = {True: "complete", False: "incomplete"}
+NAME, CHECKED = "manage-name", "theirs-found"
+MODEL = (
+    "The model that made the vectors: a sentence-transformers name or path, or openai:NAME. "
+    "Another model returns meaningless results, even if its dimensions match."
+)
+
+
+def draw(visit: Visit, user: User) -> None:
+    """Draw the table of collections, and the actions for one of them. Raises StoreError."""
+    say.heading("Collections")
+    if not visit.collections:
+        say.empty(
+            "No collection yet.", "Add files on the left, or build a sample on the Inspect page."
+        )
+        _elsewhere(visit.resources)
+        return
+    every = overview(visit.resources.bench, user)
+    _table(every)
+    _one(every, visit, user)
+    _elsewhere(visit.resources)
+
+
+@st.fragment
+@problems.shown()
+def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
+    """Draw the choice of a collection, and the actions for it."""
+    names = [facts.info.name for facts in every]
+    if st.session_state.get(NAME) not in names:
+        # Set as state, because a box that is already on the page ignores a new default.
+        chosen = state.session().collection
+        st.session_state[NAME] = chosen if chosen in names else names[0]
+    name = st.selectbox(
+        "Manage", names, key=NAME,
+        help="The collection that the buttons below act on.",
+    )  # fmt: skip
+    facts = every[names.index(name)]
+    with st.container(key="manage", horizontal=True, gap="small"):
+        _actions(facts, visit.resources, user)
+    problems.incomplete(facts.info.incomplete)
+    if facts.info.incomplete and facts.info.ours:
+        _offer_rebuild(name, Queue(visit.resources.bench.workspace.path))
+    if not facts.info.ours:
+        _foreign(facts, visit.resources)
+
+
+def _table(every: tuple[Facts, ...]) -> None:
+    columns: dict[str, list[object]] = {
+        "collection": [facts.info.name for facts in every],
+        "chunks": [facts.chunks for facts in every],
+        "rules": [facts.rules for facts in every],
+        "labels": [facts.labels for facts in every],
+        "embedding model": [facts.model or "unknown" for facts in every],
+        "space": [collections.SPACES[facts.info.space] for facts in every],
+        "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
+                        for facts in every],
+        "state": [STATES[facts.info.complete] if facts.info.ours else "not made by ragfilter"
+                  for facts in every],
+    }  # fmt: skip
+    st.dataframe(columns, hide_index=True, key="collections-table")
+
+
+def _actions(facts: Facts, resources: Resources, user: User) -> None:
+    info = facts.info
+    workspace = resources.bench.workspace
+    left_out = (
+        "" if user.unrestricted
+        else " Chunks that the user chosen on Inspect may not see are left out."
+    )  # fmt: skip
+    if st.button(
+        "Ask a question", key="manage-ask", icon=":material/search:", disabled=not info.count,
+        help="Opens the collection on the Inspect page.",
+    ):  # fmt: skip
+        state.session().collection = info.name
+        st.switch_page("pages/inspect.py")
+    st.download_button(
+        "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
+        "application/jsonl", key="export", on_click="ignore", icon=":material/download:",
+        disabled=not (info.count and info.complete),
+        help=f"JSONL that can be re-indexed, with rule edits but without labels.{left_out}",
+    )  # fmt: skip
+    # The keys name the collection, so that a popover does not stay open for the next one.
+    with st.popover(
+        "Rename", key=f"rename-box-{info.name}", disabled=not info.ours,
+        help="Give it another name.",
+    ):  # fmt: skip
+        new = st.text_input(
+            "New name",
+            key=f"rename-{info.name}",
+            help="Rule edits and labels move with it. Settings tuned on it still name the old one.",
+        ).strip()
+        st.button(
+            "Rename", key="rename", disabled=not new or new == info.name, on_click=_do,
+            args=(partial(manage.rename, workspace, info.name, new), info.name, new),
+            help="Existing links to this collection will stop working.",
+        )  # fmt: skip
+    with st.popover(
+        "Delete", key=f"delete-box-{info.name}", disabled=not info.ours,
+        help="Delete it permanently.",
+    ):  # fmt: skip
+        typed = st.text_input(
+            "Type its name to delete it", key=f"delete-{info.name}",
+            help="This deletes its chunks, rule edits and labels. To keep them, export the chunks "
+            f"first, and the labels with `ragfilter labels export`.{left_out}",
+        ).strip()  # fmt: skip
+        st.button(
+            "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,
+            args=(partial(manage.delete, workspace, info.name), info.name, ""),
+            help="Cannot be undone.",
+        )  # fmt: skip
+
+
+def _offer_rebuild(name: str, queue: Queue) -> None:
+    under_way = any(job.standing.open and job.order.collection == name for job in queue.jobs())
+    st.button(
+        "Rebuild", key="rebuild", icon=":material/build:", disabled=under_way, on_click=_rebuild,
+        args=(name, queue),
+        help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
+    )  # fmt: skip
+
+
+@state.then_page
+@state.tell_errors()
+def _rebuild(name: str, queue: Queue) -> None:
+    queue.put(Order(name))
+
+
+def _lines(resources: Resources, name: str, user: User) -> str:
+    bench = resources.bench
+    return "".join(export(bench.workspace, bench.stores.of(name).collection(name), user))
+
+
+@state.then_page
+@state.tell_errors()
+def _do(change: partial[None], name: str, after: str) -> None:
+    """Rename or delete a collection, then select what replaces it."""
+    change()
+    if state.session().collection == name:
+        state.session().collection = after
+    st.session_state[NAME] = after
+
+
+def _foreign(facts: Facts, resources: Resources) -> None:
+    """Draw how a collection that ragfilter did not make is opened, with a form to change it."""
+    name = facts.info.name
+    opening = resources.bench.stores.opening(name)
+    st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
+    _form(name, opening, resources, key="theirs")
+    checked: tuple[str, tuple[ForeignCheck, ...]] | None = st.session_state.get(CHECKED)
+    for title, good in (("Works", True), ("Needs more", False)):
+        checks = checked[1] if checked is not None and checked[0] == name else ()
+        if listed := [f"- {literal(check.said)}" for check in checks if check.good == good]:
+            st.markdown(f"**{title}**\n\n" + "\n".join(listed))
+    if opening.folder:
+        st.button(
+            "Close", key="theirs-close", on_click=_close, args=(name, resources),
+            help="Removes it from this list. The collection itself is unchanged.",
+        )  # fmt: skip
+
+
+@st.fragment
+def _elsewhere(resources: Resources) -> None:
+    """Draw the form that opens a collection in a Chroma folder or on another server."""
+    with st.expander("Open an existing Chroma collection", key="elsewhere"):
+        folder = st.text_input(
+            "Chroma folder or server", key="elsewhere-folder",
+            placeholder="/path/to/chroma or http://host:8000",
+            help="A folder on the computer that runs the app; close other programs that use it. "
+            "Or the URL of a server without a password. For one with a password, start the app "
+            "with RAGFILTER_CHROMA_URL.",
+        ).strip()  # fmt: skip
+        if not folder:
+            return
+        try:
+            folder = foreign.resolved(folder)
+            infos = resources.bench.stores.at(folder).collections()
+        except RagfilterError as error:
+            problems.show(error, retry=False)
+            return
+        names = [info.name for info in infos]
+        if not names:
+            st.info("There is no collection there.")
+            return
+        name = st.selectbox(
+            "Collection there", names, key="elsewhere-name", help="The collection to open."
+        )
+        _form(name, Opening(folder=folder), resources, key="elsewhere")
+
+
+def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
+    try:
+        hint = opening.embedder or foreign.hint(resources.bench.stores.at(opening.folder), name)
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return
+    model = st.text_input(
+        "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
+        placeholder=f"for example {resources.bench.embedder.name}",
+    ).strip()  # fmt: skip
+    writable = st.toggle(
+        "Allow changes",
+        opening.writable,
+        key=f"{key}-writable-{name}",
+        help="Lets rules be written into the collection.",
+    )
+    if st.button(
+        "Open", key=f"{key}-open", type="primary",
+        help="Checks the model, and says what works.",
+    ):  # fmt: skip
+        try:
+            bench = resources.bench
+            wanted = Opening(opening.folder, model, writable)
+            with st.spinner("Checking …"):
+                checks = bench.stores.open(name, wanted, bench.embedder_called)
+        except RagfilterError as error:
+            problems.show(error, retry=False)
+            return
+        st.session_state[CHECKED] = (name, checks)
+        state.session().collection = name
+        st.session_state.pop(NAME, None)
+        st.rerun()
+
+
+@state.then_page
+def _close(name: str, resources: Resources) -> None:
+    with state.tell_errors():
+        resources.bench.stores.forget(name)
+    st.session_state.pop(NAME, None)

@@ -1,0 +1,267 @@
+"""Drafts a rule for the open chunk with an LLM. The draft fills the editor; nothing is saved.
+
+Source: docs/design.md#drafting. The decisions:
+
+- The LLM is asked in the background. The page keeps working, and the draft is there when the chunk
+  is opened again. A failure leaves the editor's text as it is.
+- The chunk is read again from the store, and sent only if the *user* may see it, even if an
+  operator looks: hidden chunks are sent to no LLM.
+- Unsaved text is set aside when a draft comes, and can be brought back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.errors import RagfilterError
+from ragfilter.model import Chunk, User
+from ragfilter.rules.draft import Draft, messages, suggest
+from ragfilter.rules.rule import read_rule
+from ragfilter.rules.templates import recognise
+from ragfilter.text import numbers
+from ragfilter.text.tokens import estimate
+from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import models, state
+from ragfilter.ui.session.jobs import Job, Stoppable
+from ragfilter.ui.session.resources import Resources, open_resources
+
+NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
+NO_LLM_MORE = "`make local-llm` serves a tiny one to try it with."
+HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
+GONE = "This chunk is no longer in the collection. Ask the question again."
+STOPPED = "Stopped. Nothing was changed."
+REMEDIES = {
+    "rule": "Draft again, start from the template, or use a larger model.",
+    "chunk": "Write the rule by hand.",
+    "model": "Try again.",
+}
+"""What to do if the failure itself does not say."""
+TICK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """The outcome of the last request: a draft, or the `error` that prevented one. `aside` holds
+    the unsaved texts that were set aside; the first one is restored next."""
+
+    error: str = ""
+    draft: Draft | None = None
+    aside: tuple[str, ...] = ()
+
+
+def forget(chunk_id: str) -> None:
+    """Forget the drafts of a chunk, after its text was saved or discarded."""
+    _outcomes().pop(chunk_id, None)
+
+
+def collect(chunk: Chunk, collection: str) -> bool:
+    """Put a finished draft of this chunk into the editor. Returns True while one is still being
+    made."""
+    job = _jobs().get((collection, chunk.id))
+    if job is None:
+        return False
+    if not job.done:
+        return True
+    del _jobs()[collection, chunk.id]
+    draft, before = job.value(), _outcome(chunk.id)
+    if draft.rule is None:
+        sentence = draft.error if draft.error.endswith(".") else f"{draft.error}."
+        remedy = REMEDIES.get(draft.failed, "")
+        error = f"{sentence[:1].upper()}{sentence[1:]} {remedy}".strip()
+        _outcomes()[chunk.id] = replace(before, error=error, draft=draft)
+        return False
+    text, unsaved = draft.rule.pretty, state.drafts().pop(chunk.id, None)
+    if not _is_stored(draft, chunk):
+        state.drafts()[chunk.id] = text
+    aside = before.aside if unsaved is None else (unsaved, *before.aside)
+    _outcomes()[chunk.id] = Drafted(draft=draft, aside=_without(aside, text))
+    return False
+
+
+def _begin(chunk_id: str, collection: str, rule: str | None) -> None:
+    """Ask for a draft, in the background. `rule` is the stored rule that the author sees: saving
+    the draft must not overwrite one that is stored in the meantime."""
+    if chunk_id not in state.drafts():
+        state.bases()[chunk_id] = rule
+    before = replace(_outcome(chunk_id), error="", draft=None)
+    _outcomes()[chunk_id] = before
+    try:
+        user, resources = state.user(), open_resources()
+        # Read again: the chunk's text or clearance may have changed since the pool was gathered.
+        chunk = resources.bench.collection(collection).chunks([chunk_id]).get(chunk_id)
+        templates = resources.bench.templates()
+    except RagfilterError as error:
+        _outcomes()[chunk_id] = replace(before, error=str(error))
+        return
+    chat, timeout_s = resources.bench.chat, resources.deployment.answer_timeout_s
+    if chat is None:
+        return
+    if chunk is None or not user.sees(chunk):
+        _outcomes()[chunk_id] = replace(before, error=GONE if chunk is None else HIDDEN)
+        return
+
+    def work(job: Job[Draft]) -> Draft:
+        return suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
+
+    _jobs()[collection, chunk_id] = resources.jobs.start(user, object(), work)
+
+
+def _stop(chunk_id: str, collection: str) -> None:
+    job = _jobs().pop((collection, chunk_id), None)
+    if job is not None:
+        job.stop.set()
+    _outcomes()[chunk_id] = replace(_outcome(chunk_id), error=STOPPED)
+
+
+def _swap(chunk_id: str, shown: str) -> None:
+    """Bring the first text that was set aside into the editor, and set the current one aside."""
+    outcome = _outcome(chunk_id)
+    first, *others = outcome.aside
+    state.drafts()[chunk_id] = first
+    _outcomes()[chunk_id] = replace(outcome, aside=_without((*others, shown), first))
+
+
+def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
+    """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
+    chat, hidden = resources.bench.chat, not user.sees(chunk)
+    if chat is None:
+        about = f"{NO_LLM} {NO_LLM_MORE}"
+    elif hidden:
+        about = HIDDEN
+    else:
+        about = (
+            f"Asks {literal(models.called(chat.name))}, once or twice, with about "
+            f"{numbers.tokens(_prompt_tokens(chunk, resources))} each time, for at most "
+            f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
+        )
+    st.button(
+        "Draft a rule",
+        key="rule-draft",
+        on_click=_begin,
+        args=(chunk.id, collection, chunk.rule),
+        disabled=chat is None or hidden or busy,
+        help=about,
+    )
+
+
+def draw(
+    chunk: Chunk, collection: str, shown: str, user: User, resources: Resources, *, busy: bool
+) -> DeltaGenerator | None:
+    """Draw who drafted the rule with which template, its doubts and tokens, or why there is no
+    draft. While a request is running, return the place in which `wait` shows the time, next to a
+    Stop button."""
+    outcome = _outcome(chunk.id)
+    place = None
+    with st.container(key="draft-note", gap="small"):
+        if busy:
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.button(
+                    "Stop",
+                    key="rule-draft-stop",
+                    icon=":material/stop:",
+                    on_click=_stop,
+                    args=(chunk.id, collection),
+                    help="Cancel the draft. The text in the editor stays.",
+                )
+                place = st.empty()
+        elif note := _note(outcome, chunk, user, resources):
+            html.draw(note)
+        if outcome.aside:
+            st.button(
+                "Swap with the text set aside",
+                key="rule-swap",
+                icon=":material/swap_vert:",
+                on_click=_swap,
+                args=(chunk.id, shown),
+                disabled=busy,
+                help="Nothing is saved.",
+            )
+    return place
+
+
+def wait(place: DeltaGenerator, chunk: Chunk, collection: str, resources: Resources) -> None:
+    """Show that a draft is being made until it is done, then redraw the page. The rest of the page
+    is already drawn; using it ends only the waiting, not the draft."""
+    job = _jobs().get((collection, chunk.id))
+    model = resources.bench.chat.name if resources.bench.chat else "the LLM"
+    limit = resources.deployment.answer_timeout_s
+    while job is not None and not job.done:
+        place.html(
+            f'<p class="rf-aside" role="status">Asking {html.text(model)} for a rule … '
+            f"{job.seconds:.0f} of at most {limit:g} s</p>"
+        )
+        job.wait(TICK_S)
+    st.rerun()
+
+
+def _note(outcome: Drafted, chunk: Chunk, user: User, resources: Resources) -> str:
+    draft = outcome.draft
+    if outcome.error == STOPPED:
+        return f'<p class="rf-verdict">{STOPPED}</p>'
+    if outcome.error:
+        return (
+            f'<p class="rf-verdict rf-bad" role="alert"><b>No draft.</b> '
+            f"{html.text(outcome.error)} {_tokens(draft, resources)}</p>"
+        )
+    if draft is None:
+        why = "" if user.sees(chunk) else HIDDEN
+        why = NO_LLM if resources.bench.chat is None else why
+        return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
+    doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
+    by = f"{models.called(draft.model)}," if models.is_tiny(draft.model) else draft.model
+    second = " The first answer had a fault; this is the second." if draft.repaired else ""
+    same = " It is identical to the stored rule." if _is_stored(draft, chunk) else ""
+    return (
+        f'<p class="rf-verdict"><b>Drafted</b> by {html.text(by)} with the template '
+        f"<b>{html.text(draft.category)}</b>.{second}{same} {_tokens(draft, resources)}{doubts}</p>"
+    )
+
+
+def _tokens(draft: Draft | None, resources: Resources) -> str:
+    """Tokens, cost if prices are set, and time; empty if nothing was sent."""
+    if draft is None or not draft.usage.prompt_tokens:
+        return ""
+    usage, prices = draft.usage, resources.prices
+    parts = [
+        numbers.exchanged(usage.prompt_tokens, usage.completion_tokens, estimated=usage.estimated)
+    ]
+    if prices is not None:
+        parts.append(f"cost {numbers.money(prices.of(usage), prices.currency)}")
+    return f'<span class="rf-aside">{html.text(" · ".join([*parts, numbers.ms(draft.ms)]))}</span>'
+
+
+def _prompt_tokens(chunk: Chunk, resources: Resources) -> int:
+    """Estimated tokens of the first call's prompt; 0 if the prompt cannot be built."""
+    try:
+        prompt = messages(chunk, recognise(chunk, resources.bench.templates()))
+    except RagfilterError:
+        return 0
+    return sum(estimate(message.content) for message in prompt)
+
+
+def _is_stored(draft: Draft, chunk: Chunk) -> bool:
+    return draft.rule == read_rule(chunk.rule)
+
+
+def _without(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
+    return tuple(each for each in texts if each != text)
+
+
+def _outcome(chunk_id: str) -> Drafted:
+    return _outcomes().get(chunk_id, Drafted())
+
+
+def _outcomes() -> dict[str, Drafted]:
+    """The outcomes of this session by chunk."""
+    outcomes: dict[str, Drafted] = st.session_state.setdefault("drafted", {})
+    return outcomes
+
+
+def _jobs() -> dict[tuple[str, str], Job[Draft]]:
+    """The running requests by collection and chunk."""
+    jobs: dict[tuple[str, str], Job[Draft]] = st.session_state.setdefault("draft-jobs", {})
+    return jobs

@@ -1,0 +1,87 @@
+"""One change applied to all filtered rows: chosen, previewed as a diff, then saved as one step."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import InputError
+from ragfilter.rules import bulk
+from ragfilter.rules.bulk import RuleChange
+from ragfilter.text.numbers import counted
+from ragfilter.ui.kit.rule_editor import desk
+from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.look import say
+from ragfilter.ui.rules import change_preview
+
+KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
+    "Add a group", "Add spellings", "Replace a term", "Set a rule", "Remove the rule",
+)  # fmt: skip
+KIND, TERM, TERMS, RULE, NEW = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
+MOST_TICKED = 1_000
+
+
+def draw(work: Desk) -> None:
+    """Draw the choice of change, its preview and the button that saves it."""
+    rows = desk.selected(work)
+    say.aside(f"Changes the {counted(len(rows), 'chunk')} that the filter under Chunks shows.")
+    kind = st.segmented_control(
+        "Change",
+        KINDS,
+        key=KIND,
+        default=GROUP,
+        required=True,
+        persist_state="session",
+        help="You see every change before it is saved.",
+    )
+    try:
+        change = _change(str(kind))
+    except InputError as error:
+        change_preview.draw_outcome()
+        if any(st.session_state.get(name) for name in (TERM, TERMS, NEW, RULE)):
+            say.aside(str(error))
+        return
+    change_preview.draw_outcome()
+    change_preview.draw(work, change.label, bulk.plan(change, [row.chunk for row in rows]), "bulk")
+
+
+def _change(kind: str) -> RuleChange:
+    """The change described by the form. Raises InputError, RuleError."""
+    if kind == REMOVE:
+        return bulk.remove()
+    if kind == SET:
+        text = st.text_area(
+            "Rule",
+            key=RULE,
+            persist_state="session",
+            placeholder='{"contain_one_of": [["term", "other spelling"]]}',
+            help="Replaces the rule of every chunk.",
+        )
+        if not text or not text.strip():
+            raise InputError("There is no rule.", remedy="Write one.")
+        return bulk.set_rule(text)
+    if kind == GROUP:
+        return bulk.add_group(_terms("Terms of the new group"))
+    term = st.text_input(
+        "Existing term",
+        key=TERM,
+        persist_state="session",
+        help="Changes every group that contains this term.",
+    )
+    if kind == SPELLINGS:
+        return bulk.add_spellings(term or "", _terms("Spellings to add"))
+    new = st.text_input(
+        "Replacement term", key=NEW, persist_state="session", help="Replaces the existing term."
+    )
+    return bulk.replace_term(term or "", new or "")
+
+
+def _terms(label: str) -> list[str]:
+    return st.multiselect(
+        label,
+        st.session_state.get(TERMS, []),
+        key=TERMS,
+        persist_state="session",
+        accept_new_options=True,
+        placeholder="Type a term and press Enter",
+        help="The question must contain one of them.",
+    )

@@ -1,0 +1,126 @@
+"""Changes of many rules: their effect, every change as a diff, one step that saves them, and the
+outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import ndiff
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError, StoreError
+from ragfilter.rules import edits
+from ragfilter.rules.bulk import BulkPlan
+from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import progress
+from ragfilter.ui.kit.rule_editor import rule_effect, saving
+from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.look import html, say
+from ragfilter.ui.look.prose import message
+from ragfilter.ui.session import state
+from ragfilter.ui.session.author import author
+
+OUTCOME = "rules-said"
+PAGE = 20
+LOOKS = {"+": "rf-in", "-": "rf-out"}
+Rules = Mapping[str, str | None]
+"""Rules by chunk id, None for no rule."""
+
+
+def draw(work: Desk, what: str, plan: BulkPlan, key: str) -> None:
+    """Draw why rules cannot be changed, then what `plan` would change."""
+    if plan.refused:
+        first, why = next(iter(plan.refused.items()))
+        refused = counted(len(plan.refused), "rule")
+        st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
+    if plan.after:
+        offer(work, plan.after, what, key=key)
+    else:
+        say.empty("Nothing would change.", "The rules already have this change.")
+
+
+def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
+    """Draw the effect of storing `rules`, the button that stores them, and every change."""
+    sure = rule_effect.confirm(work, rules, f"{key}-sure")
+    place = st.container()
+    st.button(
+        f"Save {counted(len(rules), 'rule')}",
+        key=f"{key}-save",
+        type="primary",
+        on_click=save,
+        args=(work, rules, what),
+        disabled=not sure,
+        help="Saves all of them as one step, which can be undone under History.",
+    )
+    diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
+    progress.unless(rule_effect.waits(work), draw_diffs)(diffs, f"{key}-changes")
+    # Last, since it waits, but shown where the effect will be.
+    with place:
+        rule_effect.wait(work)
+
+
+def save(work: Desk, rules: Rules, what: str) -> None:
+    """Store `rules` as one step, unless a rule is no longer the one on the desk."""
+    bench = work.resources.bench
+    try:
+        saved = edits.save_all(
+            bench.collection(work.collection),
+            bench.journal,
+            rules=rules,
+            expected={i: work.chunks[i].rule for i in rules},
+            who=author(),
+        )
+    except RagfilterError as error:
+        # The store's own errors say what was saved.
+        put_outcome(
+            str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False
+        )
+    else:
+        put_outcome(f"Saved: {counted(len(saved), 'rule')}, {what}.", good=True)
+        state.renew()
+
+
+def put_outcome(words: str, *, good: bool) -> None:
+    """Store the outcome of an action, to be shown until the next one."""
+    st.session_state[OUTCOME] = (words, good)
+
+
+def forget_outcome() -> None:
+    """Clear the outcome, because another action begins."""
+    st.session_state.pop(OUTCOME, None)
+
+
+def draw_outcome() -> None:
+    """Draw the outcome, if there is one."""
+    outcome: tuple[str, bool] | None = st.session_state.get(OUTCOME)
+    if outcome is not None:
+        words, good = outcome
+        (st.success if good else st.error)(message(words))
+
+
+def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
+    """Draw each change as a title, and the rules before and after line by line, one page at a
+    time. Additions and removals are marked by sign and colour."""
+    for title, before, after in diffs[page(key, len(diffs), PAGE)]:
+        html.draw(
+            f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{_diff(before, after)}</pre></div>'
+        )
+
+
+def _diff(before: str | None, after: str | None) -> str:
+    old, new = saving.shown(before).splitlines(), saving.shown(after).splitlines()
+    return "\n".join(
+        f'<span class="{LOOKS.get(line[0], "")}">{line[0]} {html.text(line[2:])}</span>'
+        for line in ndiff(old or ["no rule"], new or ["no rule"])
+        if line[0] != "?"
+    )
+
+
+def page(key: str, count: int, size: int) -> slice:
+    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
+    for `count` items in pages of `size`."""
+    pages = max(1, -(-count // size))
+    if st.session_state.get(key, 1) > pages:
+        st.session_state[key] = pages
+    number = 1 if pages == 1 else st.pagination(pages, key=key, persist_state="session")
+    return slice((number - 1) * size, number * size)

@@ -1,0 +1,264 @@
+"""What every rule does over the labelled questions, most harmful first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from ragfilter.errors import InputError, RuleError
+from ragfilter.evaluate.effect import LabelledQuestions
+from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
+from ragfilter.rules.overview import brief
+from ragfilter.rules.rule import parse
+from ragfilter.text import numbers
+from ragfilter.text.numbers import counted
+from ragfilter.ui.kit import grid
+from ragfilter.ui.kit.rule_editor import desk, rule_effect
+from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import message
+
+QUESTIONS, MISTAKE = "matrix-questions", "labels-mistake"
+KINDS = LABELLED, ASKED = ("Labelled questions", "Questions asked")
+TITLE_WIDTH = 27
+"""Characters that fit into a column of the tables, even in capitals."""
+
+
+class Figure(NamedTuple):
+    """A column of the matrix: how to read it from a row, and how to show it."""
+
+    read: Callable[[RuleRow], Any]
+    help: str
+    format: str | None = None
+
+
+FIGURES = {
+    "queries": Figure(attrgetter("queries"), "Questions that retrieve a chunk with the rule."),
+    "blocks": Figure(attrgetter("blocks"), "Retrieved chunks that the rule drops."),
+    "passes": Figure(attrgetter("passes"), "Retrieved chunks that pass the rule."),
+    "overlap": Figure(attrgetter("overlap"), "Blocks of chunks that another layer drops too."),
+    "conflicts": Figure(
+        lambda row: len(row.conflicts), "Blocks of chunks that are labelled relevant."
+    ),
+    "precision": Figure(
+        attrgetter("precision"), "Share of its blocks that are not labelled relevant.", "%.2f"
+    ),
+    "ΔF1 without": Figure(
+        attrgetter("delta_f1"),
+        "Gain of the mean F1 without the rule. Above 0, the rule does harm.",
+        "%+.4f",
+    ),
+    "Δrecall without": Figure(
+        attrgetter("delta_recall"), "Gain of the mean recall without the rule.", "%+.4f"
+    ),
+    "fires": Figure(
+        attrgetter("fires"), "never: it blocks no retrieved chunk. always: it lets none pass."
+    ),
+}
+HARM = ("conflicts", "ΔF1 without")
+"""What comes first, since a narrow window shows only the first columns."""
+WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
+"""In pixels, so that a window 900 wide shows the harm of a rule."""
+
+
+def figures(rows: Sequence[RuleRow | None], names: Iterable[str] = FIGURES) -> dict[str, list[Any]]:
+    """The named figures of these rows, None where there is no row."""
+    return {n: [None if row is None else FIGURES[n].read(row) for row in rows] for n in names}
+
+
+def columns(widths: Mapping[str, int]) -> dict[str, Any]:
+    """The figures of the matrix as table columns."""
+    config = st.column_config
+    return {
+        name: config.TextColumn(width=widths.get(name), help=figure.help)
+        if name == "fires"
+        else config.NumberColumn(width=widths.get(name), help=figure.help, format=figure.format)
+        for name, figure in FIGURES.items()
+    }
+
+
+def last(work: Desk) -> Matrix | None:
+    """The most recent matrix of the labelled questions, without the rules that changed since."""
+    made = work.resources.matrices.get(_key(work)[1:])
+    return None if made is None else made.of_unchanged(work.chunks)
+
+
+def make(work: Desk, *, asked: bool = False) -> Matrix | None:
+    """The matrix for the current rules; None while its questions are being gathered."""
+    questions = rule_effect.gathered(work, asked=asked)
+    if questions is None:
+        return None
+    # Questions without labels are cached separately.
+    key = (*_key(work), tuple(questions.pools)) if asked else _key(work)
+    matrix = work.resources.matrices.get(key)
+    if matrix is None:
+        with st.spinner("Replaying the questions without each rule …"):
+            matrix = build_matrix(
+                questions.pools, questions.qrels, work.chunks.values(), questions.settings,
+                questions.user,
+            )  # fmt: skip
+        work.resources.matrices.put(key, matrix)
+        if not asked:
+            work.resources.matrices.put(key[1:], matrix)
+    return matrix
+
+
+def _key(work: Desk) -> tuple[object, ...]:
+    return work.version, work.collection, work.user, work.settings, rule_effect.mark(work)
+
+
+def draw(work: Desk) -> None:
+    """Draw the labels, the matrix, and one rule by group and term."""
+    asked = (
+        st.segmented_control(
+            "Questions",
+            KINDS,
+            key=QUESTIONS,
+            default=LABELLED,
+            required=True,
+            persist_state="session",
+            help="Labelled questions show which rules do harm; recent ones, which act at all.",
+        )
+        == ASKED
+    )
+    if not asked:
+        _labels(work)
+    if not rule_effect.available(work, asked=asked):
+        return
+    matrix, questions = make(work, asked=asked), rule_effect.gathered(work, asked=asked)
+    if matrix is None or questions is None:
+        rule_effect.wait_for(work, asked=asked)
+        return
+    if not matrix.rules:
+        say.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
+    else:
+        over = (
+            f"{counted(matrix.queries, 'question')} asked"
+            if asked
+            else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
+        )
+        waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
+        say.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
+        _rules(work, matrix.rules, questions)
+    if matrix.crowding:
+        say.aside("Chunks without a rule that are often retrieved, and not labelled relevant")
+        st.dataframe(
+            {
+                "chunk": [_chunks(work, (row.chunk_id,)) for row in matrix.crowding],
+                "retrieved": [row.retrieved for row in matrix.crowding],
+                "irrelevant": [row.irrelevant for row in matrix.crowding],
+                "kept wrongly": [row.kept for row in matrix.crowding],
+            },
+            key="matrix-crowding",
+            hide_index=True,
+            height=240,
+        )
+
+
+def _labels(work: Desk) -> None:
+    with st.expander("Labelled questions", key="matrix-labels"), st.form("labels", border=False):
+        queries = st.file_uploader(
+            "Questions",
+            type=["jsonl", "csv", "txt"],
+            key="labels-queries",
+            help="A BEIR queries.jsonl file, a CSV file with a column text, query or question, or "
+            "one question per line.",
+        )
+        qrels = st.file_uploader(
+            "qrels.tsv",
+            type=["tsv", "txt", "qrels", "trec"],
+            key="labels-qrels",
+            help="One query-id, corpus-id and score per line, as in BEIR or TREC.",
+        )
+        if st.form_submit_button("Use these labels", help="For this session."):
+            st.session_state[MISTAKE] = _use(work, queries, qrels)
+        # Stored, since the page reruns by itself while questions are gathered.
+        if mistake := st.session_state.get(MISTAKE):
+            st.error(message(mistake))
+
+
+def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -> str:
+    """Use the labels in two files. Returns the error message if that fails."""
+    if queries is None or qrels is None:
+        return "Both files are needed. Choose queries and qrels."
+    try:
+        rule_effect.drop(work, queries, qrels)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@st.fragment
+def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -> None:
+    """Draw the rules, and the selected one by group and term."""
+    frame = _frame(
+        "chunk", [_chunks(work, row.chunk_ids) for row in rules], rules,
+        [brief(row.rule) for row in rules], id=[row.chunk_ids[0] for row in rules],
+    )  # fmt: skip
+    selected = grid.picked(
+        frame, (row.chunk_ids[0] for row in rules), name="matrix", columns=_columns("chunk"),
+        height=400,
+    )  # fmt: skip
+    if selected is None:
+        say.aside("Click a rule to see what each of its groups and terms does.")
+        return
+    row = rules[selected]
+    st.button(
+        "Edit",
+        key="matrix-edit",
+        on_click=desk.edit,
+        args=(row.chunk_ids[0],),
+        help="Opens the chunk under Chunks.",
+    )
+    try:
+        rule = parse(row.rule)
+    except RuleError as error:
+        st.error(message(str(error)))
+        return
+    parts = build_parts(
+        row.rule, questions.pools, questions.qrels, work.chunks.values(), questions.settings,
+        questions.user,
+    )  # fmt: skip
+    places = [part.place for part in parts]
+    st.dataframe(
+        _frame("part", places, parts, [rule.written(place) for place in places]),
+        key="matrix-parts",
+        hide_index=True,
+        placeholder="–",
+        column_config=_columns("part"),
+    )
+    if row.conflicts:
+        say.aside("Questions whose relevant chunk the rule blocks")
+        st.dataframe(
+            {
+                "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
+                "chunk": [_chunks(work, (chunk_id,)) for _, chunk_id in row.conflicts],
+            },
+            key="matrix-conflicts",
+            hide_index=True,
+            height="content",
+        )
+
+
+def _chunks(work: Desk, ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+    return f"{work.title(ids[0], TITLE_WIDTH - len(more))}{more}"
+
+
+def _frame(
+    first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str],
+    **more: Sequence[str],
+) -> pd.DataFrame:  # fmt: skip
+    harm = figures(rows, (*HARM, "Δrecall without"))
+    return pd.DataFrame({first: names, **harm, "rule": rules, **figures(rows), **more})
+
+
+def _columns(first: str) -> dict[str, Any]:
+    # Limit the widths, so that a long group does not push the figures out of view.
+    text = st.column_config.TextColumn
+    return {first: text(width=200), "rule": text(width="medium"), **columns(WIDTHS)}

@@ -1,0 +1,190 @@
+"""Background jobs. A job continues while sliders move, and any later run can take its result.
+
+Streamlit can stop a run only when the run draws something. So everything that may hang is waited
+for in short intervals.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Generic, TypeVar
+
+import streamlit as st
+
+from ragfilter.errors import ChatError, RagfilterError
+from ragfilter.protocols import ChatModel, Delta, Message
+
+V = TypeVar("V")
+Work = Callable[["Job[V]"], V]
+"""What a job does. It is passed its job, to report progress and to see when to stop."""
+TICK_S = 0.15
+"""Seconds between the points at which Streamlit can stop a waiting run."""
+MOST = 32
+"""Number of jobs that are remembered; those in progress are always."""
+
+
+class Stopped(RagfilterError):
+    """The job was asked to stop."""
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[V]):
+    """Work in its own thread for `owner`, a user, a session, or None if whoever waits for it shares
+    it. Setting `stop` asks it to end, which may take a while."""
+
+    owner: Hashable = None
+    future: Future[V] = field(default_factory=Future)
+    stop: threading.Event = field(default_factory=threading.Event)
+    began: float = field(default_factory=monotonic)
+    at: tuple[int, int, str] = (0, 0, "")
+    """The progress reported by the work: done, total, and what it is doing."""
+
+    @property
+    def done(self) -> bool:
+        return self.future.done()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return monotonic() - self.began
+
+    @property
+    def failure(self) -> str:
+        """The error message; empty while it is running or if it succeeded."""
+        error = self.future.exception() if self.done else None
+        if error is None:
+            return ""
+        return str(error) if isinstance(error, RagfilterError) else "An unexpected error."
+
+    def tell(self, done: int, total: int, what: str = "") -> bool:
+        """Called by the work to report progress. Returns whether it should continue."""
+        self.at = (done, total, what)
+        return not self.stop.is_set()
+
+    def step(self, done: int, total: int, what: str = "") -> None:
+        """Like `tell`, but raises Stopped if the work should end."""
+        if not self.tell(done, total, what):
+            raise Stopped("It was stopped.")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most `seconds`, and return whether the job is done."""
+        return bool(wait((self.future,), seconds).done)
+
+    def attend(self) -> None:
+        """Wait for the end, as long as Streamlit lets this run go on."""
+        if self.wait(TICK_S):
+            return
+        tick = st.empty()
+        while not self.wait(TICK_S):
+            # Streamlit ends the run here if Stop was pressed, a widget changed or the browser left.
+            tick.empty()
+
+    def value(self) -> V:
+        """Wait for the result. Raises what the work raised."""
+        return self.future.result()
+
+    def run(self, work: Work[V]) -> None:
+        """Do the work. Called once, in the job's thread."""
+        try:
+            value = work(self)
+        except BaseException as error:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(value)
+
+
+class Jobs:
+    """The jobs of the server by key, shared by all sessions. At most `at_once` of those that are
+    `joined` work at the same time; by default, one per core."""
+
+    def __init__(self, at_once: int | None = None) -> None:
+        self._turns = threading.BoundedSemaphore(at_once or os.cpu_count() or 1)
+        self._lock = threading.RLock()
+        self._jobs: dict[Hashable, Job[Any]] = {}
+        self._waiting: Counter[Hashable] = Counter()
+
+    def find(self, key: Hashable) -> Job[Any] | None:
+        """The last job for `key`, None if there was none (or too long ago)."""
+        return self._jobs.get(key)
+
+    def start(
+        self, owner: Hashable, key: Hashable, work: Work[V], *, again: bool = False
+    ) -> Job[V]:
+        """The job for `key`, which does `work` for `owner` and is begun if there is none; with
+        `again`, also if the last one has ended."""
+        with self._lock:
+            job = self._jobs.pop(key, None)
+            if job is None or (again and job.done):
+                job = Job(owner)
+                # A daemon, so that stopping the server does not wait for an endpoint that hangs.
+                threading.Thread(
+                    target=job.run, args=(work,), name="ragfilter-job", daemon=True
+                ).start()
+            self._jobs[key] = job
+            ended = [each for each, other in self._jobs.items() if other.done]
+            for each in ended[: max(0, len(self._jobs) - MOST)]:
+                del self._jobs[each]
+            return job
+
+    def stop(self, key: Hashable) -> None:
+        """Stop the job for `key`, if there is one, and forget it."""
+        with self._lock:
+            job = self._jobs.pop(key, None)
+        if job is not None:
+            job.stop.set()
+
+    @contextmanager
+    def joined(self, key: Hashable, work: Work[V]) -> Iterator[Job[V]]:
+        """The job for `key` while this run waits for it. It is stopped once no run waits for it:
+        Streamlit ends the runs of a session that is gone, and those that a later one supersedes."""
+
+        def in_turn(job: Job[V]) -> V:
+            with self._turns:
+                job.step(0, 0)
+                return work(job)
+
+        with self._lock:
+            self._waiting[key] += 1
+            job = self.start(None, key, in_turn)
+        try:
+            yield job
+        finally:
+            with self._lock:
+                self._waiting[key] -= 1
+                if not self._waiting[key]:
+                    del self._waiting[key]
+                    self.stop(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Stoppable:
+    """`inner`, until `stop` is set: then it stops reading and closes the connection."""
+
+    inner: ChatModel
+    stop: threading.Event
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_s: float,
+        schema: Mapping[str, object] | None = None,
+    ) -> Iterator[Delta]:
+        """Yield the answer in pieces. Raises ChatError as `inner` does, and if it was stopped."""
+        for delta in self.inner.stream(messages, timeout_s=timeout_s, schema=schema):
+            if self.stop.is_set():
+                raise ChatError("It was stopped.", kind="interrupted")
+            yield delta
+        if self.stop.is_set():
+            raise ChatError("It was stopped.", kind="interrupted")

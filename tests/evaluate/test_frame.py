@@ -1,0 +1,366 @@
+"""The figures of records: calculated by hand, and compared with ir-measures and scipy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from evaluate.test_measure import GAP, OWLBEARS, counted, pool_of
+from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, nDCG
+from scipy.stats import permutation_test
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from ragfilter.evaluate import beir, frame, query_files
+from ragfilter.evaluate.crossval import interval, intervals
+from ragfilter.evaluate.frame import (
+    Kind,
+    by_variant,
+    cells,
+    layer_gains,
+    of_kind,
+    paired,
+    permutation_p,
+    rows,
+    side_by_side,
+)
+from ragfilter.evaluate.measure import QueryRecord, count
+from ragfilter.evaluate.prefixes import (
+    BestDistance,
+    Curve,
+    best_distance,
+    frontier,
+    prefixes,
+    within,
+)
+from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
+from ragfilter.ingest.load import load as read_file
+from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.settings.config import load
+from ragfilter.settings.learned import Calibration
+from ragfilter.settings.schema import Settings
+
+FIGURES = ("precision", "recall", "f1", "f2", "ndcg")
+
+
+def row(records: Sequence[QueryRecord], name: str, settings: Settings = GAP) -> dict[str, Any]:
+    return next(
+        dict(each) for each in cells(rows(records, variants(settings))) if each["variant"] == name
+    )
+
+
+def several(*labels: Mapping[str, int]) -> list[QueryRecord]:
+    return [r for n, each in enumerate(labels) for r in counted(each, name=f"q{n}")]
+
+
+def test_the_owlbears() -> None:
+    records = counted(OWLBEARS)
+    fixed = row(records, UNFILTERED)
+    assert (fixed["precision"], fixed["recall"]) == (0.4, 1.0)
+    assert fixed["f1"] == pytest.approx(0.571, abs=5e-4)
+    adaptive = row(records, CURRENT)
+    assert (adaptive["precision"], adaptive["recall"], adaptive["f1"]) == (1.0, 1.0, 1.0)
+    assert row(records, ORACLE)["f1"] == 1.0
+
+
+def test_the_rows_their_order_and_what_is_not_timed() -> None:
+    table = rows(several(OWLBEARS, OWLBEARS), variants(GAP))
+    names = [*table["variant"]]
+    assert names[:3] == [CURRENT, UNFILTERED, FIXED]
+    assert names[-1] == ORACLE
+    assert set(table[table["ms"].isna()]["variant"]) == {UNFILTERED, FIXED, ORACLE}
+    # One query has no cross-validated row, and none has no table.
+    assert FIXED not in [*rows(counted(OWLBEARS), variants(GAP))["variant"]]
+    assert rows([], variants(GAP)).empty
+    assert layer_gains([], variants(GAP)).empty
+
+
+def test_what_was_learned_is_told_to_be_better_over_its_own_questions() -> None:
+    learned = Calibration(
+        collection="c", embedder="", space="l2", reranker="", labels="v1",
+        queries=149, relevant=300, date="2026-11-22", depth=50, intercept=-1.0,
+        weights={"rank": -0.1},
+    )  # fmt: skip
+    settings = GAP.with_values(
+        {"cutoff.strategy": "calibrated", "cutoff.calibration": learned.json_text}
+    )
+    table = rows(counted(OWLBEARS, settings), variants(settings))
+    about = dict(zip(table["variant"], table["about"], strict=True))
+    assert about[CURRENT].startswith("1 weights learned from 149 queries of c; its figures on")
+    assert about["calibrated"] == about[CURRENT]
+    assert about["gap"] == ""
+
+
+def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
+    settings = GAP.with_values(
+        {"quality.enabled": True, "quality.score_threshold": 1.0, "quality.reranker": "none"}
+    )
+    records = counted({"c1": 0}, settings)
+    assert row(records, CURRENT, settings)["f1"] == 1.0
+    oracle = row(records, ORACLE, settings)
+    assert (oracle["f1"], oracle["precision"], oracle["kept"]) == (1.0, 1.0, 0.0)
+    assert frontier(frame.curves_of(records)) == ((1.0, 1.0),)
+    # Everywhere else it keeps something, even if nothing relevant was found.
+    assert row(counted({"elsewhere": 1}), ORACLE)["kept"] == 1.0
+
+
+def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_so() -> None:
+    labels, settings = {"c1": 1, "c4": 1}, load(profile="query-must", environ={}).settings
+    pool = pool_of([0.10, 0.11, 0.12, 0.13])
+    blocked = '{"contain": "griffin"}'
+    hits = [replace(hit, chunk=replace(hit.chunk, rule=blocked)) if hit.id in ("c2", "c3") else hit
+            for hit in pool.hits]  # fmt: skip
+    records = count("q", replace(pool, hits=tuple(hits)), labels, variants(settings))
+    assert row(records, CURRENT, settings)["f1"] == 1.0
+    oracle = row(records, ORACLE, settings)
+    assert oracle["f1"] == pytest.approx(2 / 3)
+    assert "can exceed it" in oracle["about"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "figures"),
+    [
+        # c1 and c2 are kept. Unlabelled chunks count as irrelevant, and are counted.
+        ({"c1": 1}, {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "unlabelled": 1, "f1_most": 1}),
+        ({"c1": 1, "c2": 0}, {"precision": 0.5, "unlabelled": 0, "f1_most": 2 / 3}),
+        ({"c5": 1}, {"precision": 0.0, "recall": 0.0, "f1": 0.0, "ndcg": 0.0}),
+        ({"c1": 0}, {"precision": 0.0, "recall": 1.0, "f1": 0.0, "ndcg": 0.0}),
+        ({"elsewhere": 1, "c1": 1}, {"recall": 0.5, "precision": 0.5}),
+        ({f"c{i}": 1 for i in range(1, 6)}, {"precision": 1.0, "recall": 0.4, "unlabelled": 0}),
+    ],
+)
+def test_labels_of_every_kind(labels: dict[str, int], figures: dict[str, float]) -> None:
+    found = row(counted(labels), CURRENT)
+    assert {name: found[name] for name in figures} == pytest.approx(figures)
+
+
+@pytest.mark.parametrize(("labels", "value"), [({"x": 0}, 1.0), ({"x": 1}, 0.0)])
+def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant(
+    labels: dict[str, int], value: float
+) -> None:
+    found = row(counted(labels, distances=[]), CURRENT)
+    assert (found["precision"], found["f1"], found["ndcg"]) == (value, value, value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [UNFILTERED, "otsu", CURRENT, "best prefix"])
+def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
+    """On Cranfield, with abstracts ranked by the words that they share with the query."""
+    pools, qrels = ranked_cranfield(cranfield)
+    compared = tuple(v for v in variants(GAP) if v.name in (UNFILTERED, "otsu", CURRENT))
+    records = [r for i, labels in qrels.items() for r in count(i, pools[i], labels, compared)]
+    if name == "best prefix":
+        curves = frame.curves_of(records)
+        figures = {measure: values[:, 6] for measure, values in prefixes(curves).items()}
+        figures["ndcg"] = np.array([curve.ndcg[6] for curve in curves])
+        kept = {i: [hit.id for hit in pool.hits[:7]] for i, pool in pools.items()}
+    else:
+        own = by_variant(frame.frame(records, by="query"))[name]
+        figures = {measure: own[measure].to_numpy() for measure in FIGURES}
+        kept = {record.id: [*record.ids] for record in records if record.variant == name}
+    run = [ScoredDoc(i, chunk, -n) for i, ids in kept.items() for n, chunk in enumerate(ids)]
+    judged = [Qrel(q, c, grade) for q, labels in qrels.items() for c, grade in labels.items()]
+    # trec_eval's beta is the square of this one.
+    measures = (SetP, SetR, SetF, SetF(beta=4.0), nDCG)
+    for measure_name, theirs in zip(FIGURES, measures, strict=True):
+        found = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], judged, run)}
+        ours = dict(zip(qrels, figures[measure_name], strict=True))
+        assert ours == pytest.approx(found, abs=1e-9), measure_name
+
+
+def random_pool(query_id: str, labels: Mapping[str, int]) -> Pool:
+    at_random = random.Random(query_id)
+    relevant = at_random.sample(sorted(labels), min(len(labels), at_random.randrange(6)))
+    ids = [*relevant, *(f"other {i}" for i in range(20))]
+    at_random.shuffle(ids)
+    distances = sorted(at_random.random() for _ in ids)
+    hits = (
+        Hit(Chunk(i), d, rank) for rank, (i, d) in enumerate(zip(ids, distances, strict=True), 1)
+    )
+    return Pool("x", "c", "l2", tuple(hits))
+
+
+@cache
+def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], beir.Qrels]:
+    """The first hundred abstracts for every labelled query by tf–idf, and the labels."""
+    labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    chunks = [record.chunk for record in read_file(folder / "corpus.jsonl")]
+    weigh = TfidfVectorizer(sublinear_tf=True, stop_words="english")
+    corpus = weigh.fit_transform(chunk.text for chunk in chunks)
+    asked = labels.labelled
+    apart = 1 - (weigh.transform(asked.values()) @ corpus.T).toarray()
+    pools = {}
+    for query_id, row in zip(asked, apart, strict=True):
+        nearest = np.argsort(row, kind="stable")[:100]
+        hits = (Hit(chunks[at], float(row[at]), rank) for rank, at in enumerate(nearest, start=1))
+        pools[query_id] = Pool(asked[query_id], "cranfield", "cosine", tuple(hits))
+    return pools, labels.qrels
+
+
+@pytest.mark.parametrize(
+    ("threshold", "figures"),
+    [
+        # Relevant are the chunks at 0.10 and 0.11 of one query, and only the one at 0.45 of the
+        # other, whose chunks at 0.10 and 0.11 are unlabelled.
+        (0.05, {"precision": 0, "recall": 0, "f1": 0, "kept": 0, "unlabelled": 0}),
+        (0.11, {"precision": 0.5, "recall": 0.5, "f1": 0.5, "kept": 2, "unlabelled": 1}),
+        (0.45, {"precision": (2 / 3 + 1 / 3) / 2, "recall": 1, "f1": (0.8 + 0.5) / 2}),
+        (9.0, {"kept": 5, "f1": (4 / 7 + 2 / 6) / 2}),
+    ],
+)
+def test_figures_of_all_chunks_up_to_a_distance(
+    threshold: float, figures: dict[str, float]
+) -> None:
+    records = several({**OWLBEARS, "c3": 0, "c4": 0, "c5": 0}, {"c3": 1, "c4": 0, "c5": 0})
+    found = within(frame.curves_of(records), threshold)
+    assert {name: found[name] for name in figures} == pytest.approx(figures)
+
+
+def test_the_best_distance_is_measured_on_held_out_queries() -> None:
+    # Each query's relevant chunks are at 0.10 and 0.11, so every fold chooses the same threshold.
+    curves = frame.curves_of(several(*[OWLBEARS] * 4))
+    assert best_distance(curves) == BestDistance(0.11, 1.0)
+    assert best_distance(curves[:1]) is None
+    # Two queries that need opposite thresholds: each is measured with the other's.
+    apart = frame.curves_of(several({"c1": 1}, {f"c{n}": 1 for n in range(1, 6)}))
+    best = best_distance(apart)
+    assert best is not None
+    assert best.f1 == pytest.approx((2 / 6 + 2 / 6) / 2)
+
+
+def test_the_oracles_line_beats_every_fixed_k() -> None:
+    qrels = {str(n): {str(n): 1, str(n + 1): 1} for n in range(3, 9)}
+    curves = frame.curves_of(
+        r for i, labels in qrels.items()
+        for r in count(i, random_pool(i, labels), labels, variants(GAP))
+    )  # fmt: skip
+    line = frontier(curves)
+    assert [recall for recall, _ in line] == sorted(recall for recall, _ in line)
+    best = max(p * r * 2 / (p + r) for r, p in line if p + r)
+    assert best >= prefixes(curves)["f1"].mean(0).max()
+
+
+def test_what_each_layer_buys() -> None:
+    settings = GAP.with_values({"query_must.enabled": True})
+    gains = layer_gains(counted(OWLBEARS, settings), variants(settings))
+    assert {(g["group"], g["layer"]): g["f1"] for g in cells(gains)} == {
+        ("added", "query_must"): 0.0,
+        ("added", "cutoff"): pytest.approx(1 - 4 / 7),
+        ("left out", "query_must"): 0.0,
+        ("left out", "cutoff"): pytest.approx(1 - 4 / 7),
+    }
+
+
+def test_the_judge_is_added_to_the_other_layers() -> None:
+    judged = GAP.with_values({"judge.enabled": True})
+    records = {r.variant: r for r in counted(OWLBEARS, judged, (0.10, 0.11, 0.45))}
+    # It dropped one of two relevant chunks.
+    records[CURRENT] = replace(records[CURRENT], kept=1, found=1, tokens=1)
+    gains = cells(layer_gains([*records.values()], variants(judged)))
+    assert [(gain["layer"], gain["group"]) for gain in gains] == [
+        ("cutoff", "added"), ("judge", "added"), ("cutoff", "left out"),
+    ]  # fmt: skip
+    assert gains[1]["recall"] == -0.5
+
+
+def record(name: str, relevant: int, **kept: tuple[int, int]) -> list[QueryRecord]:
+    """A question with `relevant` chunks; `kept` are (chunks, relevant ones) by variant."""
+    return [
+        QueryRecord(
+            id=name, query=f"text of {name}", variant=variant, labelled=True, relevant=relevant,
+            kept=n, found=found, unlabelled=0, tokens=10 * n,
+            curve=Curve(name, relevant, (0.1,), (1,), (10,), (1.0,)) if variant == "a" else None,
+        )
+        for variant, (n, found) in kept.items()
+    ]  # fmt: skip
+
+
+def sides(*records: Sequence[QueryRecord]) -> pd.DataFrame:
+    table = frame.frame([each for some in records for each in some], by="query")
+    there = by_variant(table)
+    return side_by_side(there["a"], there["b"])
+
+
+def test_wins_losses_and_the_severest_loss() -> None:
+    # F1 with a and b: q1 0.5 and 1, q2 1 and 0, q3 equal; only b has q4.
+    records = (
+        record("q1", 1, a=(3, 1), b=(1, 1)), record("q2", 1, a=(1, 1), b=(4, 0)),
+        record("q3", 2, a=(2, 2), b=(2, 2)), record("q4", 1, b=(1, 1)),
+    )  # fmt: skip
+    both = sides(*records)
+    pairs = paired(both)
+    assert (pairs.queries, pairs.wins, pairs.losses, pairs.ties) == (3, 1, 1, 1)
+    assert pairs.gain.mean == pytest.approx((0.5 - 1) / 3)
+    changes = cells(frame.most_changed(both))
+    assert [(c["id"], c["f1_a"], c["f1_b"]) for c in changes] == [
+        ("q2", 1.0, 0.0), ("q1", 0.5, 1.0), ("q3", 1.0, 1.0),
+    ]  # fmt: skip
+    assert (changes[0]["kept_a"], changes[0]["tokens_b"]) == (1, 40)
+    # Of the table, too, which leaves out what not every query has.
+    whole = [each for some in records[:3] for each in some]
+    table = cells(frame.frame(whole, against="a"))
+    assert [(row["wins"], row["losses"], row["p_value"]) for row in table] == [
+        (0, 0, 1.0), (1, 1, pairs.p_value),
+    ]  # fmt: skip
+    assert [*frame.frame([*whole, *records[3]])["variant"]] == ["b"]
+
+
+def test_different_questions_with_the_same_id_are_not_compared() -> None:
+    a = frame.frame(record("1", 1, a=(1, 1)), by="query")
+    other = [replace(each, query="something else") for each in record("1", 1, b=(1, 0))]
+    both = side_by_side(a, frame.frame(other, by="query"))
+    assert (len(both), paired(both).queries, paired(both).p_value) == (0, 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("failures", ["worse", "nothing found"]),
+        ("changed", ["worse", "better", "great", "greater", "great at a loss"]),
+        ("highlights", ["greater", "great"]),
+    ],
+)
+def test_the_questions_of_a_kind(kind: Kind, names: list[str]) -> None:
+    # By name: F1 and its gain, recall, and that of the unfiltered first k.
+    table = pd.DataFrame(
+        [
+            ("worse", 0.3, -0.1, 0.5, 1.0),
+            ("nothing found", 0.0, 0.0, 0.0, 0.0),
+            ("as before", 0.5, 0.0, 1.0, 1.0),
+            ("better", 0.6, 0.1, 1.0, 1.0),
+            ("great", 0.8, 0.2, 1.0, 1.0),
+            ("greater", 1.0, 0.6, 1.0, 1.0),
+            ("great at a loss", 0.7, 0.4, 0.5, 1.0),
+        ],
+        columns=["id", "f1", "gain", "recall", "recall_a"],
+    )
+    assert [*of_kind(table, kind)["id"]] == names
+
+
+def test_the_test_is_scipys_where_all_exchanges_are_tried() -> None:
+    apart = np.array([0.2, -0.1, 0.3, 0.05, 0.15, 0.22])
+    theirs = permutation_test((apart,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert permutation_p(apart) == pytest.approx(theirs.pvalue)
+    # Sums of 0.82 (as it is), 0.92 and 1.02, and their opposites: 6 of 64 exchanges.
+    assert permutation_p(apart) == pytest.approx(6 / 64)
+
+
+def test_many_queries_are_exchanged_at_random_and_repeatably() -> None:
+    apart = np.random.default_rng(1).normal(0.1, 0.2, 60)
+    assert permutation_p(apart) == permutation_p(apart) < 0.01
+    assert permutation_p(np.zeros(60)) == 1.0
+
+
+def test_intervals_of_a_table_are_those_of_its_columns() -> None:
+    table = np.random.default_rng(2).random((30, 3))
+    for column, made in zip(table.T, intervals(table), strict=True):
+        alone = interval(column)
+        assert made.mean == pytest.approx(alone.mean)
+        assert made.ends == pytest.approx(alone.ends)

@@ -1,0 +1,478 @@
+"""`ragfilter eval` over several settings, with a real LLM endpoint and without one.
+
+The collection and the embedder are fakes, so that no model is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from faults import Behave, Handler, Serve
+from waiting import PATIENT_MS
+
+from ragfilter.cli import main, options
+from ragfilter.engine.search import Backends
+from ragfilter.errors import StoreUnavailable
+from ragfilter.judge.call import Judgements
+from ragfilter.model import Chunk, Space
+from ragfilter.models.chat import OpenAIChat
+from ragfilter.protocols import ChatModel, Vectors
+
+LABELS = {"first": ("0", "1"), "second": ("10", "9", "11")}
+TEXTS = {"first": "0", "second": "10", "unlabelled": "20"}
+
+
+class Line:
+    """Chunks on a line: the vector of query "n" is n, and chunk m is |n − m| / 100 away from it."""
+
+    name = "line"
+    space: Space = "l2"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.all = {str(i): Chunk(str(i), f"no. {i}", source=f"{i % 2}.md") for i in range(30)}
+
+    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+        return np.array([[float(text)] for text in texts], dtype=np.float32)
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: object = None, where: Any = None
+    ) -> list[tuple[str, float]]:
+        at = float(vector[0])
+        wanted = None if where is None else where.sources
+        there = [i for i, chunk in self.all.items() if wanted is None or chunk.source in wanted]
+        pairs = [(i, abs(int(i) - at) / 100) for i in there]
+        return sorted(pairs, key=lambda pair: (pair[1], int(pair[0])))[:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> dict[str, Chunk]:
+        return self.all
+
+
+class Workbench:
+    prices = None
+    deployment = SimpleNamespace(data_dir=Path())
+
+    def __init__(self, chat: ChatModel | None, line: Line) -> None:
+        self.chat = chat
+        self.line = line
+
+    def backends(self, name: str) -> Backends:
+        assert name == "small"
+        return Backends(self.line, self.line, None, self.chat, Judgements())
+
+    def collection(self, _: str) -> Any:
+        return SimpleNamespace(check_not_empty=lambda: None)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Two labelled queries and one without labels, as flags."""
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
+    lines = [json.dumps({"_id": i, "text": text}) for i, text in TEXTS.items()]
+    queries.write_text("\n".join(lines), encoding="utf-8")
+    rows = [f"{i}\t{chunk}\t1" for i, chunks in LABELS.items() for chunk in chunks]
+    qrels.write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]), encoding="utf-8")
+    return ["-c", "small", "--queries", str(queries), "--qrels", str(qrels)]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Makes the commands open a workbench with this LLM in the workspace `tmp_path`."""
+    monkeypatch.setenv("RAGFILTER_DATA_DIR", str(tmp_path))
+
+    def with_chat(chat: ChatModel | None, line: Line | None = None) -> None:
+        @contextmanager
+        def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
+            yield Workbench(chat, line or Line())
+
+        monkeypatch.setattr(options, "open_for", opened)
+
+    return with_chat
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """Undo what a command does to logging."""
+    root, ours = logging.getLogger(), logging.getLogger("ragfilter")
+    before = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
+
+
+def labelled(handler: Handler, body: dict[str, Any]) -> None:
+    """Keeps the labelled chunks; with the strict prompt only the first of them; with the terse
+    prompt it fails."""
+    system, user = (message["content"] for message in body["messages"])
+    query = re.findall(r"^Query: (.*)$", user, re.MULTILINE)[0]
+    relevant = LABELS[next(i for i, text in TEXTS.items() if text == query)]
+    if "cannot do without" in system:
+        relevant = relevant[:1]
+    if system.startswith("Which chunks"):
+        handler.reply(500, '{"error": {"message": "out of memory"}}')
+        return
+    handler.start()
+    handler.piece("\n".join(f"{i} -> KEEP" for i in relevant))
+    handler.piece(None, "stop")
+    handler.event({"choices": [], "usage": {"prompt_tokens": 300, "completion_tokens": 20}})
+    handler.event("[DONE]")
+
+
+def llm(serve: Serve, behave: Behave = labelled) -> OpenAIChat:
+    return OpenAIChat(model="tiny", base_url=serve(behave).url)
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+PATIENT = ["--set", f"judge.timeout_ms={PATIENT_MS}"]
+FOUR = [*PATIENT, "--set", "judge.max_chunks=4", "--set", "retrieval.k=4"]
+
+
+def rows(document: Any) -> dict[str, Any]:
+    """The rows by name, without the best fixed k and the oracle."""
+    bounds = ("best fixed k", "oracle")
+    return {row["name"]: row for row in document["rows"] if row["name"] not in bounds}
+
+
+def test_every_prompt_of_the_judge_is_measured(
+    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(llm(serve))
+    command = ["eval", *files, *FOUR, "--prompts", "default, strict,terse"]
+    assert main([*command, "--json"]) == 0
+    made = printed(capsys)
+    assert (made["collection"], made["queries"], made["complete"]) == ("small", 2, True)
+    _, none, default, strict, terse = rows(made).values()
+    assert [*rows(made)] == ["unfiltered, k 4", "no judge", "default", "strict", "terse"]
+    assert none["precision"]["mean"] == pytest.approx((2 / 4 + 3 / 4) / 2)
+    assert (default["precision"]["mean"], default["recall"]["mean"]) == (1, 1)
+    assert default["noise_reduction"] == 1
+    assert strict["recall"]["mean"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert (none["llm_tokens"], default["llm_tokens"], terse["fallbacks"]) == (0, 320, 2)
+    assert (default["fallbacks"], terse["chunks"]["mean"]) == (0, 4)
+    assert len(made["per_query"]) == 10
+    assert "out of memory" in made["per_query"][4]["error"]
+
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("small: means over 2 queries\n")
+    assert re.search(
+        r"^default +2\.5 +1\.000 +1\.000 +1\.000 +1\.000 +100\.0%", shown, re.MULTILINE
+    )
+    assert "fallback: The endpoint failed (HTTP 500): out of memory" in shown
+
+
+def test_all_prompts_are_tried(
+    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(llm(serve))
+    assert main(["eval", *files, *PATIENT, "--prompts", "all", "--only", "first", "--json"]) == 0
+    made = printed(capsys)
+    assert [*rows(made)][1:] == ["no judge", "default", "strict", "terse"]
+    assert made["queries"] == 1
+
+
+OWN = """
+version = "1"
+about = "mine."
+instructions = "KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD, in my words."
+"""
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_prompt_of_ones_own_is_measured(
+    bench: Any, serve: Serve, files: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: bool,
+) -> None:  # fmt: skip
+    folder = tmp_path / ("elsewhere" if named else "prompts")
+    folder.mkdir()
+    (folder / "mine.toml").write_text(OWN, encoding="utf-8")
+    (folder / "bad.toml").write_text("version = 1", encoding="utf-8")
+    if named:
+        monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(folder))
+    server = serve(labelled)
+    bench(OpenAIChat(model="tiny", base_url=server.url))
+    command = ["eval", *files, *PATIENT, "--only", "first", "--json", "--prompts"]
+    assert main([*command, "mine"]) == 0
+    out, err = capsys.readouterr()
+    assert [*rows(json.loads(out))][1:] == ["no judge", "mine"]
+    (asked,) = server.asked
+    assert asked["body"]["messages"][0]["content"].startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5")
+    assert "in my words" in asked["body"]["messages"][0]["content"]
+    assert err.count(f"{folder / 'bad.toml'}: version: it must be a string.") == 1
+    assert main([*command, "all"]) == 0
+    assert [*rows(printed(capsys))][1:] == ["no judge", "default", "strict", "terse", "mine"]
+    assert main([*command, "bad"]) == 2
+    assert "Use one of default, strict, terse, mine." in capsys.readouterr().err
+
+
+def test_profiles_are_compared_with_a_plain_search_and_with_a_side(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    command = ["eval", *files, "--set", "retrieval.k=4", "--json", "--limit", "1"]
+    profiles = ["-p", "adaptive-gap", "-p", "query-must"]
+    assert main([*command, *profiles]) == 0
+    made = printed(capsys)
+    assert [(name, row["chunks"]["mean"]) for name, row in rows(made).items()] == [
+        ("unfiltered, k 4", 4), ("adaptive-gap", 5), ("query-must", 4),
+    ]  # fmt: skip
+    assert made["against"] == "unfiltered, k 4"
+    assert [row["id"] for row in made["per_query"]] == ["first"] * 3
+    assert made["per_query"][2]["ids"] == ["0", "1", "2", "3"]
+    f1 = {row["name"]: row["f1"] for row in made["per_query"]}
+    for name, row in rows(made).items():
+        gain = f1[name] - f1["unfiltered, k 4"]
+        assert row["gain"]["mean"] == pytest.approx(gain)
+        assert (row["wins"], row["losses"]) == (int(gain > 0), int(gain < 0))
+
+    assert main([*command, "-p", "query-must", "--against", "adaptive-gap"]) == 0
+    made = printed(capsys)
+    # --set applies to what is measured, not to what it is compared with.
+    assert [*rows(made)][1:] == ["unfiltered, k 5", "A: adaptive-gap", "query-must"]
+    assert made["against"] == "A: adaptive-gap"
+    gain = f1["query-must"] - f1["adaptive-gap"]
+    assert rows(made)["query-must"]["gain"]["mean"] == pytest.approx(gain)
+
+
+def test_values_of_a_setting_are_compared(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    vary = ["--vary", "cutoff.max_results=1,3", "--vary", "retrieval.source_pattern=,1.md"]
+    assert main(["eval", *files, "-p", "adaptive-gap", *vary, "--json"]) == 0
+    made = printed(capsys)
+    kept = {row["name"]: row["ids"] for row in made["per_query"] if row["id"] == "first"}
+    assert kept == {
+        "unfiltered, k 5": ["0", "1", "2", "3", "4"],
+        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=": ["0"],
+        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=1.md": ["1"],
+        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern=": ["0", "1", "2"],
+        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern=1.md": ["1", "3", "5"],
+    }
+
+
+def test_with_and_without_the_judge(
+    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(llm(serve))
+    assert main(["eval", *files, "-p", "llm-filter", *FOUR, "--against", "unfiltered"]) == 0
+    shown = capsys.readouterr().out
+    assert "llm-filter against A: unfiltered, F1 over 2 queries: 2 better, 0 worse" in shown
+    assert re.search(r"\(paired permutation test\)\n  \+0\.\d+  \S", shown)
+    assert re.search(r"^unfiltered, k 4 +4\.0 +0\.625 +1\.000", shown, re.MULTILINE)
+
+
+def test_without_labels_there_is_the_rest(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    compared = ["eval", *files[:4], "-p", "full", "--against", "adaptive-gap"]
+    assert main([*compared, "--set", "retrieval.k=4", "--json"]) == 0
+    made = printed(capsys)
+    assert {row["id"] for row in made["per_query"]} == set(TEXTS)
+    plain, *_ = rows(made).values()
+    assert (plain["precision"], plain["noise_reduction"], plain["chunks"]["mean"]) == (
+        None,
+        None,
+        4,
+    )
+    assert main([*compared, "--except", "first", "--only", "first"]) == 0
+    assert "means over 0 queries" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [[], ["--against", "full"]])
+def test_a_query_without_a_relevant_chunk_in_the_collection_is_left_out(
+    more: list[str], bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    Path(files[5]).write_text("first\t0\t1\nsecond\t10\t0\nsecond\tx\t1\n", "utf-8")
+    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == 0
+    assert "Only 1 question has a chunk labelled relevant" in (told := capsys.readouterr().err)
+    assert (
+        "1 of 2 labelled queries, such as 'second': none of their relevant chunks is in the "
+        "collection line, as this user sees it, so they are left out" in told
+    )
+    Path(files[5]).write_text("second\t10\t0\nsecond\tx\t1\n", "utf-8")
+    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == 2
+    assert "None of the chunks labelled as relevant is in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--against", "full"]])
+@pytest.mark.parametrize(
+    ("chunks", "code", "missing", "said"),
+    [
+        ("0 x", 0, ["x"],
+         "WARNING 1 of 2 labelled ids is not in the collection line, such as 'x': their "
+         "labels are left out. Index those chunks, or label others\n"),
+        ("0 x y", 0, ["x", "y"],
+         "WARNING 2 of 3 labelled ids are not in the collection line, such as 'x': their "
+         "labels are left out. Index those chunks, or label others\n"),
+        ("0 1", 0, [], ""),
+        ("x", 2, None, "ragfilter: None of the labelled ids, such as 'x', is in the collection "
+        "'line'. Check that the labels belong to this collection.\n"),
+    ],
+)  # fmt: skip
+def test_labels_that_name_unknown_chunks_are_told(
+    more: list[str], chunks: str, code: int, missing: list[str] | None, said: str,
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    bench(None)
+    rows = "".join(f"first\t{chunk}\t1\n" for chunk in chunks.split())
+    Path(files[5]).write_text(rows, encoding="utf-8")
+    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == code
+    out, err = capsys.readouterr()
+    # Both also say that one query is not much.
+    assert (
+        "".join(line for line in err.splitlines(True) if "too few for reliable" not in line) == said
+    )
+    assert ("Only 1 question has a chunk labelled relevant" in err) == (code == 0)
+    assert (json.loads(out)["unknown_labels"] if out else None) == missing
+
+
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def sigterm() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
+
+
+def store_lost() -> None:
+    raise StoreUnavailable("The store is gone.", remedy="Start it.")
+
+
+class Stopping:
+    """An LLM during whose third call `end` stops the run."""
+
+    name = "stopping"
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self.end = end
+        self.calls = 0
+
+    def stream(self, *_: object, **__: object) -> Iterator[Any]:
+        self.calls += 1
+        if self.calls == 3:
+            self.end()
+        raise ValueError("no answer")
+        yield
+
+
+class Losing(Line):
+    """A collection that is lost during the second query."""
+
+    searches = 0
+
+    def nearest(self, *args: Any, **kwargs: Any) -> list[tuple[str, float]]:
+        self.searches += 1
+        if self.searches == 6:
+            store_lost()
+        return super().nearest(*args, **kwargs)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("end", [ctrl_c, sigterm, None], ids=["Ctrl+C", "SIGTERM", "store"])
+def test_stopped_it_prints_what_is_finished(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
+    end: Callable[[], None] | None, as_json: bool,
+) -> None:  # fmt: skip
+    bench(Stopping(end or list), Line() if end else Losing())
+    command = ["eval", *files, "--prompts", "default,strict"]
+    assert main([*command, *(["--json"] if as_json else [])]) == (130 if end else 2)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    out, err = capsys.readouterr()
+    assert err.endswith("Stopped.\n" if end else "ragfilter: The store is gone. Start it.\n")
+    if as_json:
+        made = json.loads(out)
+        assert made["complete"] is False
+        assert len(made["per_query"]) == 4
+    else:
+        assert "means over 1 query; stopped after 1 of 2" in out
+
+
+def test_stopped_at_once_it_has_nothing_to_print(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    command = ["eval", *files, "-p", "adaptive-gap", "--against", "adaptive-gap", "--json"]
+    assert main([*command, "--set", "retrieval.source_pattern=nowhere"]) == 2
+    out, err = capsys.readouterr()
+    warning, refusal = err.splitlines()
+    assert (out, "too few for reliable" in warning) == ("", True)
+    assert refusal.startswith("ragfilter: ")
+
+
+def test_progress_goes_to_standard_error(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    bench(None)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["eval", *files, "-p", "adaptive-gap", "--against", "full", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["complete"]
+    assert "queries" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--prompts", "all"], "The judge is on and needs an LLM, and none is configured. "
+         "Set OPENAI_API_KEY, or OPENAI_BASE_URL"),
+        (["-p", "llm-filter", "-p", "full"], "The judge is on and needs an LLM"),
+        (["--prompts", "default,srict"],
+         "judge.prompt = 'srict' (from --prompts) is not allowed. Use one of default, strict"),
+        (["-p", "best"], "There is no profile 'best'."),
+        (["--against", "best"], "There is no profile 'best'."),
+        (["--save", "x", "--against", "full"], "--against has no effect beside --save."),
+        (["--save", "x", "--limit", "2"], "--limit has no effect beside --save."),
+        (["--only", "zz", "--against", "full"], "There is no query 'zz'."),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    bench(None)
+    assert main(["eval", *files, *args]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"ragfilter: {said}")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--prompts", "all", "--queries", "QUERIES"], "The qrels are missing."),
+        (["--queries", "QUERIES"], "The qrels are missing."),
+        (["--against", "full", "--queries", "/nowhere"], "/nowhere cannot be read"),
+        ([], "Missing option '--queries'"),
+    ],
+)
+def test_queries_that_cannot_be_measured_are_one_line(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    bench(None)
+    given = [files[3] if arg == "QUERIES" else arg for arg in args]
+    assert main(["eval", "-c", "small", *given]) == 2
+    assert capsys.readouterr().err.startswith(f"ragfilter: {said}")

@@ -1,0 +1,218 @@
+"""Background jobs: begun once, shared by the runs that wait, and stopped when none does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import streamlit as st
+from waiting import PATIENT_S
+
+from ragfilter.answer.context import Context
+from ragfilter.basics.shelf import Shelf
+from ragfilter.errors import InputError
+from ragfilter.model import Chunk, Hit
+from ragfilter.protocols import Progress, Vectors
+from ragfilter.ui.kit import progress
+from ragfilter.ui.look.vectors import AT_ONCE, Remembered
+from ragfilter.ui.session import answers
+from ragfilter.ui.session.answers import AnswerSide
+from ragfilter.ui.session.jobs import MOST, Job, Jobs
+from ragfilter.ui.session.resources import Resources
+
+Work = Callable[[Job[None]], None]
+
+
+def test_sessions_that_start_the_same_at_once_begin_one_job() -> None:
+    jobs, both = Jobs(), threading.Barrier(2)
+    begun: list[Job[bool]] = []
+
+    def session() -> None:
+        both.wait()
+        begun.append(jobs.start(None, "key", lambda job: job.stop.wait(PATIENT_S)))
+
+    sessions = [threading.Thread(target=session) for _ in range(2)]
+    for each in sessions:
+        each.start()
+    for each in sessions:
+        each.join()
+    jobs.stop("key")
+    assert begun[0] is begun[1]
+
+
+def test_a_job_that_has_ended_is_begun_again_only_if_asked() -> None:
+    jobs = Jobs()
+    first = jobs.start(None, "key", lambda job: "first")
+    assert first.value() == "first"
+    assert jobs.start(None, "key", lambda job: "second") is first
+    assert jobs.start(None, "key", lambda job: "second", again=True).value() == "second"
+
+
+def test_jobs_in_progress_are_remembered_before_any_that_have_ended() -> None:
+    jobs = Jobs()
+    going = jobs.start(None, "going", lambda job: job.stop.wait(PATIENT_S))
+    for n in range(MOST + 1):
+        jobs.start(None, n, lambda job: None).value()
+    assert jobs.find(0) is jobs.find(1) is None
+    assert jobs.find(MOST) is not None
+    assert jobs.find("going") is going
+    jobs.stop("going")
+    assert going.value() is True
+    assert jobs.find("going") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(InputError("No such file.", remedy="Look."), "No such file. Look."),
+     (ValueError("secret"), "An unexpected error.")],
+)  # fmt: skip
+def test_only_errors_of_ours_are_told(error: Exception, message: str) -> None:
+    def work(job: Job[None]) -> None:
+        raise error
+
+    job = Jobs().start(None, "key", work)
+    with pytest.raises(type(error)):
+        job.value()
+    assert job.failure == message
+
+
+@pytest.mark.parametrize(("waits", "fragments"), [(False, ["panel"]), (True, [])])
+def test_a_panel_of_a_run_that_waits_is_no_fragment(
+    waits: bool, fragments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    def fragment(draw: Callable[[str], None]) -> Callable[[str], None]:
+        drawn.append(draw.__name__)
+        return draw
+
+    def panel(word: str) -> None:
+        drawn.append(word)
+
+    monkeypatch.setattr(st, "fragment", fragment)
+    progress.unless(waits, panel)("here")
+    assert drawn == [*fragments, "here"]
+
+
+class Counting:
+    """An embedder that counts its texts, and embeds the first only when it may go on."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.at_work, self.may_go_on = threading.Event(), threading.Event()
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        self.texts += texts
+        self.at_work.set()
+        assert self.may_go_on.wait(PATIENT_S)
+        return np.zeros((len(texts), 2), dtype=np.float32)
+
+
+def embedding(embedder: Counting, texts: Sequence[str], shelf: Shelf[Vectors]) -> Work:
+    def work(job: Job[None]) -> None:
+        Remembered(embedder, shelf, progress=job.step).embed(texts)
+
+    return work
+
+
+def test_runs_that_want_the_same_share_one_computation() -> None:
+    jobs, embedder = Jobs(2), Counting()
+    work = embedding(embedder, ["a", "b"], Shelf(10))
+    with ExitStack() as runs:
+        jobs = {runs.enter_context(jobs.joined("a question", work)) for _ in range(20)}
+        embedder.may_go_on.set()
+        (job,) = jobs
+        assert job.wait(PATIENT_S)
+        assert not job.failure
+    assert embedder.texts == ["a", "b"]
+
+
+def test_no_more_work_at_once_than_is_allowed() -> None:
+    jobs, guard = Jobs(2), threading.Lock()
+    at_once: list[int] = []
+    now = [0]
+
+    def work(job: Job[None]) -> None:
+        with guard:
+            now[0] += 1
+            at_once.append(now[0])
+        # Long enough that a third would begin meanwhile, if it could.
+        job.stop.wait(0.05)
+        with guard:
+            now[0] -= 1
+
+    with ExitStack() as runs:
+        jobs = [runs.enter_context(jobs.joined(n, work)) for n in range(10)]
+        assert all(job.wait(PATIENT_S) for job in jobs)
+    assert len(at_once) == 10
+    assert max(at_once) == 2
+
+
+def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
+    jobs, embedder, shelf = Jobs(1), Counting(), Shelf[Vectors](1000)
+    texts = [f"text {n}" for n in range(10 * AT_ONCE)]
+    work = embedding(embedder, texts, shelf)
+    with ExitStack() as another:
+        with jobs.joined("a question", work) as job:
+            assert another.enter_context(jobs.joined("a question", work)) is job
+            assert embedder.at_work.wait(PATIENT_S)
+        assert not job.stop.is_set()
+    embedder.may_go_on.set()
+    assert job.wait(PATIENT_S)
+    assert job.failure == "It was stopped."
+    assert embedder.texts == texts[:AT_ONCE]
+    with jobs.joined("a question", work) as anew:
+        assert anew is not job
+        assert anew.wait(PATIENT_S)
+    assert len(shelf) == len(texts)
+
+
+def test_work_that_waits_for_its_turn_never_begins_if_its_run_is_gone() -> None:
+    jobs, first, second = Jobs(1), Counting(), Counting()
+    with jobs.joined("first", embedding(first, ["a"], Shelf(10))) as job:
+        assert first.at_work.wait(PATIENT_S)
+        with jobs.joined("second", embedding(second, ["b"], Shelf(10))) as waiting:
+            pass
+        first.may_go_on.set()
+        assert waiting.wait(PATIENT_S)
+        assert job.wait(PATIENT_S)
+    assert second.texts == []
+
+
+class Left(BaseException):
+    """What Streamlit raises in a run whose session is gone or that another run supersedes."""
+
+
+def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = Counting()
+    bench = SimpleNamespace(embedder=embedder, chat=None)
+    resources = Resources(cast("Any", bench), cast("Any", SimpleNamespace(answer_timeout_s=1)))
+    text = " ".join(f"The owl number {n} is fine." for n in range(3 * AT_ONCE))
+    side = AnswerSide("filtered", Context((Hit(Chunk("a", text), 0.1, 1),), (), "", 0))
+    jobs: list[Job[None]] = []
+
+    def leave(job: Job[None]) -> None:
+        jobs.append(job)
+        assert embedder.at_work.wait(PATIENT_S)
+        raise Left
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "attend", leave)
+        with pytest.raises(Left):
+            answers.extract("owls", [side], resources, None)
+    embedder.may_go_on.set()
+    assert jobs[0].wait(PATIENT_S)
+    assert len(embedder.texts) == AT_ONCE
+    assert answers.lacking("owls", (side, side), resources) == [side, side]
+
+    monkeypatch.setattr(Job, "attend", lambda job: job.wait(PATIENT_S))
+    answers.extract("owls", [side], resources, None)
+    assert len(embedder.texts) == len(set(embedder.texts)) == 3 * AT_ONCE + 1
+    assert answers.lacking("owls", (side, side), resources) == []
