@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragfilter.basics.files import kind, write_text
-from ragfilter.cli import parts
+from ragfilter.cli import output
 from ragfilter.cli.options import OTHER_OUT, Filtering, Place
 from ragfilter.cli.rules.saving import (
     effect_document,
@@ -22,7 +22,7 @@ from ragfilter.cli.rules.saving import (
 )
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
-from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
+from ragfilter.evaluate.proposed import Suggested, suggest
 from ragfilter.evaluate.rule_matrix import row_document
 from ragfilter.rules.proposals import Proposal
 from ragfilter.text.numbers import counted
@@ -45,18 +45,16 @@ def suggest_families(
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
     with place.open("rules") as bench:
         selected = select(bench, place.collection, where or (), user=viewing.viewer, limit=limit)
-        parts.tell(selected.incomplete)
+        output.tell(selected.incomplete)
         known = gather_labelled(labelled, bench, place, viewing)
-        likeness = None if known is None else likeness_of(bench.embedder)
         asked = bench.labels.queries(place.collection, ASKED).values()
-        vectors = bench.collection(place.collection).vectors
-        made = suggest(selected.chunks, asked, known, likeness, vectors)
+        made = suggest(selected.chunks, asked, known)
     records = [record(each, made) for each in made.proposals]
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
         write_text(out, "".join(lines), remedy=OTHER_OUT)
     document = place.head(selected.incomplete) | _document(made, records)
-    parts.emit(document if as_json else _text(place.collection, made, out))
+    output.emit(document if as_json else _text(place.collection, made, out))
 
 
 def record(each: Proposal, made: Suggested) -> dict[str, Any]:
@@ -78,7 +76,6 @@ def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
     families = [
         {
             "pattern": family.pattern,
-            "names": list(family.names),
             "members": [{"id": m.chunk.id, "value": m.named} for m in family.members],
         }
         for family in made.families
@@ -90,9 +87,8 @@ def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
 def _text(collection: str, made: Suggested, out: Path | None) -> str:
     lines = []
     for family in made.families:
-        lines.append(f"{family.title}: {counted(len(family.members), 'chunk')}")
-        lines.append(f"  names: {', '.join(family.names) or 'none'}")
-        lines.append(f"  values: {', '.join(m.named for m in family.members)}")
+        lines.append(f"{family.pattern}: {counted(len(family.members), 'chunk')}")
+        lines.append(f"  {'; '.join(m.named for m in family.members)}")
         example = next(p for p in made.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
         row = made.evidence.rows.get(example.rule)
