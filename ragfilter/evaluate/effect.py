@@ -145,7 +145,7 @@ class LabelledQuestions:
     def _decides_otherwise(
         self, query_id: str, chunk_ids: Sequence[str], changes: Changes, new_rules: RuleBook
     ) -> bool:
-        """Whether the changed rules affect one of the chunks that the question chunk_ids: whether it
+        """Whether the changed rules affect one of the chunks that the question found: whether it
         has a rule, whether that can be read, whether it passes, and whether it holds and may pin
         the chunk. Otherwise the result stays the same and need not be replayed."""
         query = self.pools[query_id].query
