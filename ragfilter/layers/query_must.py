@@ -63,10 +63,10 @@ def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput)
     best = next((hit for hit in kept if hit.id not in met), None)
     if best is None or sum(hit.id in met and best.id in hit.chunk.refs for hit in kept) < TOGETHER:
         return {}
-    there = {hit.id for hit in inputs.own_hits}
-    found = (hit for hit in kept if hit.id in best.chunk.refs and hit.id in there)
+    own_ids = {hit.id for hit in inputs.own_hits}
+    referred = (hit for hit in kept if hit.id in best.chunk.refs and hit.id in own_ids)
     why = f"the best chunk, “{best.chunk.name}”, refers to it"
-    return {hit.id: why for hit in islice(found, most)}
+    return {hit.id: why for hit in islice(referred, most)}
 
 
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:
