@@ -25,7 +25,7 @@ import typer
 
 from ragfilter.answer.stream import Prices
 from ragfilter.basics.files import kind, write_text
-from ragfilter.cli import parts
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import OTHER_OUT, SET_HELP, Filtering, Json, Place, QrelsFile, Where
 from ragfilter.cli.rules.saving import (
@@ -101,7 +101,7 @@ def suggest(
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection."""
     if families:
-        parts.refuse_beside("--families", llm=llm, timeout=timeout, templates=templates)
+        options.refuse_beside("--families", llm=llm, timeout=timeout, templates=templates)
         labelled = queries, qrels
         _suggest_families(place, viewing, where, out, labelled, limit=limit, as_json=as_json)
         return
@@ -127,14 +127,14 @@ def suggest(
                 "starts a tiny one.",
             )
         selected = select(bench, place.collection, where or (), user=user, limit=limit)
-        parts.tell(selected.incomplete)
+        output.tell(selected.incomplete)
         chosen = selected.chunks
         waiting = [chunk for chunk in chosen if chunk.id not in done]
         known = gather_labelled((queries, qrels), bench, place, viewing) if waiting else None
     if waiting:
         step = -(-len(waiting) // SAMPLE)
         expected = runs.foresee(waiting[::step], len(waiting), prompts)
-        parts.tell(expected_text(len(waiting), expected, bench.prices))
+        output.tell(expected_text(len(waiting), expected, bench.prices))
     made: list[Draft] = []
     rows: list[RuleRow | None] = []
     started = perf_counter()
@@ -148,20 +148,20 @@ def suggest(
             document |= totals_document(totals)
             drafted = zip(made, waiting, rows, strict=False)
             document["drafts"] = [record(d, c, place.collection, r) for d, c, r in drafted]
-            parts.emit(document)
+            output.emit(document)
         else:
-            parts.emit(totals_text(totals, before=before))
+            output.emit(totals_text(totals, before=before))
             if out:
-                parts.emit(without_text(made))
+                output.emit(without_text(made))
                 if totals.drafted or before:
-                    parts.emit(next_text(out, place.collection, doubtful=totals.doubtful))
+                    output.emit(next_text(out, place.collection, doubtful=totals.doubtful))
 
-    show = parts.progress("chunks drafted")
+    show = output.progress("chunks drafted")
     if not out and not as_json and sys.stdout.isatty():
         show = _no_progress
     elif not sys.stderr.isatty():
-        show = plain_progress("chunks drafted", parts.tell)
-    with contextlib.closing(chat), parts.at_the_end(report):
+        show = plain_progress("chunks drafted", output.tell)
+    with contextlib.closing(chat), output.at_the_end(report):
         found = runs.drafts(
             waiting,
             chat,
@@ -178,10 +178,10 @@ def suggest(
                     append(out, record(draft, chunk, place.collection, row))
                 except InputError:
                     # The document of --json contains it; otherwise it would be lost.
-                    parts.emit("" if as_json else shown)
+                    output.emit("" if as_json else shown)
                     raise
             elif not as_json:
-                parts.emit(shown)
+                output.emit(shown)
             show(len(made), len(waiting))
 
 
@@ -217,7 +217,7 @@ def _suggest_families(
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
     with place.open("rules") as bench:
         selected = select(bench, place.collection, where or (), user=viewing.viewer, limit=limit)
-        parts.tell(selected.incomplete)
+        output.tell(selected.incomplete)
         known = gather_labelled(labelled, bench, place, viewing)
         asked = bench.labels.queries(place.collection, ASKED).values()
         made = proposed.suggest(selected.chunks, asked, known)
@@ -226,7 +226,7 @@ def _suggest_families(
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
         write_text(out, "".join(lines), remedy=OTHER_OUT)
     document = place.head(selected.incomplete) | _families_document(made, records)
-    parts.emit(document if as_json else _families_text(place.collection, made, out))
+    output.emit(document if as_json else _families_text(place.collection, made, out))
 
 
 def _proposal_record(each: Proposal, made: proposed.Suggested) -> dict[str, Any]:

@@ -28,11 +28,11 @@ from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
-from ragfilter.ui.session import models, state
+from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
 
@@ -50,7 +50,7 @@ def draw(work: Desk) -> None:
     under_way = running if running is not None and not running.done else None
     shown = _is_shown(work.collection, work.user, work.resources)
     if work.resources.bench.chat is None:
-        say.empty(NO_LLM, NO_LLM_MORE)
+        elements.empty(NO_LLM, NO_LLM_MORE)
     elif under_way is not None:
         # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection, shown=shown)
@@ -82,7 +82,7 @@ def _begin(work: Desk) -> None:
         if row.id not in there and sender.sees(row.chunk) and not (bare and row.chunk.rule)
     ]
     if not chosen:
-        say.empty(
+        elements.empty(
             "Nothing to draft.",
             "The filter under Chunks shows no chunk that lacks a draft. Clear it, or take chunks "
             "that have a rule as well.",
@@ -111,7 +111,7 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         usage = foresee(whole, len(chosen), resources.bench.templates())
     except RagfilterError as error:
         return str(error)
-    name = models.called(chat.name) if chat is not None else ""
+    name = answers.model_label(chat.name) if chat is not None else ""
     return (
         f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.prices)}, read and "
         f"written by {name}; up to three times as much if first answers have faults. A faulty "
@@ -123,7 +123,7 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
     if running.done:
         st.rerun()
     if not shown:
-        say.aside("Rules are being drafted for another user.")
+        elements.aside("Rules are being drafted for another user.")
         return
     done, count, used = running.at
     left = time_left(running.seconds / done * (count - done) if done else None)
