@@ -17,9 +17,8 @@ OTHERS = (
     # Other pages, and panels that need a result.
     "ragfilter.cli", "ragfilter.evaluate", "ragfilter.library", "ragfilter.publish",
     "ragfilter.ui.collections", "ragfilter.ui.compare",
-    "ragfilter.ui.evaluate", "ragfilter.ui.inspect.curve", "ragfilter.ui.inspect.panels.chunk",
-    "ragfilter.ui.inspect.panels.judge", "ragfilter.ui.inspect.stage",
-    "ragfilter.ui.kit.answer", "ragfilter.ui.kit.references",
+    "ragfilter.ui.evaluate", "ragfilter.ui.inspect",
+    "ragfilter.ui.kit.answer",
     "ragfilter.ui.kit.rule_editor.editor", "ragfilter.ui.rules", "ragfilter.ui.tune",
     # What a question needs.
     "ragfilter.answer.stream", "ragfilter.engine.complete", "ragfilter.engine.retrieve",
