@@ -146,7 +146,7 @@ def test_the_place_before_a_click_is_marked() -> None:
     plot = tuning_map.heatmap(made, "f1", there, 0, was, dark=False)
     marks = {each["name"]: (each["x"], each["y"]) for each in plot["data"][1:]}
     assert marks["before the click"] == ([GAP.get(THRESHOLD)], [GAP.get(OFFSET)])
-    assert marks["in force"] != marks["before the click"]
+    assert marks["current"] != marks["before the click"]
     front = tuning_map.front(made, there, 0, was, dark=False)["data"]
     assert "before the click" in {each["name"] for each in front}
     alone = tuning_map.heatmap(made, "f1", there, 0, dark=False)["data"]
