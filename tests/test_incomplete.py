@@ -345,11 +345,8 @@ LABELLED = "|--queries|queries.jsonl|--qrels|qrels.tsv"
 COMMANDS = (
     "query|text 7",
     f"eval{LABELLED}",
-    f"compare{LABELLED}",
     f"tune|--no-rerank{LABELLED}",
-    f"sweep{LABELLED}",
     f"gate|--min|f1=0{LABELLED}",
-    f"runs|new{LABELLED}",
     "rules|list",
     "rules|check",
     f"rules|matrix{LABELLED}",
