@@ -421,4 +421,4 @@ def test_every_command_that_reads_refuses_what_is_withheld(
         out, err = capsys.readouterr()
         assert out == ""
         assert "a change of its clearances has not finished" in err
-        assert err.count("\n") == 1
+        assert err.count("\n") == 1, command
