@@ -12,7 +12,7 @@ import pytest
 from rules_page import typing
 
 from ragfilter.rules import edits
-from ragfilter.ui.session import pools, resources
+from ragfilter.ui.session import questions, resources
 
 pytestmark = pytest.mark.model
 
@@ -174,7 +174,7 @@ def test_no_labelled_question_is_searched_to_save_a_rule(page: Any, calls: Count
 def test_a_rule_after_which_the_pool_falls_short_is_searched_for(
     page: Any, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "renew_rules", lambda *_: None)
+    monkeypatch.setattr(questions, "renew_rules", lambda *_: None)
     calls.clear()
     through(write(page, PASSES), "rule-save")
     assert OTHER in page.kept

@@ -17,11 +17,11 @@ from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.saving import DONE
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import change_preview
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
+from ragfilter.ui.session.visit import author
 
 PAGE, TITLE_WIDTH = 50, 35
 OPEN, UNSURE = "history-open", "history-doubt"
@@ -43,7 +43,7 @@ def draw(work: Desk) -> None:
     journal, among = work.resources.bench.journal, _among(work)
     count = journal.count_steps(work.collection, among=among)
     if not count:
-        say.empty("No rule has been edited yet.", "Every saved change is listed here.")
+        elements.empty("No rule has been edited yet.", "Every saved change is listed here.")
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
@@ -116,7 +116,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
         if edit.collection == work.collection and (among is None or edit.chunk_id in among)
     ]
     if not visible:
-        say.empty("No change is open.", "Click a row.")
+        elements.empty("No change is open.", "Click a row.")
         return
     first = visible[0]
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible), 'rule')}."))
