@@ -17,9 +17,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.evaluate import measure
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Changes, Effect, LabelledQuestions, QueryEffect, make_labelled
-from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
