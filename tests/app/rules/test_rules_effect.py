@@ -22,6 +22,7 @@ from rules_page import (
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, measure
 from ragfilter.ui.kit.rule_editor import rule_effect
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.session import jobs, resources
 
 pytestmark = pytest.mark.model
@@ -132,7 +133,7 @@ def test_without_labels_the_questions_asked_show_an_effect(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resources.open_resources().bench.labels.remember("demo", CLERIC)
-    monkeypatch.setattr(rule_effect, "labels", lambda work: None)
+    monkeypatch.setattr(Desk, "labels", None)
     open_chunk(page, MATRIX)
     write(page, '{"contain":"wizard"}')
     assert "Without labelled questions" in told(page)
