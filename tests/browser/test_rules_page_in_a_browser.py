@@ -101,7 +101,6 @@ def test_a_curator_finds_types_and_changes_rules_on_one_page(open_tab: OpenTab) 
         find(each, "monster-owlbear")
         each.rest()
     what_another_saves_while_one_types_is_not_overwritten(other, tab)
-    a_bulk_change_leaves_out_what_has_no_tick(tab)
 
 
 def rules_are_found_by_their_state(tab: Any) -> None:
@@ -198,23 +197,6 @@ def what_another_saves_while_one_types_is_not_overwritten(first: Any, second: An
     expect(second.rule).to_have_value(re.compile('"theirs"'))
     first.rest().click("rule-undo")
     expect(first.rule).to_have_value("")
-
-
-def a_bulk_change_leaves_out_what_has_no_tick(tab: Any) -> None:
-    tab.keyed("rules-text", "input").fill("monster-dragon")
-    tab.keyed("rules-text", "input").press("Enter")
-    tab.rest().choose("rules-part", "Bulk")
-    tab.rest().keyed("bulk-terms", "input").click()
-    tab.type_terms("dragon")
-    save = tab.keyed("bulk-save", "button")
-    expect(save).to_have_text(re.compile(r"Save \d+ rules"))
-    total = int(re.sub(r"\D", "", save.inner_text()))
-    tab.rest().keyed("bulk-chunks").get_by_text("Leave out chunks").click()
-    tab.rest().click_canvas(18, 1, "bulk-chunks")
-    expect(save).to_have_text(f"Save {total - 1} rules")
-    expect(tab.page.get_by_text(f"{total - 1} of {total} chunks are ticked.")).to_be_visible()
-    tab.rest().click_canvas(18, 1, "bulk-chunks")
-    expect(save).to_have_text(f"Save {total} rules")
 
 
 def groups(tab: Any) -> list[list[str]]:
