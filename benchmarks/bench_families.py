@@ -23,6 +23,7 @@ from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled
 from ragfilter.evaluate.proposed import likeness_of, suggest
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder
 from ragfilter.rules.families import find_families
@@ -31,7 +32,6 @@ from ragfilter.rules.proposals import propose
 from ragfilter.settings.config import load
 from ragfilter.stores import index
 from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.workbench import open_workspace
 
 PROFILES = ("query-must", "full")
 

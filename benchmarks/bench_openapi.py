@@ -24,8 +24,8 @@ import yaml
 from ragfilter.engine.retrieve import run
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.openapi.read import load_openapi
+from ragfilter.library.workspace import open_workspace
 from ragfilter.settings.config import load
-from ragfilter.workbench import open_workspace
 
 WORDS = [
     "account",

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
-from ragfilter.rules import edits, steps
+from ragfilter.rules import edits
 from ragfilter.stores.chroma import collection as chroma
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import open_workspace
 
 N = 400
 BULK = 200
@@ -68,7 +68,7 @@ def work(folder: Path, first: int) -> None:
                 )  # fmt: skip
             else:
                 rules = dict.fromkeys(ids, rule(number))
-                steps.save_all(store, journal, rules=rules, expected=expected, who="bench")
+                edits.save_all(store, journal, rules=rules, expected=expected, who="bench")
             print(json.dumps({"done": number}), flush=True)
 
 

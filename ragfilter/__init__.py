@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.api import measure, read_labels, tune
     from ragfilter.library.filter import Filter, cut
     from ragfilter.library.result import Result
+    from ragfilter.library.workspace import open_workspace
     from ragfilter.model import Chunk, Cut, Hit, User
     from ragfilter.settings.schema import Settings
-    from ragfilter.workbench import open_workspace
 
 __version__ = "0.1.0"
 __all__ = [
@@ -50,7 +50,7 @@ _PLACES = {
     "User": "model.User",
     "cut": "library.filter.cut",
     "measure": "evaluate.api.measure",
-    "open_workspace": "workbench.open_workspace",
+    "open_workspace": "library.workspace.open_workspace",
     "read_labels": "evaluate.api.read_labels",
     "tune": "evaluate.api.tune",
 }

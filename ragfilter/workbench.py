@@ -7,17 +7,16 @@ torch) are imported when they are first used.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -26,19 +25,16 @@ from ragfilter.errors import CollectionMissing, SettingsError, StoreError, compl
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import User
 from ragfilter.protocols import Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
-from ragfilter.settings.schema import Quality, Settings
+from ragfilter.settings.schema import Quality
 from ragfilter.stores.cache import FOLDER, DiskCache
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
     from ragfilter.answer.kept import Answers
     from ragfilter.answer.stream import Prices
-    from ragfilter.library.filter import Filter
-    from ragfilter.library.result import Result
     from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
@@ -46,7 +42,7 @@ if TYPE_CHECKING:
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
-    from ragfilter.stores.elsewhere import Stores
+    from ragfilter.stores.foreign import Stores
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.preferences import Preferences
     from ragfilter.stores.runs import Runs
@@ -59,7 +55,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The open parts. Made by `open_workbench`. Use it in a `with`, or close it.
+    """The open parts. Made by `open`. Use it in a `with`, or close it.
 
     `chat` is None if no LLM endpoint is configured. `judgements` has the LLM's earlier verdicts,
     and `texts` keeps verdicts and answers for later runs.
@@ -76,8 +72,43 @@ class Workbench:
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
+    @classmethod
+    def open(cls, deployment: Deployment, *, kind: str = "ragfilter") -> Self:
+        """Open the workspace that `deployment` names, and settle the edits that a stopped process
+        left there.
+
+        `kind` tells others what has the workspace open ("app", "query"). No model is loaded yet.
+        Raises WorkspaceLocked, StoreError, InputError; then nothing stays open.
+        """
+        with ExitStack() as closing:
+            closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
+            workspace = closing.enter_context(lock_workspace(deployment, kind=kind))
+            chat = chat_of(deployment)
+            if chat is not None:
+                closing.callback(chat.close)
+            texts = None
+            if chat is not None and deployment.cache_mb:
+                texts = DiskCache(workspace.path / FOLDER, deployment.cache_mb)
+                closing.callback(texts.close)
+            endpoint = chat.endpoint if chat is not None else ""
+            bench = cls(
+                deployment=deployment,
+                workspace=workspace,
+                embedder=make_embedder(deployment.embedding_model, deployment, closing),
+                chat=chat,
+                _closing=closing.pop_all(),
+                judgements=Judgements(texts=texts, endpoint=endpoint),
+                texts=texts,
+            )
+        try:
+            _settle_edits(bench)
+        except BaseException:
+            bench.close()
+            raise
+        return bench
+
     def __repr__(self) -> str:
-        return f"<Workbench: {self.workspace.path}>"
+        return f"<{type(self).__name__}: {self.workspace.path}>"
 
     @property
     def journal(self) -> Journal:
@@ -150,7 +181,7 @@ class Workbench:
     @property
     def stores(self) -> Stores:
         """The stores that hold the collections."""
-        from ragfilter.stores.elsewhere import Stores
+        from ragfilter.stores.foreign import Stores
 
         return self._once(Stores, partial(Stores, self.workspace), close=True)
 
@@ -231,14 +262,6 @@ class Workbench:
             self.judgements,
         )
 
-    def __getitem__(self, name: str) -> OpenCollection:
-        """The collection called `name`, to be searched. Raises StoreError."""
-        return OpenCollection(self.collection(name), self)
-
-    def __iter__(self) -> Iterator[str]:
-        """The names of the collections. Raises StoreError."""
-        return iter(info.name for info in self.collections())
-
     def before_closing(self, call: Callable[[], None]) -> None:
         """Register `call` to be made before anything is closed."""
         self._before_closing.append(call)
@@ -249,7 +272,7 @@ class Workbench:
             self._before_closing.pop()()
         self._closing.close()
 
-    def __enter__(self) -> Workbench:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -281,97 +304,14 @@ class Workbench:
         return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCollection:
-    """A collection of an open workspace."""
-
-    collection: ChromaCollection
-    bench: Workbench
-
-    def __repr__(self) -> str:
-        return f"<Collection: {self.collection.name}>"
-
-    def search(
-        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
-    ) -> Result:
-        """Search for `query`, and filter the hits.
-
-        `flt` is a filter, or what one is made from. If it has no reranker or LLM of its own, the
-        workspace's are used. `user` is who asks, and never sees more than they may, whatever the
-        settings say. Without one, the settings decide: the public if the clearance layer is on,
-        otherwise everything is seen. Raises InputError, StoreError, ModelError.
-        """
-        from ragfilter.engine.retrieve import run
-        from ragfilter.library.filter import Filter, check_asked
-        from ragfilter.library.result import to_result
-
-        query = check_asked(query, user)
-        flt = flt if isinstance(flt, Filter) else Filter(flt)
-        own = flt.backends(self.collection, self.bench.embedder_for(self.collection))
-        backends = replace(
-            own,
-            reranker=own.reranker or self.bench.reranker,
-            chat=own.chat or self.bench.chat,
-            judgements=own.judgements if own.chat else self.bench.judgements,
-        )
-        return to_result(run(query, flt.settings, backends, user))
-
-    async def asearch(
-        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
-    ) -> Result:
-        """The same in a thread, for an event loop."""
-        return await asyncio.to_thread(self.search, query, flt, user=user)
-
-
-def open_workspace(folder: str | Path = "workspace") -> Workbench:
-    """Open a workspace folder, its store and models. The environment sets the rest.
-
-    Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
-    process owns a folder. Raises WorkspaceLocked, StoreError, SettingsError.
-    """
-    return open_workbench(read_deployment(data_dir=Path(folder)))
-
-
-def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbench:
-    """Open the workspace that `deployment` names, and settle the edits that a stopped process left
-    there.
-
-    `kind` tells others what has the workspace open ("app", "query"). No model is loaded yet. Raises
-    WorkspaceLocked, StoreError, InputError; then nothing stays open.
-    """
-    with ExitStack() as closing:
-        closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
-        workspace = closing.enter_context(lock_workspace(deployment, kind=kind))
-        chat = chat_of(deployment)
-        if chat is not None:
-            closing.callback(chat.close)
-        texts = None
-        if chat is not None and deployment.cache_mb:
-            texts = DiskCache(workspace.path / FOLDER, deployment.cache_mb)
-            closing.callback(texts.close)
-        endpoint = chat.endpoint if chat is not None else ""
-        bench = Workbench(
-            deployment=deployment,
-            workspace=workspace,
-            embedder=make_embedder(deployment.embedding_model, deployment, closing),
-            chat=chat,
-            _closing=closing.pop_all(),
-            judgements=Judgements(texts=texts, endpoint=endpoint),
-            texts=texts,
-        )
-    try:
-        _settle_edits(bench)
-    except BaseException:
-        bench.close()
-        raise
-    return bench
+open_workbench = Workbench.open
 
 
 def lock_workspace(deployment: Deployment, *, kind: str = "ragfilter") -> Workspace:
     """The workspace alone, locked unless a Chroma server holds the vectors."""
     server = None
     if deployment.chroma_url:
-        from ragfilter.stores.chroma.client import Server
+        from ragfilter.stores.chroma.connection import Server
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
     return Workspace.open(

@@ -27,11 +27,11 @@ from ragfilter.answer.kept import Answers
 from ragfilter.answer.stream import UNFINISHED, Answer, Prices
 from ragfilter.cli import main
 from ragfilter.judge.cache import Judgements
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.cache import FOLDER, DiskCache
-from ragfilter.workbench import open_workspace
 
 SAID = Judgement(
     ("a", "b"), (Verdict("a", "KEEP"), Verdict("b", "EXPAND", 3)), remarks=("odd",), model="m",

@@ -25,12 +25,12 @@ from ragfilter.cli import main
 from ragfilter.cli.parts import open_for
 from ragfilter.cli.rules import drafting
 from ragfilter.errors import InputError
+from ragfilter.library.workspace import open_workspace
 from ragfilter.protocols import Delta
 from ragfilter.rules import drafting as runs
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.rule import parse
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import open_workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -578,78 +578,78 @@ def store_rule(folder: Path, chunk_id: str, rule: str | None) -> None:
         opened.store().collection("small").set_rules({chunk_id: rule})
 
 
-def test_lint_without_findings(run: Run) -> None:
-    assert run("lint") == "small: 2 rules, 0 errors, 0 warnings, 0 notes\n"
+def test_check_without_findings(run: Run) -> None:
+    assert run("check") == "small: 2 rules, 0 errors, 0 warnings, 0 notes\n"
 
 
-def test_lint_with_a_warning_is_no_failure(run: Run) -> None:
+def test_check_with_a_warning_is_no_failure(run: Run) -> None:
     store_rule(run.folder, "cleric-7", SPREAD)
-    first, better, last = run("lint").splitlines()
+    first, better, last = run("check").splitlines()
     assert first.startswith("warning: cleric-7 contain_one_of[0]: As written, a question must")
     assert better == '  perhaps: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == "small: 3 rules, 0 errors, 1 warning, 0 notes"
-    run("lint", "--strict", code=1)
-    assert run("lint", "--strict", "--where", "id=troll").endswith("0 warnings, 0 notes\n")
+    run("check", "--strict", code=1)
+    assert run("check", "--strict", "--where", "id=troll").endswith("0 warnings, 0 notes\n")
 
 
 def test_a_rule_that_asks_for_nothing_is_removed(run: Run) -> None:
     store_rule(run.folder, "boat", "{}")
-    assert "  better: no rule\n" in run("lint")
-    (fixed,) = run.json("lint", "--fix")["fixed"]
+    assert "  better: no rule\n" in run("check")
+    (fixed,) = run.json("check", "--apply")["fixed"]
     assert fixed == {"id": "boat", "before": "{}", "after": None}
     assert run.rule("boat") is None
 
 
-def test_lint_knows_the_questions_that_were_asked(run: Run) -> None:
+def test_check_knows_the_questions_that_were_asked(run: Run) -> None:
     store_rule(run.folder, "boat", '{"contain_all_of":["boat","fleet"]}')
-    assert run("lint").endswith("0 warnings, 0 notes\n")
+    assert run("check").endswith("0 warnings, 0 notes\n")
     with open_workspace(run.folder) as bench:
         for number in range(20):
             bench.labels.remember("small", f"Which fleet has ship {number}?")
-    assert run("lint").startswith("warning: boat contain_all_of[1]: “fleet” is in nearly every")
+    assert run("check").startswith("warning: boat contain_all_of[1]: “fleet” is in nearly every")
     # What such a word is for is not certain.
-    assert run.json("lint", "--fix")["fixed"] == []
-    (fixed,) = run.json("lint", "--fix", "--kind", "everywhere")["fixed"]
+    assert run.json("check", "--apply")["fixed"] == []
+    (fixed,) = run.json("check", "--apply", "--kind", "everywhere")["fixed"]
     assert fixed["after"] == '{"contain_all_of":["boat"]}'
 
 
-def test_lint_learns_nothing_from_questions_labelled_on_hidden_chunks(run: Run) -> None:
+def test_check_learns_nothing_from_questions_labelled_on_hidden_chunks(run: Run) -> None:
     store_rule(run.folder, "boat", '{"contain_all_of":["boat","fleet"]}')
     with open_workspace(run.folder) as bench:
         asked = (f"Which fleet has ship {number}?" for number in range(20))
         bench.labels.add("small", [(question, "secret", 1) for question in asked], who="ann")
-    assert run("lint").endswith("0 warnings, 0 notes\n")
+    assert run("check").endswith("0 warnings, 0 notes\n")
     assert run.json("list", "--state", "warning")["found"] == 0
-    assert run("lint", "--level", "4").startswith("warning: boat contain_all_of[1]: “fleet” is in")
+    assert run("check", "--level", "4").startswith("warning: boat contain_all_of[1]: “fleet” is in")
     assert run.json("list", "--state", "warning", "--level", "4")["found"] == 1
 
 
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("--fix", "--kind", "TYPO"), "--kind 'TYPO' is not a kind. Use one of unreadable, "),
-        (("--kind", "spread"), "--kind belongs to --fix."),
+        (("--kind", "TYPO"), "--kind 'TYPO' is not a kind. Use one of unreadable, "),
+        (("--dry-run",), "--dry-run belongs to --apply."),
     ],
 )
 def test_a_kind_that_lint_cannot_use(run: Run, args: tuple[str, ...], told: str) -> None:
-    run("lint", *args, code=2)
+    run("check", *args, code=2)
     assert told in run.err
 
 
-def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
+def test_check_with_an_error_is_exit_code_one(run: Run) -> None:
     store_rule(run.folder, "boat", '{"contain_on_of": []}')
-    assert run("lint", code=1).startswith("error: boat contain_on_of: ")
-    made = run.json("lint", "--where", "type=item", code=1)
+    assert run("check", code=1).startswith("error: boat contain_on_of: ")
+    made = run.json("check", "--where", "type=item", code=1)
     (finding,) = made.pop("findings")
     counts = {"rules": 1, "errors": 1, "warnings": 0, "notes": 0}
     assert made == {"collection": "small", "incomplete": "", **counts}
     assert (finding["chunk_ids"], finding["kind"], finding["severity"], finding["place"]) == (
         ["boat"], "unreadable", "error", "contain_on_of",
     )  # fmt: skip
-    assert run.json("lint", "--where", "type=monster")["errors"] == 0
+    assert run.json("check", "--where", "type=monster")["errors"] == 0
 
 
-def test_lint_of_a_file_needs_no_workspace(
+def test_check_of_a_file_needs_no_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RAGFILTER_DATA_DIR", str(tmp_path / "none"))
@@ -659,15 +659,15 @@ def test_lint_of_a_file_needs_no_workspace(
         {"id": "b", "query_must": "{"},
         {"id": "c"},
     )
-    assert main(["rules", "lint", "--rules", file]) == 1
+    assert main(["rules", "check", "--rules", file]) == 1
     error, first, better, last = capsys.readouterr().out.splitlines()
     assert error.startswith("error: b line 1, column 2: this is not valid JSON")
     assert first.startswith("warning: a contain_one_of[0]: As written, a question must")
     assert better.strip() == 'better: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == f"{file}: 2 rules, 1 error, 1 warning, 0 notes"
     doubtful = write(tmp_path / "doubtful.jsonl", {"id": "a", "query_must": json.loads(SPREAD)})
-    assert main(["rules", "lint", "--rules", doubtful]) == 0
-    assert main(["rules", "lint", "--rules", doubtful, "--strict"]) == 1
+    assert main(["rules", "check", "--rules", doubtful]) == 0
+    assert main(["rules", "check", "--rules", doubtful, "--strict"]) == 1
     capsys.readouterr()
     broken = write(
         tmp_path / "broken.jsonl",
@@ -676,7 +676,7 @@ def test_lint_of_a_file_needs_no_workspace(
         "no JSON",
         {"id": "b", "query_must": {"contain": "c"}},
     )
-    assert main(["rules", "lint", "--rules", broken]) == 1
+    assert main(["rules", "check", "--rules", broken]) == 1
     first, second, third, last = capsys.readouterr().out.splitlines()
     assert first.startswith("refused: line 1: ")
     assert first.endswith('Write the term in quotes: "NaN".')
@@ -686,10 +686,10 @@ def test_lint_of_a_file_needs_no_workspace(
     failed = {"id": "b", "query_must": None, "error": "the LLM gave no answer"}
     drafted = {"id": "b", "query_must": {"contain": "b"}}
     resumed = write(tmp_path / "drafts.jsonl", failed, drafted, {"id": "b"}, failed)
-    assert main(["rules", "lint", "--rules", resumed]) == 0
+    assert main(["rules", "check", "--rules", resumed]) == 0
     assert capsys.readouterr().out == f"{resumed}: 1 rule, 0 errors, 0 warnings, 0 notes\n"
-    assert main(["rules", "lint", "--rules", file, "--fix"]) == 2
-    assert "--rules can only check a file." in capsys.readouterr().err
+    assert main(["rules", "check", "--rules", file, "--apply"]) == 2
+    assert "--apply has no effect beside --rules." in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 
@@ -1020,7 +1020,7 @@ def test_nothing_to_undo(run: Run) -> None:
 def test_the_bare_group_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in ("suggest", "lint", "export", "import", "history", "undo"))
+    assert all(name in out for name in ("suggest", "check", "export", "import", "history", "undo"))
 
 
 def test_the_figures_here_are_canonical() -> None:

@@ -122,23 +122,23 @@ def test_a_selection_that_is_empty(run: Run) -> None:
     assert "No chunk matches --where." in run.err
 
 
-def test_lint_mends_what_it_can_as_one_step(run: Run) -> None:
+def test_check_mends_what_it_can_as_one_step(run: Run) -> None:
     run("bulk", "--where", "id=troll", "--set-rule", '{"contain_one_of": [["the", "troll"]]}')
     run("bulk", "--where", "id=cleric-*", "--set-rule", '{"contain": "cleric"}')
-    made = run.json("lint", "--fix", "--dry-run")
+    made = run.json("check", "--apply", "--dry-run")
     # Siblings may share a rule on purpose, so it is only fixed if its kind is named.
     assert [each["id"] for each in made["fixed"]] == ["troll"]
     assert not made["saved"]
     # The siblings need not be selected.
-    (shared,) = run.json("lint", "--where", "id=cleric-7")["findings"]
+    (shared,) = run.json("check", "--where", "id=cleric-7")["findings"]
     assert (shared["chunk_ids"], shared["kind"]) == (["cleric-7"], "shared")
-    chosen = ("--where", "id=cleric-7", "--kind", "shared", "--fix", "--dry-run")
-    assert [each["id"] for each in run.json("lint", *chosen)["fixed"]] == ["cleric-7"]
-    made = run.json("lint", "--fix", "--kind", "everywhere")
+    chosen = ("--where", "id=cleric-7", "--kind", "shared", "--apply", "--dry-run")
+    assert [each["id"] for each in run.json("check", *chosen)["fixed"]] == ["cleric-7"]
+    made = run.json("check", "--apply", "--kind", "everywhere")
     assert [each["after"] for each in made["fixed"]] == ['{"contain_one_of":[["troll"]]}']
     assert run.rule("troll") == '{"contain_one_of":[["troll"]]}'
-    assert "3 rules fixed" in run("lint", "--fix", "--kind", "shared")
+    assert "3 rules fixed" in run("check", "--apply", "--kind", "shared")
     assert '"ac 7"' in (run.rule("cleric-7") or "")
-    assert run.json("lint")["findings"] == []
+    assert run.json("check")["findings"] == []
     run("undo")
     assert run.rule("cleric-7") == '{"contain":"cleric"}'

@@ -112,7 +112,7 @@ def test_words_of_every_question_are_questioned_as_by_lint(run: Run, tmp_path: P
         bench.labels.put_set("small", "trolls", questions)
     (row,) = run.json("list", "--type", "monster")["rows"]
     assert (row["id"], row["state"]) == ("troll", "warning")
-    findings = run.json("lint", code=1)["findings"]
+    findings = run.json("check", code=1)["findings"]
     assert (["troll"], "everywhere") in [(each["chunk_ids"], each["kind"]) for each in findings]
 
 

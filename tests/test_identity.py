@@ -55,8 +55,8 @@ from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
+from ragfilter.stores.chroma.metadata import admission, can_push, condition
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
-from ragfilter.stores.chroma.where import admission, can_push, condition
 from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.kit.references import Known
 from ragfilter.ui.session import link

@@ -351,10 +351,10 @@ COMMANDS = (
     f"gate|--min|f1=0{LABELLED}",
     f"runs|new{LABELLED}",
     "rules|list",
-    "rules|lint",
+    "rules|check",
     f"rules|matrix{LABELLED}",
-    "rules|check|--question|text 1",
-    "rules|check|--question|text 1|--chunk|c1",
+    "rules|explain|--question|text 1",
+    "rules|explain|--question|text 1|--chunk|c1",
     "rules|test|expected.jsonl",
     "rules|bulk|--remove|--dry-run",
     "rules|import|rules.jsonl|--dry-run",
@@ -418,7 +418,7 @@ def test_every_command_that_reads_refuses_what_is_withheld(
 ) -> None:
     killed(folder, "index", "embed", "before", **RAISED)
     where = ["--collection", "demo", "--data-dir", str(folder)]
-    for command in (["query", "text 7"], ["rules", "lint"], ["rules", "export"]):
+    for command in (["query", "text 7"], ["rules", "check"], ["rules", "export"]):
         capsys.readouterr()
         assert main([*command, *where]) == 2
         out, err = capsys.readouterr()

@@ -22,7 +22,7 @@ from ragfilter.protocols import Progress, Vectors
 from ragfilter.stores import copies
 from ragfilter.stores import index as indexing
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.stores.elsewhere import Stores
+from ragfilter.stores.foreign import Stores
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.workspace import Workspace
 

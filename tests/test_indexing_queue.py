@@ -17,8 +17,9 @@ from ragfilter.cli import main
 from ragfilter.indexing.order import Order, Refusal
 from ragfilter.indexing.queue import IndexJob, Queue, Standing
 from ragfilter.indexing.worker import Worker
+from ragfilter.library.workspace import open_workspace
 from ragfilter.text.pace import Pace, in_words
-from ragfilter.workbench import Workbench, open_workspace
+from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 ROOT = Path(__file__).resolve().parents[1]

@@ -245,7 +245,7 @@ BEYOND_THE_CORE = [
     "ragfilter.library.haystack",
     "ragfilter.library.langchain",
     "ragfilter.library.llamaindex",
-    "ragfilter.library.mcp",
+    "ragfilter.library.tools",
     "ragfilter.models.chat",
     "ragfilter.models.endpoint",
     "ragfilter.models.insides",
@@ -284,7 +284,7 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter().as_langchain()", "langchain"),
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
     ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
-    ("import ragfilter.library.mcp", "mcp"),
+    ("import ragfilter.library.tools", "mcp"),
 ]
 
 

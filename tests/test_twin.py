@@ -107,21 +107,21 @@ COMMANDS = {
         rules list FILES
         rules list FILES --json --state warning --state valid
     """,
-    "rules lint": """
-        rules lint
-        rules lint --json
-        rules lint --fix --dry-run FILES
+    "rules check": """
+        rules check
+        rules check --json
+        rules check --apply --dry-run FILES
     """,
     "rules export": """
         rules export
         rules export --out rules.csv
         rules list --state changed
     """,
-    "rules check": """
-        rules check asked.txt
-        rules check asked.txt --json
-        rules check --question "the cat" --chunk cat-1
-        rules check --question "the cat" --chunk hidden-cat-0
+    "rules explain": """
+        rules explain asked.txt
+        rules explain asked.txt --json
+        rules explain --question "the cat" --chunk cat-1
+        rules explain --question "the cat" --chunk hidden-cat-0
         rules test expected.jsonl
         rules test expected.jsonl --json
     """,

@@ -17,7 +17,7 @@ from waiting import PATIENT_S
 from ragfilter.cli import main
 from ragfilter.errors import InputError, RagfilterError, StoreError, StoreUnavailable
 from ragfilter.settings.deployment import Deployment
-from ragfilter.stores.chroma.client import Server
+from ragfilter.stores.chroma.connection import Server
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.text.urls import UNSHOWN, shown
 from ragfilter.workbench import open_workbench

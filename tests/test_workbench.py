@@ -19,7 +19,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
-from ragfilter.rules.journal_rows import Entry
+from ragfilter.rules.journal import Entry
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.copies import StoredRow

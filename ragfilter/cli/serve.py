@@ -76,10 +76,11 @@ def serve_tools(place: Place, filtering: Filtering) -> None:
     """
     loaded, _ = filtering.load()
     user = filtering.user or PUBLIC
-    from ragfilter.library.mcp import make_server
-    from ragfilter.library.tools import ChunkTools
+    from ragfilter.library.tools import ChunkTools, make_server
+    from ragfilter.library.workspace import OpenWorkspace
+    from ragfilter.workbench import read_deployment
 
-    with place.open("mcp") as bench:
+    with OpenWorkspace.open(read_deployment(data_dir=place.data_dir), kind="mcp") as bench:
         access.backends(bench, place.collection)
         server = make_server(ChunkTools(bench, place.collection, loaded.settings, user))
         # In a thread that is abandoned on Ctrl+C and SIGTERM, since nothing else ends its read of

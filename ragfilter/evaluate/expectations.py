@@ -50,7 +50,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Outcome:
     """The outcome of expectations: how many were `tested`, one per chunk."""
 
     questions: int
@@ -67,7 +67,7 @@ def read_expectations(path: Path) -> tuple[Expectation, ...]:
     return found
 
 
-def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Checked:
+def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Outcome:
     """Check `rules` (chunk id to rule text, None for no rule) against the expectations. Those about
     other chunks are broken: a chunk that the user may not see is as if it did not exist."""
     named = [i for expected in expectations for i, _ in expected.wanted]
@@ -84,7 +84,7 @@ def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | N
                     continue
                 reason = check.reason
             broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
-    return Checked(len(expectations), len(named), tuple(broken))
+    return Outcome(len(expectations), len(named), tuple(broken))
 
 
 def _read(line: str, number: int, path: Path) -> Expectation:

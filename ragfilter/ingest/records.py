@@ -67,9 +67,7 @@ class Record(NamedTuple):
         """sha256 of everything that is stored; equal means that nothing has to be done."""
         c = self.chunk
         stored: list[Any] = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
-        stored += [self.clearance_as_given, c.department, c.rule]
-        # Left out if there is none, so that older fingerprints still hold.
-        stored += [c.metadata] if c.metadata else []
+        stored += [self.clearance_as_given, c.department, c.rule, c.metadata]
         return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ragfilter.basics.extras import extra
-from ragfilter.library.own import FilterCall, keep
+from ragfilter.library.result import FilterCall, keep
 from ragfilter.library.scores import Metric
 from ragfilter.model import User
 

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragfilter import report
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.library.own import FilterCall, keep
-from ragfilter.library.result import Result
+from ragfilter.library.result import FilterCall, Result, keep
 from ragfilter.library.scores import Metric
-from ragfilter.library.tools import ChunkTools, raising
+from ragfilter.library.tools import ChunkTools, Searchable, raising
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.schema import Settings
 
@@ -31,9 +30,6 @@ with extra("langchain"):
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langchain_core.vectorstores import VectorStore
     from pydantic import ConfigDict
-
-if TYPE_CHECKING:
-    from ragfilter.workbench import Workbench
 
 
 log = logging.getLogger(__name__)
@@ -162,7 +158,7 @@ def _configured(config: RunnableConfig | None = None) -> dict[str, Any]:
 
 
 def chunk_tools(
-    workspace: Workbench,
+    workspace: Searchable,
     collection: str,
     *,
     settings: Settings | str = "full",

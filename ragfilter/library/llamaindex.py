@@ -8,7 +8,7 @@ from typing import Any
 
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.library.own import FilterCall, keep
+from ragfilter.library.result import FilterCall, keep
 from ragfilter.library.scores import Metric
 from ragfilter.model import User
 

@@ -1,22 +1,30 @@
-"""The result as users of the library see it."""
+"""The result as users of the library see it, also those of its adapters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, overload
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ragfilter import model, report
 from ragfilter.answer import prompts
 from ragfilter.answer.context import Context, pack
 from ragfilter.layers.clearance import for_user
-from ragfilter.model import Hit
+from ragfilter.library.scores import Metric
+from ragfilter.model import Hit, User
 from ragfilter.protocols import Message
 from ragfilter.report import ChunkRow
 from ragfilter.report.trace import explain
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+log = logging.getLogger(__name__)
+
+Document = TypeVar("Document")
 
 
 class DroppedRow(ChunkRow):
@@ -104,3 +112,38 @@ def to_result(made: model.PoolResult) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
     mine = for_user(report.seen(made))
     return Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
+
+
+FilterCall = Callable[..., Result]
+"""A `Filter`, as its adapters call it."""
+
+
+def keep(
+    flt: FilterCall,
+    query: str,
+    docs: Sequence[Document],
+    scores: Iterable[float | None],
+    *,
+    metric: Metric | None,
+    user: User | None,
+) -> tuple[list[Document], Result]:
+    """Those of `docs` that `flt` keeps, in its order, and its result.
+
+    If a score is missing, the order given is the rank. The documents alone do not say why nothing
+    is kept, or what a layer lacked, so that is logged. Raises InputError, SettingsError.
+    """
+    result = flt(query, docs, scores, metric=metric, user=user)
+    if result.status != "ok":
+        log.warning("%s: %s", result.status, result.message)
+    for kind in dict.fromkeys(need.kind for need in result.needs):
+        _lacks(kind)
+    return [hit.doc for hit in result], result
+
+
+@cache
+def _lacks(kind: str) -> None:
+    """Say once what the filter lacks, since that is the same for every query."""
+    what = "reranker" if kind == "rerank" else kind
+    log.warning(
+        "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what
+    )

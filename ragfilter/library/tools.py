@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from inspect import getdoc
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, TypeVar
 
 from pydantic import Field
 
-from ragfilter import report
+from ragfilter import __version__, protocols, report
+from ragfilter.basics.extras import extra
 from ragfilter.errors import RagfilterError
 from ragfilter.judge.references import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
@@ -23,7 +25,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
-    from ragfilter.workbench import Workbench
+    from mcp.server import MCPServer
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +50,14 @@ Depth = Annotated[
 ]
 
 
+class Searchable(Protocol):
+    """What tools need of an open workspace, which `open_workspace` gives."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+    def collection(self, name: str) -> protocols.Collection: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkTools:
     """The tools as plain functions. The agent reads their docstrings.
@@ -55,14 +65,14 @@ class ChunkTools:
     `collection` and `settings` hold where the agent names no other. `user` is who asks.
     """
 
-    workspace: Workbench
+    workspace: Searchable
     collection: str
     settings: Settings
     user: User = PUBLIC
 
     @classmethod
     def of(
-        cls, workspace: Workbench, collection: str, settings: Settings | str, user: User
+        cls, workspace: Searchable, collection: str, settings: Settings | str, user: User
     ) -> ChunkTools:
         """The tools with settings or a profile of that name. Raises SettingsError."""
         made = _profile(settings) if isinstance(settings, str) else settings
@@ -167,3 +177,21 @@ def _document(chunk: Chunk, refs: tuple[str, ...]) -> dict[str, Any]:
         "page": chunk.page,
         "refs": list(refs),
     }
+
+
+def make_server(tools: ChunkTools) -> MCPServer[None]:
+    """A server of the Model Context Protocol with `search_chunks` and `get_chunks`; its `run()`
+    serves standard input and output."""
+    with extra("mcp"):
+        from mcp.server import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+        from mcp.types import ToolAnnotations
+
+    server: MCPServer[None] = MCPServer("ragfilter", version=__version__)
+    for function in (tools.search_chunks, tools.get_chunks):
+        server.add_tool(
+            raising(function, ToolError),
+            description=getdoc(function),
+            annotations=ToolAnnotations(read_only_hint=True),
+        )
+    return server

@@ -1,26 +1,29 @@
-"""Save, undo and redo a chunk's rule: journal, then store, then journal again.
+"""Save, undo and redo the rules of one chunk or many: all of a change or nothing.
 
-Source: docs/design.md#journal. An edit never overwrites a change that its author has not seen. If
-the process is stopped at any point, it leaves an entry that `recover` can finish or roll back.
+Source: docs/design.md#journal. A change is entered in the journal in one transaction, then written
+to the store, then closed in one transaction. It never overwrites what its author has not seen. If
+the process is stopped in between, all edits of the change are pending. `recover` then finishes it
+if every rule had reached the store, and otherwise rolls back those that had.
 
 If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
 per chunk, and the owner of this entry compares the stored rule with the expected one before
-writing. This holds between threads, and between processes that share a journal.
+writing. This holds between threads, and between processes that share a journal. A large change
+takes minutes; the times of its edits are renewed meanwhile, so that other processes leave it alone.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
+from uuid import uuid4
 
-from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.errors import Action, ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
-from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit, Entry, Kind, Turn, turned
+from ragfilter.rules.journal import Edit, Entry, Journal, Kind, State, Turn, turned
 from ragfilter.rules.rule import stored_form
 
 log = logging.getLogger(__name__)
@@ -29,6 +32,7 @@ log = logging.getLogger(__name__)
 # deadline, and the times of edits under way are renewed.
 STALE_S = 120.0
 RENEW_S = STALE_S / 4
+SHOWN = 3
 NOTHING_SAVED = "Nothing was saved."
 UNDECIDED = "The whole change is finished or rolled back at the next start."
 
@@ -42,17 +46,111 @@ def save(
     expected: str | None,
     who: str,
 ) -> Edit | None:
-    """Store `rule` (JSON text; None or blank removes the rule) in its canonical form.
+    """Store `rule` (JSON text; None or blank removes the rule) in its canonical form, as `save_all`
+    does. Returns the finished edit, or None if the rule is already stored."""
+    edits = save_all(store, journal, rules={chunk_id: rule}, expected={chunk_id: expected}, who=who)
+    return edits[0] if edits else None
 
-    `expected` is the stored text that the user saw. Returns the finished edit, or None if the rule
-    is already stored. Raises RuleError if the rule is invalid, ConflictError if the stored text is
-    not `expected` or another edit of the chunk is in progress, and StoreError. Nothing is changed
-    then, unless the store or journal stops responding: the edit then stays pending until `recover`
-    or the chunk's next edit.
+
+def save_all(
+    store: RuleStore,
+    journal: Journal,
+    *,
+    rules: Mapping[str, str | None],
+    expected: Mapping[str, str | None],
+    who: str,
+) -> tuple[Edit, ...]:
+    """Store these rules (chunk id to JSON text, None for no rule) as one change.
+
+    `expected` are the stored texts that the user saw. Returns the edits, empty if nothing had to
+    change. Raises RuleError for an invalid rule, ConflictError if a stored text is not the expected
+    one or another edit of a chunk is in progress, and StoreError. Nothing is changed then, unless a
+    StoreError says that the next start finishes the change or rolls it back.
     """
-    entry = Entry(chunk_id, expected or None, stored_form(rule))
-    made = change(store, journal, [entry], who=who, kind="edit", check=_must_be)
-    return made[0] if made else None
+    entries = [Entry(i, expected.get(i) or None, stored_form(rule)) for i, rule in rules.items()]
+    return _write(store, journal, entries, who=who, kind="edit")
+
+
+def turn(
+    kind: Turn,
+    store: RuleStore,
+    journal: Journal,
+    *,
+    who: str,
+    edit_id: int | None = None,
+    chunk_id: str | None = None,
+    expected: str | EllipsisType | None = ...,
+    among: Container[str] | None = None,
+    rest: bool = False,
+) -> tuple[Edit, ...]:
+    """Undo or redo what `plan_turn` says, restoring the exact texts.
+
+    `expected`, if given, is the stored text of the one chunk that the user saw. Raises InputError
+    and ConflictError as `plan_turn` does, ConflictError if the rule is not what the user saw, and
+    StoreError.
+    """
+    entries = plan_turn(
+        kind, store, journal, edit_id=edit_id, chunk_id=chunk_id, among=among, rest=rest
+    )
+    if expected is not ... and entries[0].before != (expected or None):
+        raise _changed_by_another(entries[0].chunk_id)
+    return _write(store, journal, entries, who=who, kind=kind)
+
+
+def plan_turn(
+    kind: Turn,
+    store: RuleStore,
+    journal: Journal,
+    *,
+    edit_id: int | None = None,
+    chunk_id: str | None = None,
+    among: Container[str] | None = None,
+    rest: bool = False,
+) -> tuple[Entry, ...]:
+    """What undoing or redoing would change, rule by rule.
+
+    Undo takes back the last change of the collection, the last edit of one chunk, or any edit of
+    the history with those made together with it; redo brings back what was undone last, unless
+    another edit was saved since. With `among`, only edits of these chunks, as if the others did not
+    exist. With `rest`, without the chunks that have changed since or are gone.
+
+    Raises InputError if there is nothing to undo or redo, or no such edit, and ConflictError naming
+    the chunks that have changed since.
+    """
+    if edit_id is None:
+        recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
+        last = journal.turnable(kind, store.name, chunk_id)
+        if last is None:
+            first = "Save a change of a rule" if kind == "undo" else "Undo an edit"
+            raise InputError(f"There is nothing to {kind}.", remedy=f"{first} first.")
+        if chunk_id is not None or last.batch is None:
+            return (turned(kind, last),)
+        edit_id = last.id
+    state: State = "done" if kind == "undo" else "undone"
+    edits = _edits_in(store, journal, edit_id, among, state)
+    entries = tuple(turned(kind, edit) for edit in edits)
+    # The same text may be back. Without the edits in between, their undo would fail for ever.
+    later = journal.changed_since(edits[0])
+    if not rest:
+        changed = [entry.chunk_id for entry in entries if entry.chunk_id in later]
+        if changed:
+            raise _changed_since(changed, "rest")
+        _check(store, entries, action="rest")
+        return entries
+    present = store.rules([entry.chunk_id for entry in entries])
+    entries = tuple(
+        entry
+        for entry in entries
+        if entry.chunk_id not in later
+        and entry.chunk_id in present
+        and (present[entry.chunk_id] or None) == entry.before
+    )
+    if not entries:
+        raise ConflictError(
+            "All rules of this change were changed since. Nothing was written.",
+            remedy="Undo the later changes first.",
+        )
+    return entries
 
 
 def recover(
@@ -60,7 +158,7 @@ def recover(
 ) -> tuple[Edit, ...]:
     """Settle the collection's pending edits; call this at start-up. Returns the settled edits.
 
-    An edit that reached the store is finished. One that did not is rolled back and not written
+    A change that reached the store is finished. One that did not is rolled back and not written
     again, because nobody was told that it was saved. If the store holds a third text, the edit is
     also rolled back, with a warning. If the rule cannot be read, the edit stays pending. Processes
     that share a store must leave each other's edits alone by setting `min_age_s`; edits that failed
@@ -70,14 +168,14 @@ def recover(
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
     seen: set[str | int] = set()
     for edit in journal.unfinished(store.name, chunk_id):
-        step = edit.batch or edit.id
-        if step not in seen and (edit.at <= latest or journal.was_let_go(edit.id)):
-            seen.add(step)
-            settled += settle(store, journal, edit)
+        change = edit.batch or edit.id
+        if change not in seen and (edit.at <= latest or journal.was_let_go(edit.id)):
+            seen.add(change)
+            settled += _settle(store, journal, edit)
     return tuple(settled)
 
 
-def settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
+def _settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
     """Settle an edit and those made together with it. If all of them reached the store, they are
     finished; otherwise those that did are reverted, and all are rolled back. If the store fails,
     they stay pending, and nothing is returned."""
@@ -98,60 +196,52 @@ def settle(store: RuleStore, journal: Journal, edit: Edit) -> tuple[Edit, ...]:
         return ()
 
 
-def change(
-    store: RuleStore,
-    journal: Journal,
-    entries: Sequence[Entry],
-    *,
-    who: str,
-    kind: Kind,
-    check: Callable[[RuleStore, Sequence[Entry]], None],
-    batch: str | None = None,
+def _write(
+    store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
-    """Write the `entries` that change something, all or none; several need a `batch`. `check`
-    raises ConflictError unless the store holds what they expect."""
+    """Write the `entries` that change something, all or none."""
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()
+    action: Action = "" if kind == "edit" else "rest"
     try:
-        chunk_id = entries[0].chunk_id if batch is None else None
+        chunk_id = entries[0].chunk_id if len(entries) == 1 else None
         recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-        check(store, entries)
+        _check(store, entries, action=action)
         entries = [entry for entry in entries if entry.before != entry.after]
         if not entries:
             return ()
+        batch = uuid4().hex if len(entries) > 1 else None
         begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
         with _renewed(journal, begun[0]):
             try:
                 # Check again, now that nobody else can write.
-                check(store, entries)
+                _check(store, entries, action=action)
                 store.set_rules({entry.chunk_id: entry.after for entry in entries})
             except ConflictError:
                 journal.roll_back(begun[0])
                 raise
             except StoreError as error:
-                settled = settle(store, journal, begun[0])
+                settled = _settle(store, journal, begun[0])
                 if not settled or settled[0].state != "done":
                     raise
                 log.warning("the store reported a failure but holds the edit: %s", error)
                 return settled
-            made = journal.finish(begun[0])
+            finished = journal.finish(begun[0])
     except StoreError as error:
         undecided = begun and not settled
         for edit in begun if undecided else ():
             journal.let_go(edit.id)
-        if batch is None:
-            raise
         outcome = UNDECIDED if undecided else NOTHING_SAVED
         raise type(error)(
             f"{error.message} {outcome}", remedy=error.remedy, action=error.action
         ) from error
-    if made[0].state == "rolled_back":
+    if finished[0].state == "rolled_back":
         raise ConflictError(
             "This process was suspended while it wrote, so another one took the change back. Some "
             "of its rules may be stored.",
             remedy="Look at the rules as they are now and repeat your change.",
         )
-    return made
+    return finished
 
 
 @contextmanager
@@ -166,7 +256,7 @@ def _renewed(journal: Journal, edit: Edit) -> Iterator[None]:
             except StoreError as error:
                 log.warning("the time of a change under way was not renewed: %s", error)
 
-    thread = threading.Thread(target=renew, name="ragfilter-step", daemon=True)
+    thread = threading.Thread(target=renew, name="ragfilter-edit", daemon=True)
     thread.start()
     try:
         yield
@@ -175,42 +265,62 @@ def _renewed(journal: Journal, edit: Edit) -> Iterator[None]:
         thread.join()
 
 
-def turn(
-    kind: Turn,
-    store: RuleStore,
-    journal: Journal,
-    *,
-    who: str,
-    chunk_id: str | None = None,
-    expected: str | EllipsisType | None = ...,
-) -> Edit:
-    """Undo the last edit of the collection, or of one chunk, restoring the exact text; or redo the
-    edit that was undone last, unless another was saved since.
-
-    `expected`, if given, is the stored text that the user saw. Raises InputError if there is
-    nothing to undo or redo, ConflictError if the rule is not what the user saw or has changed
-    since, and StoreError.
-    """
-    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
-    edit = journal.turnable(kind, store.name, chunk_id)
-    if edit is None:
-        first = "Save a change of a rule" if kind == "undo" else "Undo an edit"
-        raise InputError(f"There is nothing to {kind}.", remedy=f"{first} first.")
-    made = turned(kind, edit)
-    if expected is not ... and made.before != (expected or None):
-        raise _conflict(edit.chunk_id)
-    (entered,) = change(store, journal, [made], who=who, kind=kind, check=_must_be)
-    return entered
+def _edits_in(
+    store: RuleStore, journal: Journal, edit_id: int, among: Container[str] | None, state: State
+) -> list[Edit]:
+    """The edits made together with this one that are in this state."""
+    edits = [
+        edit
+        for edit in journal.step(edit_id)
+        if edit.collection == store.name and (among is None or edit.chunk_id in among)
+    ]
+    if not edits:
+        raise InputError(
+            f"{store.name} has no edit {edit_id}.", remedy="Look it up in the history."
+        )
+    in_state = [edit for edit in edits if edit.kind == "edit" and edit.state == state]
+    if not in_state:
+        called = "in effect" if state == "done" else state
+        raise InputError(
+            f"No part of edit {edit_id} is {called}.", remedy=f"Choose an edit that is {called}."
+        )
+    return in_state
 
 
-def _must_be(store: RuleStore, entries: Sequence[Entry]) -> None:
-    for entry in entries:
-        if (store.rule(entry.chunk_id) or None) != entry.before:
-            raise _conflict(entry.chunk_id)
+def _check(store: RuleStore, entries: Sequence[Entry], *, action: Action) -> None:
+    """Raise ConflictError unless the store holds what the entries expect."""
+    expected = {entry.chunk_id: entry.before for entry in entries}
+    present = {i: rule or None for i, rule in store.rules(list(expected)).items()}
+    gone = [i for i in expected if i not in present]
+    if gone:
+        raise ConflictError(
+            f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the collection. "
+            "Nothing was written.",
+            remedy="Leave it out." if len(gone) == 1 else "Leave them out.",
+            action=action,
+        )
+    changed = [i for i in expected if present[i] != expected[i]]
+    if changed and len(expected) == 1:
+        raise _changed_by_another(changed[0])
+    if changed:
+        raise _changed_since(changed, action)
 
 
-def _conflict(chunk_id: str) -> ConflictError:
+def _changed_by_another(chunk_id: str) -> ConflictError:
     return ConflictError(
         f"The rule of {chunk_id} was changed by somebody else meanwhile.",
         remedy="Nothing was written. Look at the rule as it is now and repeat your change.",
     )
+
+
+def _changed_since(ids: Sequence[str], action: Action) -> ConflictError:
+    return ConflictError(
+        f"The rules of {_named(ids)} were changed since. Nothing was written.",
+        remedy="Look at them as they are now, and undo the later change first or leave them out.",
+        action=action,
+    )
+
+
+def _named(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return f"{', '.join(ids[:SHOWN])}{more}"

@@ -17,29 +17,103 @@ between processes that share a journal. SQLite and PostgreSQL.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, cast
 
 from ragfilter.basics import database
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError
-from ragfilter.rules.journal_rows import (
-    INDEXES,
-    PENDING,
-    Edit,
-    Entry,
-    Kind,
-    Step,
-    Turn,
-    edits,
-    exports,
-    to_edit,
-    to_row,
-)
 
 with extra("chroma"):
     import sqlalchemy as sa
     from sqlalchemy.exc import IntegrityError
+
+State = Literal["pending", "done", "undone", "rolled_back"]
+Turn = Literal["undo", "redo"]
+Kind = Turn | Literal["edit"]
+
+edits = sa.Table(
+    "rule_edits",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("chunk_id", sa.Text, nullable=False),
+    sa.Column("before", sa.Text),
+    sa.Column("after", sa.Text),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("of", sa.Integer),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("batch", sa.Text),
+    sqlite_autoincrement=True,
+)
+exports = sa.Table(
+    "rule_exports",
+    sa.MetaData(),
+    sa.Column("collection", sa.Text, primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("edit", sa.Integer, nullable=False),
+)
+PENDING = edits.c.state == "pending"
+INDEXES = (
+    sa.Index(
+        "rule_edits_one_pending",
+        edits.c.collection,
+        edits.c.chunk_id,
+        unique=True,
+        sqlite_where=PENDING,
+        postgresql_where=PENDING,
+    ),
+    sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id),
+    sa.Index("rule_edits_of_edit", edits.c.of),
+    sa.Index("rule_edits_of_batch", edits.c.batch),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One entry. `before` and `after` are the stored rule texts, None for no rule; `at` is in UTC;
+    `of` is the id of the edit that an undo or redo reverts or restores."""
+
+    id: int
+    at: datetime
+    who: str
+    collection: str
+    chunk_id: str
+    before: str | None
+    after: str | None
+    kind: Kind
+    of: int | None
+    state: State
+    batch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A change to record: a chunk's rule before and after, and the edit it undoes or redoes."""
+
+    chunk_id: str
+    before: str | None
+    after: str | None
+    of: int | None = None
+
+
+def turned(kind: Turn, edit: Edit) -> Entry:
+    """The entry that takes `edit` back, or brings it back."""
+    before, after = edit.before, edit.after
+    return Entry(edit.chunk_id, *((after, before) if kind == "undo" else (before, after)), edit.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was changed together: one edit, or a batch of which `edit` is the first. `done` is how
+    many of its edits are in effect."""
+
+    edit: Edit
+    size: int
+    done: int
 
 
 class Journal(database.Book):
@@ -65,11 +139,11 @@ class Journal(database.Book):
     ) -> tuple[Edit, ...]:
         """Record pending edits, all or none; several need a `batch`. Raises ConflictError if one of
         the chunks already has a pending edit."""
-        rows = [to_row(entry, who, collection, kind, batch) for entry in entries]
+        rows = [_row(entry, who, collection, kind, batch) for entry in entries]
         try:
             with self._writing() as connection:
-                made = map(to_edit, connection.execute(edits.insert().returning(edits), rows))
-                return tuple(sorted(made, key=lambda edit: edit.id))
+                begun = map(_edit, connection.execute(edits.insert().returning(edits), rows))
+                return tuple(sorted(begun, key=lambda edit: edit.id))
         except IntegrityError:
             what = entries[0].chunk_id if batch is None else "one of these chunks"
             raise ConflictError(
@@ -133,9 +207,9 @@ class Journal(database.Book):
     def step(self, edit_id: int) -> tuple[Edit, ...]:
         """The edit with this id, with those made together with it, in the order in which they were
         recorded; empty if there is none."""
-        found = self._entries(sa.select(edits).where(edits.c.id == edit_id))
-        mine = [_together(edit, edits) for edit in found]
-        return self._entries(sa.select(edits).where(*mine).order_by(edits.c.id)) if mine else ()
+        batch = sa.select(edits.c.batch).where(edits.c.id == edit_id).scalar_subquery()
+        query = sa.select(edits).where((edits.c.id == edit_id) | (edits.c.batch == batch))
+        return self._entries(query.order_by(edits.c.id))
 
     def changed_since(self, edit: Edit) -> frozenset[str]:
         """The chunks of this edit's step that have a later edit in effect."""
@@ -294,7 +368,7 @@ class Journal(database.Book):
         return self._first(query)
 
     def _entries(self, query: sa.Select[Any]) -> tuple[Edit, ...]:
-        return tuple(map(to_edit, self._read(query)))
+        return tuple(map(_edit, self._read(query)))
 
     def _first(self, query: sa.Select[Any]) -> Edit | None:
         found = self._entries(query.order_by(edits.c.id.desc()).limit(1))
@@ -317,3 +391,22 @@ def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
     if chunk_id is not None:
         query = query.where(edits.c.chunk_id == chunk_id)
     return query
+
+
+def _row(
+    entry: Entry, who: str, collection: str, kind: Kind, batch: str | None
+) -> dict[str, object]:
+    return {
+        "at": datetime.now(UTC),
+        "who": who,
+        "collection": collection,
+        "kind": kind,
+        "state": "pending",
+        "batch": batch,
+        **asdict(entry),
+    }
+
+
+def _edit(row: sa.Row[Any]) -> Edit:
+    values = cast(dict[str, Any], dict(row._mapping))
+    return Edit(at=database.in_utc(values.pop("at")), **values)

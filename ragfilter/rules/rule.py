@@ -256,8 +256,8 @@ def read_text(text: str) -> AnyRule:
 
 
 def read_rule(text: str | None) -> AnyRule | None:
-    """The rule in a stored text, None for no or a blank text."""
-    return read_text(text) if text and text.strip() else None
+    """The rule in a stored text, None for no text."""
+    return read_text(text) if text else None
 
 
 def stored_form(text: str | None) -> str | None:

@@ -74,7 +74,7 @@ class RefusedLine:
     error: str
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The refusal in one line."""
         whose = f" ({self.chunk_id})" if self.chunk_id else ""
         return in_one_line(f"refused: line {self.line}{whose}: {self.error}")

@@ -25,7 +25,6 @@ with extra("chroma"):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-FORMAT = b"1"
 FIELDS = pa.schema(
     [
         ("id", pa.string()),
@@ -43,6 +42,9 @@ FIELDS = pa.schema(
         ("metadata", pa.string()),
     ]
 )
+
+COLUMNS = (*FIELDS.names, "vector")
+REPLACE = "Move it away, then index the source again and replace the collection."
 
 Bars = tuple[int | None, str | None, str | None]
 BARS = ["clearance", "department", "clearance_as_given"]
@@ -92,7 +94,7 @@ def write_copy(path: Path, rows: Sequence[StoredRow], *, embedder: str) -> None:
             columns[name].append(getattr(chunk, name))
         columns["refs"].append(list(chunk.refs))
         columns["rule"].append(chunk.rule)
-        columns["metadata"].append(json.dumps(dict(chunk.metadata)) if chunk.metadata else None)
+        columns["metadata"].append(json.dumps(dict(chunk.metadata)))
         columns["clearance_as_given"].append(row.clearance_as_given)
         columns["fingerprint"].append(row.fingerprint)
     arrays = [pa.array(columns[field.name], field.type) for field in FIELDS]
@@ -114,7 +116,7 @@ def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
     StoreError.
     """
     try:
-        table = _read(path, None)
+        table = _read(path)
     except StoreError:
         return
     if table is None:
@@ -142,15 +144,14 @@ def read_summary(path: Path) -> CopySummary | None:
 def read_copy(path: Path) -> list[StoredRow]:
     """Every row of the copy at `path`; empty if there is none. Raises StoreError if it is
     damaged."""
-    table = _read(path, None)
+    table = _read(path)
     if table is None:
         return []
     vectors = _vectors(table)
     rows = []
     for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True):
         fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-        # Copies of earlier versions have no such column.
-        own = json.loads(row.pop("metadata", None) or "{}")
+        own = json.loads(row["metadata"])
         chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
         rows.append(StoredRow(chunk, vector, as_given, fingerprint))
     return rows
@@ -171,7 +172,7 @@ def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
     found: dict[str, Vectors] = {}
     for part in sorted(folder.glob("*.parquet")):
         try:
-            table = _read(part, None)
+            table = _read(part, names=("key", "vector"))
         except StoreError:
             continue
         if table is not None and _embedder(table) == embedder:
@@ -211,23 +212,27 @@ def _embedder(table: Any) -> str:
     return bytes((table.schema.metadata or {}).get(b"embedder", b"")).decode()
 
 
-def _read(path: Path, columns: list[str] | None) -> Any:
+def _read(path: Path, columns: list[str] | None = None, names: Sequence[str] = COLUMNS) -> Any:
+    """The table at `path` with the columns `names`, or some of them; None if there is none."""
     if not path.exists():
         return None
     try:
         # By file handle, because some versions take a path with unusual characters for a URL.
         with path.open("rb") as file:
-            return pq.read_table(file, columns=columns)
+            parquet = pq.ParquetFile(file)
+            if parquet.schema_arrow.names != list(names):
+                raise StoreError(
+                    f"The copy {path} has another schema.", remedy=REPLACE, action="replace"
+                )
+            return parquet.read(columns)
     except (OSError, pa.ArrowException, KeyError) as error:
         raise StoreError(
-            f"The copy {path} cannot be read: {error}.",
-            remedy="Move it away, then index the source again and replace the collection.",
-            action="replace",
+            f"The copy {path} cannot be read: {error}.", remedy=REPLACE, action="replace"
         ) from error
 
 
 def _replace(path: Path, table: Any, embedder: str) -> None:
-    table = table.replace_schema_metadata({b"format": FORMAT, b"embedder": embedder.encode()})
+    table = table.replace_schema_metadata({b"embedder": embedder.encode()})
     fresh = path.with_name(f"{path.name}.new")
     try:
         with fresh.open("wb") as file:

@@ -6,13 +6,22 @@ Foreign collections are never deleted or renamed, since others may depend on the
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, StoreError
-from ragfilter.stores import belongings, copies, foreign
+from ragfilter.stores import copies, foreign
 from ragfilter.stores.chroma.store import ChromaStore, check_name
 from ragfilter.stores.index import only_one
 from ragfilter.stores.workspace import Workspace
+
+with extra("chroma"):
+    import sqlalchemy as sa
+    from sqlalchemy.exc import SQLAlchemyError
+
+COLUMN = "collection"
+"""The column of every table in the workspace's database that says what a row belongs to."""
 
 
 def rename(workspace: Workspace, old: str, new: str) -> None:
@@ -44,11 +53,11 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
                     "hard links.",
                 ) from None
         try:
-            belongings.rename(workspace.database_url, old, new)
+            rename_rows(workspace.database_url, old, new)
             try:
                 store.rename(old, new)
             except StoreError:
-                belongings.rename(workspace.database_url, new, old)
+                rename_rows(workspace.database_url, new, old)
                 raise
         except StoreError:
             after.unlink(missing_ok=True)
@@ -68,7 +77,7 @@ def delete(workspace: Workspace, name: str) -> None:
         store.delete(name)
         workspace.copy_path(name).unlink(missing_ok=True)
         copies.remove_parts(workspace.copies_dir / f"{name}.parts")
-        belongings.forget(workspace.database_url, name)
+        delete_rows(workspace.database_url, name)
     with suppress(OSError):
         (workspace.copies_dir / f".{name}.lock").unlink(missing_ok=True)
 
@@ -79,3 +88,37 @@ def _must_be_ours(store: ChromaStore, name: str) -> None:
             f"Collection {name!r} was not made by ragfilter and stays as it is.",
             remedy="Use the program that made it.",
         )
+
+
+def rename_rows(url: str, old: str, new: str) -> None:
+    """Move everything that belongs to `old` to `new`. Raises StoreError."""
+    with _tables(url) as (connection, tables):
+        for table in tables:
+            mine = table.c[COLUMN] == old
+            connection.execute(table.update().where(mine).values({COLUMN: new}))
+
+
+def delete_rows(url: str, name: str) -> None:
+    """Delete everything that belongs to the collection `name`. Raises StoreError."""
+    with _tables(url) as (connection, tables):
+        for table in tables:
+            connection.execute(table.delete().where(table.c[COLUMN] == name))
+
+
+@contextmanager
+def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
+    """A transaction, with all tables that name a collection."""
+    engine = sa.create_engine(url)
+    try:
+        with engine.begin() as connection:
+            metadata = sa.MetaData()
+            metadata.reflect(connection)
+            yield connection, [t for t in metadata.tables.values() if COLUMN in t.c]
+    except SQLAlchemyError as error:
+        # Without the error's own message, which may contain a password.
+        raise StoreError(
+            f"The workspace's database failed ({type(error).__name__}).",
+            remedy="Check that it is a writable file and that its disk is not full.",
+        ) from None
+    finally:
+        engine.dispose()

@@ -35,7 +35,7 @@ with extra("chroma"):
     from filelock import BaseFileLock, FileLock, Timeout
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.client import Server
+    from ragfilter.stores.chroma.connection import Server
     from ragfilter.stores.chroma.store import ChromaStore
 
 # One per process, like the lock: Chroma also has one system per folder and process.

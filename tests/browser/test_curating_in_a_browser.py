@@ -16,8 +16,8 @@ from ragfilter.cli import main
 from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
 from ragfilter.ingest import demo
+from ragfilter.library.workspace import open_workspace
 from ragfilter.settings.config import load
-from ragfilter.workbench import open_workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 

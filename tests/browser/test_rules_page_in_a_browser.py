@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from ragfilter.workbench import open_workspace
+from ragfilter.library.workspace import open_workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 

@@ -13,12 +13,12 @@ import pytest
 from referring import CHUNKS
 from stores import OneVector
 
+from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.models.bundled import BUNDLED
 from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import Workbench, open_workbench
 
 # Read when haystack is imported, so that tests send no telemetry.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
@@ -51,6 +51,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workspace(folder: Path) -> Iterator[Workbench]:
-    with open_workbench(Deployment(data_dir=folder)) as bench:
+def workspace(folder: Path) -> Iterator[OpenWorkspace]:
+    with OpenWorkspace.open(Deployment(data_dir=folder)) as bench:
         yield replace(bench, embedder=Near({}, along(1.0, 1)))  # type: ignore[arg-type]

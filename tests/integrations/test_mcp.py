@@ -16,8 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 from waiting import PROCESS_S
 
 from ragfilter.cli import main
-from ragfilter.library.mcp import make_server
-from ragfilter.library.tools import ChunkTools
+from ragfilter.library.tools import ChunkTools, make_server
 from ragfilter.model import PUBLIC
 from ragfilter.workbench import Workbench
 

@@ -1,4 +1,5 @@
-"""Save, undo, redo and recovery: nothing is overwritten unseen, nothing is left half done."""
+"""Save, undo, redo and recovery of one rule or many: nothing is overwritten unseen, nothing is left
+half done."""
 
 from __future__ import annotations
 
@@ -7,17 +8,19 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
 from ragfilter.model import Chunk
-from ragfilter.rules.edits import recover, save, turn
-from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit
+from ragfilter.rules import edits
+from ragfilter.rules.edits import recover, save, save_all, turn
+from ragfilter.rules.journal import Edit, Journal
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
 
@@ -25,22 +28,20 @@ A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 
 
 class FakeStore:
-    """A store in memory; `before_write` and `after_write` may raise, or look at it."""
+    """A store in memory. `before_read`, `before_write` and `after_each` rule written may raise, or
+    look at it."""
 
     name = "rules"
 
     def __init__(self, **rules: str | None) -> None:
         self.held = dict(rules)
         self.writes = 0
-        self.before_write: Callable[[], None] = lambda: None
-        self.after_write: Callable[[], None] = lambda: None
         self.before_read: Callable[[], None] = lambda: None
+        self.before_write: Callable[[], None] = lambda: None
+        self.after_each: Callable[[], None] = lambda: None
 
     def rule(self, chunk_id: str) -> str | None:
-        self.before_read()
-        if chunk_id not in self.held:
-            raise StoreError(f"no chunk {chunk_id}")
-        return self.held[chunk_id]
+        return self.rules([chunk_id])[chunk_id]
 
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         self.before_read()
@@ -48,9 +49,10 @@ class FakeStore:
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
         self.before_write()
-        self.held |= rules
         self.writes += 1
-        self.after_write()
+        for chunk_id, rule in rules.items():
+            self.held[chunk_id] = rule
+            self.after_each()
 
 
 class Killed(BaseException):
@@ -137,9 +139,9 @@ def test_undo_and_redo(journal: Journal) -> None:
     assert store.held["c"] == A
     turn("undo", store, journal, who="bob")
     assert store.held["c"] == odd, "restored to the letter, canonical or not"
-    assert turn("redo", store, journal, who="bob").after == A
+    assert turn("redo", store, journal, who="bob")[0].after == A
     assert store.held["c"] == A
-    assert turn("redo", store, journal, who="bob").who == "bob"
+    assert turn("redo", store, journal, who="bob")[0].who == "bob"
     assert store.held["c"] == B
     with pytest.raises(InputError, match="nothing to redo"):
         turn("redo", store, journal, who="bob")
@@ -171,7 +173,7 @@ def test_undo_of_one_chunk_leaves_the_others(journal: Journal) -> None:
     store = FakeStore(c=None, d=None)
     put(store, journal, A, expected=None, chunk="c")
     put(store, journal, B, expected=None, chunk="d")
-    assert turn("undo", store, journal, who="ann", chunk_id="c").chunk_id == "c"
+    assert turn("undo", store, journal, who="ann", chunk_id="c")[0].chunk_id == "c"
     assert store.held == {"c": None, "d": B}
     undoable = journal.undoable(store.name)
     assert undoable is not None
@@ -202,7 +204,7 @@ def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journa
     with pytest.raises(ConflictError):
         turn("redo", store, journal, who="ann", expected=A)
     assert store.held["c"] is None
-    assert turn("redo", store, journal, who="bob", expected="").after == A
+    assert turn("redo", store, journal, who="bob", expected="")[0].after == A
 
 
 def test_a_write_that_fails_is_rolled_back(journal: Journal) -> None:
@@ -219,7 +221,7 @@ def test_a_write_that_arrived_in_spite_of_an_error_is_done(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = FakeStore(c=A)
-    store.after_write = fail(StoreUnavailable("the answer was lost"))
+    store.after_each = fail(StoreUnavailable("the answer was lost"))
     edit = put(store, journal, B, expected=A)
     assert edit is not None
     assert (edit.state, store.held["c"]) == ("done", B)
@@ -233,10 +235,9 @@ def test_where_the_store_cannot_tell_the_edit_waits_for_recovery(journal: Journa
         store.before_read = fail(StoreUnavailable("gone"))
         raise StoreUnavailable("gone while writing")
 
-    store.after_write = lost
+    store.after_each = lost
     with pytest.raises(StoreUnavailable, match="while writing"):
         put(store, journal, B, expected=A)
-    assert states(journal) == ["edit pending"]
     assert recover(store, journal) == ()
     assert states(journal) == ["edit pending"]
     store.before_read = lambda: None
@@ -246,7 +247,7 @@ def test_where_the_store_cannot_tell_the_edit_waits_for_recovery(journal: Journa
 
 @pytest.mark.parametrize(
     ("moment", "expected_rule", "state"),
-    [("before_write", A, "rolled_back"), ("after_write", B, "done")],
+    [("before_write", A, "rolled_back"), ("after_each", B, "done")],
 )
 def test_recovery_after_a_kill(
     journal: Journal, moment: str, expected_rule: str, state: str
@@ -266,12 +267,12 @@ def test_recovery_after_a_kill(
 def test_recovery_of_a_killed_undo(journal: Journal) -> None:
     store = FakeStore(c=None)
     put(store, journal, A, expected=None)
-    store.after_write = fail(Killed())
+    store.after_each = fail(Killed())
     with pytest.raises(Killed):
         turn("undo", store, journal, who="ann")
     recover(store, journal)
     assert states(journal) == ["edit undone", "undo done"]
-    store.after_write = lambda: None
+    store.after_each = lambda: None
     turn("redo", store, journal, who="ann")
     assert store.held["c"] == A
 
@@ -393,6 +394,235 @@ def test_against_a_real_chroma(tmp_path: Path, journal: Journal) -> None:
     turn("undo", collection, journal, who="ann")
     assert collection.rule("c") == "not a rule"
     assert collection.chunks(["c"])["c"].text == "a chunk"
-    with pytest.raises(StoreError):
+    with pytest.raises(ConflictError, match="unknown is no longer in the collection"):
         save(collection, journal, chunk_id="unknown", rule=A, expected=None, who="ann")
     store.close()
+
+
+# several rules
+
+BEFORE = {"x": A, "y": None, "z": B}
+AFTER = {"x": C, "y": C, "z": B}
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore(**BEFORE)
+
+
+def change_two(store: FakeStore, journal: Journal) -> int:
+    made = save_all(store, journal, rules={"x": C, "y": C, "z": B}, expected=BEFORE, who="ann")
+    assert [edit.chunk_id for edit in made] == ["x", "y"]
+    return made[0].id
+
+
+def test_a_step_is_saved_undone_and_redone_as_a_whole(store: FakeStore, journal: Journal) -> None:
+    first = change_two(store, journal)
+    assert store.held == AFTER
+    (step,) = journal.steps("rules")
+    assert (step.size, step.done, step.edit.id, step.edit.who) == (2, 2, first, "ann")
+    turn("undo", store, journal, edit_id=first, who="bob")
+    assert store.held == BEFORE
+    assert [(s.edit.kind, s.size, s.done) for s in journal.steps("rules")] == [
+        ("undo", 2, 2), ("edit", 2, 0),
+    ]  # fmt: skip
+    turn("redo", store, journal, edit_id=first, who="bob")
+    assert store.held == AFTER
+    assert journal.edited_rules("rules") == {"x": C, "y": C}
+    with pytest.raises(InputError, match="No part of edit 1 is undone"):
+        turn("redo", store, journal, edit_id=first, who="bob")
+
+
+def test_an_earlier_step_is_undone_unless_it_was_changed_since(
+    store: FakeStore, journal: Journal
+) -> None:
+    first = change_two(store, journal)
+    later = save_all(store, journal, rules={"z": C}, expected={"z": B}, who="ann")
+    turn("undo", store, journal, edit_id=first, who="ann")
+    assert store.held == {"x": A, "y": None, "z": C}
+    turn("redo", store, journal, edit_id=first, who="ann")
+    save(store, journal, chunk_id="y", rule=A, expected=C, who="bob")
+    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+        turn("undo", store, journal, edit_id=first, who="ann")
+    assert store.held == {"x": C, "y": A, "z": C}
+    turn("undo", store, journal, edit_id=first, who="ann", rest=True)
+    assert store.held == {"x": A, "y": A, "z": C}
+    turn("undo", store, journal, edit_id=later[0].id, who="ann")
+    assert store.held["z"] == B
+
+
+def test_a_step_is_undone_although_a_chunk_is_gone_or_was_indexed_again(
+    store: FakeStore, journal: Journal
+) -> None:
+    first = change_two(store, journal)
+    del store.held["x"]
+    with pytest.raises(ConflictError, match="x is no longer in the collection"):
+        turn("undo", store, journal, edit_id=first, who="ann")
+    turn("undo", store, journal, edit_id=first, who="ann", rest=True)
+    assert store.held == {"y": None, "z": B}
+    store.held["y"] = A
+    with pytest.raises(ConflictError, match="All rules of this change were changed since"):
+        turn("redo", store, journal, edit_id=first, who="ann", rest=True)
+
+
+def test_an_edit_with_later_ones_is_not_undone_though_its_text_is_back(
+    store: FakeStore, journal: Journal
+) -> None:
+    for before, after in ((None, A), (A, B), (B, A)):
+        save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
+    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+        turn("undo", store, journal, edit_id=1, who="ann")
+    for left in (B, A, None):
+        turn("undo", store, journal, who="ann", chunk_id="y")
+        assert store.held["y"] == left
+
+
+def test_an_edit_with_later_ones_is_not_redone_though_its_text_fits(
+    store: FakeStore, journal: Journal
+) -> None:
+    save(store, journal, chunk_id="y", rule=A, expected=None, who="ann")
+    turn("undo", store, journal, who="ann")
+    for before, after in ((None, B), (B, None)):
+        save(store, journal, chunk_id="y", rule=after, expected=before, who="ann")
+    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+        turn("redo", store, journal, edit_id=1, who="ann")
+
+
+def test_redo_offers_nothing_that_an_earlier_edit_redone_has_overtaken(
+    store: FakeStore, journal: Journal
+) -> None:
+    for rule in (A, B):
+        save(store, journal, chunk_id="y", rule=rule, expected=None, who="ann")
+        turn("undo", store, journal, who="ann")
+    turn("redo", store, journal, edit_id=1, who="ann")
+    assert journal.redoable("rules") is None
+    assert journal.redoable("rules", "y") is None
+    turn("undo", store, journal, who="ann")
+    assert turn("redo", store, journal, who="ann")[0].after == A
+
+
+@pytest.mark.parametrize("seen", ["x", "y"])
+def test_edits_of_other_chunks_are_as_if_they_were_not_there(
+    store: FakeStore, journal: Journal, seen: str
+) -> None:
+    change_two(store, journal)
+    save(store, journal, chunk_id="z", rule=C, expected=B, who="bob")
+    (step,) = journal.steps("rules", among={seen})
+    assert (step.edit.chunk_id, step.size, step.done) == (seen, 1, 1)
+    assert journal.steps("rules", among={seen}, offset=1) == ()
+    turn("undo", store, journal, edit_id=step.edit.id, who="ann", among={seen})
+    assert store.held == AFTER | {seen: BEFORE[seen], "z": C}
+    with pytest.raises(InputError, match="has no edit"):
+        turn("undo", store, journal, edit_id=step.edit.id, who="ann", among={"z"})
+
+
+def test_one_chunk_of_a_step_is_undone_alone(store: FakeStore, journal: Journal) -> None:
+    first = change_two(store, journal)
+    turn("undo", store, journal, who="ann", chunk_id="x")
+    assert store.held == {"x": A, "y": C, "z": B}
+    turn("undo", store, journal, edit_id=first, who="ann")
+    assert store.held == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("expected", "named"),
+    [({"x": B, "y": None}, "x"), ({"x": B, "y": B}, "x, y")],
+)
+def test_a_conflict_names_the_chunks_and_writes_nothing(
+    store: FakeStore, journal: Journal, expected: dict[str, str | None], named: str
+) -> None:
+    with pytest.raises(ConflictError, match=f"The rules of {named} were changed since"):
+        save_all(store, journal, rules={"x": C, "y": C}, expected=expected, who="ann")
+    assert store.held == BEFORE
+    assert journal.steps("rules") == ()
+
+
+def test_a_chunk_that_is_gone_is_a_conflict(store: FakeStore, journal: Journal) -> None:
+    with pytest.raises(ConflictError, match="w is no longer in the collection"):
+        save_all(store, journal, rules={"x": C, "w": C}, expected={"x": A}, who="ann")
+    assert store.held == BEFORE
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_step_that_was_killed_is_whole_or_not_at_all(
+    store: FakeStore, journal: Journal, writes: int
+) -> None:
+    left = iter(range(writes, 0, -1))
+
+    def die() -> None:
+        if next(left) == 1:
+            raise Killed
+
+    if writes:
+        store.after_each = die
+    else:
+        store.before_write = fail(Killed())
+    with pytest.raises(Killed):
+        change_two(store, journal)
+    store.after_each = store.before_write = lambda: None
+    settled = recover(store, journal)
+    whole = writes == 2
+    assert {edit.state for edit in settled} == {"done" if whole else "rolled_back"}
+    assert store.held == (AFTER if whole else BEFORE)
+    assert journal.unfinished() == ()
+    assert journal.edited_rules("rules") == ({"x": C, "y": C} if whole else {})
+
+
+def test_a_step_renews_its_time_while_it_writes(
+    store: FakeStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edits, "RENEW_S", 0.01)
+
+    def wait() -> None:
+        began, until = journal.unfinished()[0].at, monotonic() + PATIENT_S
+        while all(edit.at == began for edit in journal.unfinished()):
+            assert monotonic() < until
+            sleep(0.01)
+
+    store.after_each = wait
+    change_two(store, journal)
+    assert store.held == AFTER
+
+
+def test_a_step_that_others_took_back_is_not_called_saved(
+    store: FakeStore, journal: Journal
+) -> None:
+    def others_start() -> None:
+        recover(store, journal)
+
+    store.after_each = others_start
+    with pytest.raises(ConflictError, match="another one took the change back"):
+        change_two(store, journal)
+
+
+def test_a_store_that_fails_half_way_is_taken_back(store: FakeStore, journal: Journal) -> None:
+    def fail() -> None:
+        store.after_each = lambda: None
+        raise StoreError("no room")
+
+    store.after_each = fail
+    with pytest.raises(StoreError, match=r"no room Nothing was saved\."):
+        change_two(store, journal)
+    assert store.held == BEFORE
+    assert journal.unfinished() == ()
+    change_two(store, journal)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_step_that_stays_open_says_that_the_next_start_settles_it(
+    store: FakeStore, journal: Journal, whole: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("no room")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if whole:
+            patch.setattr(journal, "finish", fail)
+        else:
+            patch.setattr(store, "after_each", fail)
+            patch.setattr(journal, "roll_back", fail)
+        with pytest.raises(StoreError, match="finished or rolled back at the next start"):
+            change_two(store, journal)
+    assert journal.unfinished()
+    recover(store, journal)
+    assert store.held == (AFTER if whole else BEFORE)

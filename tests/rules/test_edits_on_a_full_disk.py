@@ -39,7 +39,7 @@ from ragfilter.workbench import open_workbench
 from ragfilter.settings.deployment import Deployment
 from ragfilter.errors import RagfilterError
 from ragfilter.stores.index import rebuild
-from ragfilter.rules import edits, steps
+from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.model import Chunk
 
@@ -59,7 +59,7 @@ def save(bench, rule, before, ids=ids):
     try:
         if bulk:
             rules, expected = dict.fromkeys(ids, rule), dict.fromkeys(ids, before)
-            steps.save_all(store, journal, rules=rules, expected=expected, who="me")
+            edits.save_all(store, journal, rules=rules, expected=expected, who="me")
         else:
             edits.save(store, journal, chunk_id=ids, rule=rule, expected=before, who="me")
     except RagfilterError as error:
@@ -69,7 +69,7 @@ def save(bench, rule, before, ids=ids):
 def undo(bench):
     store, journal = bench.collection("small"), bench.journal
     if bulk:
-        steps.turn("undo", store, journal, edit_id=journal.undoable("small").id, who="me")
+        edits.turn("undo", store, journal, edit_id=journal.undoable("small").id, who="me")
     else:
         edits.turn("undo", store, journal, who="me")
 

@@ -11,8 +11,7 @@ import pytest
 from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, StoreError
-from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Edit, Entry, Kind
+from ragfilter.rules.journal import Edit, Entry, Journal, Kind
 
 
 @pytest.fixture
@@ -191,3 +190,58 @@ def test_a_password_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Journal("mysql://user:secret@host/db")
     assert "secret" not in str(caught.value)
+
+
+A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
+
+
+def change(journal: Journal, *entries: Entry) -> int:
+    return journal.finish(begin(journal, *entries))[0].id
+
+
+def begin(journal: Journal, *entries: Entry) -> Edit:
+    batch = "together" if len(entries) > 1 else None
+    return journal.begin(entries, who="bob", collection="rules", batch=batch)[0]
+
+
+def test_the_rules_at_the_last_export_are_known(journal: Journal) -> None:
+    change(journal, Entry("x", A, C), Entry("y", None, C))
+    assert journal.edited_since_export("rules") == {"x": A, "y": None}
+    assert journal.edited_since_export("rules", ["x", "z"]) == {"x": A}
+    journal.mark_exported("rules", journal.last_edit("rules"))
+    assert journal.edited_since_export("rules") == {}
+    change(journal, Entry("y", C, A))
+    change(journal, Entry("y", A, B))
+    assert journal.edited_since_export("rules") == {"y": C}
+    journal.mark_exported("rules", journal.last_edit("rules"))
+    assert journal.edited_since_export("rules") == {}
+
+
+def test_the_mark_changes_whenever_the_rules_edited_since_the_export_may_have(
+    journal: Journal,
+) -> None:
+    marks = [journal.export_mark("rules")]
+    pending = begin(journal, Entry("z", None, B))
+    marks.append(journal.export_mark("rules"))
+    journal.finish(pending)
+    marks.append(journal.export_mark("rules"))
+    journal.mark_exported("rules", pending.id)
+    marks.append(journal.export_mark("rules"))
+    assert len(set(marks)) == 4
+    journal.mark_exported("others", pending.id)
+    assert journal.export_mark("rules") == marks[-1]
+
+
+def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(
+    journal: Journal,
+) -> None:
+    assert journal.last_edit("rules") == 0
+    exported = change(journal, Entry("y", None, A))
+    assert journal.last_edit("rules") == exported
+    # Recorded, but possibly not stored yet.
+    pending = begin(journal, Entry("z", None, B))
+    change(journal, Entry("y", A, B))
+    assert journal.last_edit("rules") == exported
+    journal.finish(pending)
+    journal.mark_exported("rules", exported)
+    assert journal.edited_since_export("rules") == {"z": None, "y": A}

@@ -21,7 +21,7 @@ from waiting import PATIENT_S, PROCESS_S, SILENT_S, ends_after
 from ragfilter.errors import InputError, StoreError, StoreUnavailable
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Where
-from ragfilter.stores.chroma.client import Server
+from ragfilter.stores.chroma.connection import Server
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
@@ -123,7 +123,7 @@ def test_two_processes_share_a_workspace_through_a_server(tmp_path: Path) -> Non
     with chroma_run(tmp_path / "server") as (url, _):
         program = (
             "import sys; from ragfilter.stores.workspace import Workspace;"
-            "from ragfilter.stores.chroma.client import Server;"
+            "from ragfilter.stores.chroma.connection import Server;"
             "w = Workspace.open(sys.argv[1], server=Server(sys.argv[2]));"
             "print([i.name for i in w.store().collections()])"
         )

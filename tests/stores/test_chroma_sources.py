@@ -11,7 +11,7 @@ import pytest
 
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
-from ragfilter.stores.chroma import where as chroma_where
+from ragfilter.stores.chroma import metadata as chroma_where
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 

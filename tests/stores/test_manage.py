@@ -16,11 +16,12 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.overview import overview
 from ragfilter.ingest.records import to_line, to_record
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import User
 from ragfilter.rules import edits
 from ragfilter.stores import manage
 from ragfilter.stores.export import export
-from ragfilter.workbench import Workbench, open_workspace
+from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 RECORDS: list[dict[str, Any]] = [

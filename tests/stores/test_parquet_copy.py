@@ -59,6 +59,16 @@ def test_the_copy_is_a_plain_parquet_file(tmp_path: Path) -> None:
     assert table["vector"].to_pylist() == [pytest.approx([0.6, 0.8])]
 
 
+def test_a_copy_of_another_schema_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "demo.parquet"
+    copies.write_copy(path, [FULL], embedder="m")
+    pq.write_table(pq.read_table(path).drop_columns(["metadata"]), path)
+    for read in (copies.read_copy, copies.read_summary):
+        with pytest.raises(StoreError, match="another schema") as error:
+            read(path)
+        assert error.value.action == "replace"
+
+
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"no parquet" * 100])
 def test_a_damaged_copy_is_told(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "demo.parquet"

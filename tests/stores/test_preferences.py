@@ -52,11 +52,11 @@ def test_settings_are_tallied_over_all_questions(book: Preferences) -> None:
 
 
 def test_a_collection_takes_its_votes_along(book: Preferences, tmp_path: Path) -> None:
-    from ragfilter.stores import belongings
+    from ragfilter.stores import manage
 
     book.vote("demo", "Who?", FULL, PLAIN, "first", who="ann")
     url = f"sqlite:///{tmp_path}/votes.db"
-    belongings.rename(url, "demo", "rules")
+    manage.rename_rows(url, "demo", "rules")
     assert [v.collection for v in book.votes("rules")] == ["rules"]
-    belongings.forget(url, "rules")
+    manage.delete_rows(url, "rules")
     assert book.votes("rules") == ()

@@ -9,13 +9,13 @@ import pytest
 import streamlit as st
 
 from ragfilter.ingest import demo
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, User
 from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.kit import people
 from ragfilter.ui.kit.people import Groups
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import KEY, Session
-from ragfilter.workbench import open_workspace
 
 
 def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> StoredRow:

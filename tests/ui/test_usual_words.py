@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ragfilter.library.workspace import open_workspace
 from ragfilter.model import UNRESTRICTED, Chunk
 from ragfilter.ui.session.resources import Resources
-from ragfilter.workbench import open_workspace
 
 PLEASE = Chunk("c", rule='{"contain":"please"}')
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, Where, text_option
-from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
-from ragfilter.cli.rules.group import FOUND, rules
-from ragfilter.cli.rules.select import select
+from ragfilter.cli.output import show, tell
+from ragfilter.cli.rules.saving import Saving, change_text, effect_document, effect_text
+from ragfilter.cli.rules.select import FOUND, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
-from ragfilter.rules.bulk import BulkPlan, RuleChange
-from ragfilter.rules.bulk import plan as make_plan
+from ragfilter.rules.bulk import RuleChange
 from ragfilter.text.numbers import counted
 
 ONE = "Pass one of --set-rule, --add-group, --spellings-of, --replace and --remove."
@@ -55,19 +53,31 @@ def bulk(
     labelled queries would lose recall.
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
-    viewer = filtering.viewer
-
     with place.open("rules") as bench:
-        selected = select(bench, place.collection, where or (), user=viewer)
-        parts.tell(selected.incomplete)
+        selected = select(bench, place.collection, where or (), user=filtering.viewer)
+        tell(selected.incomplete)
         if not selected.chunks:
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
-        plan = make_plan(change, selected.chunks)
+        plan = changes.plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
-    document = place.head(selected.incomplete) | {"dry_run": saving.dry_run, "saved": saved.done}
-    document |= _document(plan) | effect_document(saved.effect)
-    text = _text(place.collection, change, plan, saved=saved.done) + effect_text(saved.effect)
-    parts.emit(document if as_json else text)
+    document = place.head(selected.incomplete) | {
+        "dry_run": saving.dry_run,
+        "saved": saved.done,
+        "changes": [
+            {"id": i, "before": plan.before[i], "after": rule} for i, rule in plan.after.items()
+        ],
+        "unchanged": plan.unchanged,
+        "refused": [{"id": i, "error": why} for i, why in plan.refused.items()],
+    }
+    text = "" if saved.done else change_text(plan.before, plan.after)
+    text += "".join(f"refused: {i}: {why}\n" for i, why in plan.refused.items())
+    text += (
+        f"{place.collection}: {change.label}: {counted(len(plan.after), 'rule')} "
+        f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
+        f"{len(plan.refused)} refused\n"
+    )
+    document |= effect_document(saved.effect)
+    show(document, text + effect_text(saved.effect), as_json=as_json)
     return 0 if saved.wanted and not plan.refused else FOUND
 
 
@@ -80,9 +90,7 @@ def _change(
     *,
     remove: bool,
 ) -> RuleChange:
-
-    given = [set_rule is not None, bool(group), anchor is not None, swap is not None, remove]
-    if sum(given) != 1:
+    if sum((set_rule is not None, bool(group), anchor is not None, swap is not None, remove)) != 1:
         raise InputError("Exactly one change is required.", remedy=ONE)
     if (anchor is None) != (not spellings):
         raise InputError(
@@ -95,26 +103,3 @@ def _change(
     if anchor is not None:
         return changes.add_spellings(anchor, spellings or ())
     return changes.remove() if swap is None else changes.replace_term(*swap)
-
-
-def _document(plan: BulkPlan) -> dict[str, Any]:
-    changes = [{"id": i, "before": plan.before[i], "after": rule} for i, rule in plan.after.items()]
-    return {
-        "changes": changes,
-        "unchanged": list(plan.unchanged),
-        "refused": [{"id": i, "error": why} for i, why in plan.refused.items()],
-    }
-
-
-def _text(collection: str, change: RuleChange, plan: BulkPlan, *, saved: bool) -> str:
-    lines = []
-    if not saved:
-        for i, rule in plan.after.items():
-            lines += [f"{i}", f"- {plan.before[i] or 'no rule'}", f"+ {rule or 'no rule'}"]
-    lines += [f"refused: {i}: {why}" for i, why in plan.refused.items()]
-    verb = "changed" if saved else "would be changed"
-    lines.append(
-        f"{collection}: {change.label}: {counted(len(plan.after), 'rule')} {verb}, "
-        f"{len(plan.unchanged)} unchanged, {len(plan.refused)} refused"
-    )
-    return "\n".join(lines) + "\n"

@@ -1,151 +1,140 @@
-"""`ragfilter rules check`: checks questions against rules, or one question against one rule."""
+"""`ragfilter rules check`: what is wrong with rules, and the fixes."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ragfilter.basics.files import read_lines
-from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place, Viewing, Where, text_option
-from ragfilter.cli.output import table
-from ragfilter.cli.rules.group import rules, select_rules
+from ragfilter.cli.options import Filtering, Json, Place, Where, refuse_beside, refuse_without
+from ragfilter.cli.output import show, tell
+from ragfilter.cli.rules.saving import Saved, Saving, change_text, effect_document, effect_text
+from ragfilter.cli.rules.select import FOUND, known_words, rules, select
 from ragfilter.errors import InputError
-from ragfilter.rules.explain import Explanation, explain
-from ragfilter.rules.match import RuleBook
-from ragfilter.rules.rule import parse
-from ragfilter.text.characters import whole
+from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
+from ragfilter.rules.lint import analyse, fix_rules, rules_of
+from ragfilter.rules.rule import read_text
+from ragfilter.rules.rule_files import RefusedLine, read
 from ragfilter.text.numbers import counted
-
-SHOWN_TERMS = 4
-FIRES = ("always", "sometimes", "never")
-UNREADABLE = "unreadable"
-"""A rule that cannot be read lets every question pass."""
 
 
 @command(rules)
 def check(
     place: Place,
-    viewing: Viewing,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="Text file with one question per line. Default: standard input."),
-    ] = None,
-    question: Annotated[
-        str | None, text_option(help="Check this question instead of a file.")
-    ] = None,
-    chunk: Annotated[
-        str | None, text_option(help="Explain this chunk's rule, part by part.")
-    ] = None,
+    filtering: Filtering,
+    saving: Saving,
     where: Where = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="List, and with --apply fix, only findings of this kind. Repeatable. Default: "
+            "list all kinds, and apply the fixes that are certain.",
+        ),
+    ] = None,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply",
+            help="Save the fixes in one step. --dry-run, --queries and --yes belong to this "
+            "option.",
+        ),
+    ] = False,
+    rules_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            help="Check the rules of this file (JSONL or CSV, as exported) instead of a "
+            "collection's. Needs no workspace.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if warnings remain, too.")
+    ] = False,
     as_json: Json = False,
-) -> None:
-    """Show which rules questions meet, which block them, and which never block."""
-    if question is not None:
-        parts.refuse_beside("--question", FILE=file)
-    if chunk is not None:
-        parts.refuse_beside("--chunk", where=where)
-    questions = _questions(file) if question is None else [question]
-    if chunk is not None and len(questions) != 1:
+) -> int:
+    """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
+    if not apply:
+        refuse_without(
+            "--apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
+            dry_run=saving.dry_run,
+        )  # fmt: skip
+    unknown = next((kind for kind in kinds or () if kind not in KINDS), None)
+    if unknown is not None:
         raise InputError(
-            "--chunk explains one question.", remedy="Pass the question with --question."
+            f"--kind {unknown!r} is not a kind.", remedy=f"Use one of {', '.join(KINDS)}."
         )
-    where = [f"id={chunk}"] if chunk is not None else where
-    chosen = select_rules(place, viewing, where)
-    of_rule: dict[str, list[str]] = {}
-    for one in chosen.chunks:
-        of_rule.setdefault(one.rule or "", []).append(one.id)
-    if chunk is None:
-        book = RuleBook(of_rule)
-        counts = book.count_passes(questions)
-        rows = [
-            _row(rule, ids, counts[rule], len(questions))
-            | ({"fires": UNREADABLE} if rule in book.errors else {})
-            for rule, ids in of_rule.items()
-        ]
-        document = place.head(chosen.incomplete) | {"questions": len(questions), "rules": rows}
-        parts.emit(document if as_json else _text(rows, len(questions)))
-        return
+    grave = SEVERITIES[: 2 if strict else 1]
+    if rules_file is not None:
+        refuse_beside("--rules", apply=apply, where=where)
+        chunks, refused = read(rules_file)
+        findings = _of_kinds(analyse(chunks), kinds)
+        count = len(rules_of(chunks.values()))
+        document = _document(str(rules_file), count, findings) | {"refused": refused}
+        show(document, _text(str(rules_file), count, findings, refused), as_json=as_json)
+        return FOUND if refused or any(f.severity in grave for f in findings) else 0
 
-    text = next((text for text, ids in of_rule.items() if chunk in ids), None)
-    if text is None:
-        raise InputError(f"There is no chunk {chunk!r} with a rule.", remedy="Check its id.")
-    made, asked = explain(parse(text), questions[0]), whole(questions[0])
-    document = {"chunk_id": chunk, "question": asked, "incomplete": chosen.incomplete}
-    parts.emit(document | asdict(made) if as_json else _explanation_text(made, asked))
-
-
-def _questions(file: Path | None) -> list[str]:
-    if file is not None:
-        lines = list(read_lines(file))
-    else:
-        lines = sys.stdin.read().splitlines()
-    questions = [line for line in lines if line.strip()]
-    if not questions:
-        raise InputError("There are no questions.", remedy="Write one question per line.")
-    return questions
-
-
-def _row(rule: str, ids: Sequence[str], passes: int, questions: int) -> dict[str, Any]:
-    fires = "never" if passes == questions else "sometimes" if passes else "always"
-    return {
-        "rule": rule,
-        "chunk_ids": list(ids),
-        "passes": passes,
-        "blocks": questions - passes,
-        "fires": fires,
-    }
+    user = filtering.viewer
+    fixed: dict[str, str | None] = {}
+    saved = Saved(None, wanted=True, done=False)
+    with place.open("rules") as bench:
+        selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
+        tell(selected.incomplete)
+        entries = bench.collection(place.collection).entries()
+        # A rule may be shared with a chunk that is not selected.
+        catalogue = {i: chunk for i, chunk in entries.items() if user.sees(chunk)}
+        catalogue |= {chunk.id: chunk for chunk in selected.chunks}
+        stored = {chunk.id: chunk.rule for chunk in selected.chunks}
+        ruled = rules_of(selected.chunks)
+        usual = known_words(bench, place.collection, user)
+        if apply:
+            fixed = fix_rules(catalogue, ruled, kinds or (), usual=usual)
+            saved = saving.save(fixed, stored, bench, place, filtering)
+    if saved.done:
+        ruled |= {i: read_text(rule) for i, rule in fixed.items() if rule}
+        ruled = {i: rule for i, rule in ruled.items() if fixed.get(i, rule) is not None}
+    findings = _of_kinds(analyse(catalogue, ruled, usual=usual), kinds)
+    document = _document(place.collection, len(stored), findings)
+    document["incomplete"] = selected.incomplete
+    text = _text(place.collection, len(stored), findings)
+    if apply:
+        changes = [{"id": i, "before": stored[i], "after": rule} for i, rule in fixed.items()]
+        document |= {"fixed": changes, "saved": saved.done} | effect_document(saved.effect)
+        text += change_text(stored, fixed) if saving.dry_run else ""
+        verb = "fixed" if saved.done else "would be fixed"
+        text += f"{counted(len(fixed), 'rule')} {verb}\n{effect_text(saved.effect)}"
+    show(document, text, as_json=as_json)
+    return FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
 
 
-def _text(rows: Sequence[Mapping[str, Any]], questions: int) -> str:
-    """Rules that some question meets first, because most chunks have nothing to do with the
-    questions."""
-    head = ("chunk", "passes", "blocks", "fires")
-    ordered = sorted(rows, key=lambda row: -row["passes"])
-    body = [
-        (chunk_id, row["passes"], row["blocks"], row["fires"])
-        for row in ordered
-        for chunk_id in row["chunk_ids"]
-    ]
-    fires = [row["fires"] for row in rows]
-    figures = ", ".join(f"{fires.count(kind)} block {kind}" for kind in FIRES)
-    if UNREADABLE in fires:
-        figures += f", {fires.count(UNREADABLE)} unreadable"
-    return (
-        f"{table(head, body)}{counted(len(rows), 'rule')}, {counted(questions, 'question')}: "
-        f"{figures}\n"
-    )
+def _of_kinds(findings: Sequence[Finding], kinds: Sequence[str] | None) -> list[Finding]:
+    return by_severity(finding for finding in findings if not kinds or finding.kind in kinds)
 
 
-def _explanation_text(made: Explanation, question: str) -> str:
-    """The question with matches in brackets, then the rule part by part."""
-    spans = {span for part in made.parts for found in part.found for span in found.spans}
-    marks: list[tuple[int, str]] = []
-    for start, end in spans:
-        marks += [(start, "["), (end, "]")]
-    marked = question
-    for at, sign in sorted(marks, key=lambda mark: (-mark[0], mark[1] == "]")):
-        marked = f"{marked[:at]}{sign}{marked[at:]}"
-    lines = [marked]
-    for part in made.parts:
-        named = ", ".join(found.term for found in part.found)
-        if part.place.startswith("contain_none_of"):
-            said = f"must not contain {named}" if named else f"free of {part.terms[0]}"
-        elif part.met:
-            said = f"found {named}"
-        else:
-            more = ", …" if len(part.terms) > SHOWN_TERMS else ""
-            said = f"missing: one of {', '.join(part.terms[:SHOWN_TERMS])}{more}"
-            if part.near is not None:
-                near = part.near
-                letters = counted(near.letters, "letter")
-                said += f"; nearest to {near.term!r} is {near.words!r}, {letters} off"
-        lines.append(f"{'ok' if part.met else 'no'}  {part.named}: {said}")
-    lines.append(f"{'passes' if made.passes else 'blocked'}: {made.reason}")
+def _document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The document of `--json`; `name` is that of a collection or file."""
+    counts = Counter(finding.severity for finding in findings)
+    figures = {f"{severity}s": counts[severity] for severity in SEVERITIES}
+    return {"collection": name, "rules": rules, **figures, "findings": findings}
+
+
+def _text(
+    name: str, rules: int, findings: Sequence[Finding], refused: Sequence[RefusedLine] = ()
+) -> str:
+    """Errors first, each with a better rule if there is one."""
+    lines = [line.message for line in refused]
+    for finding in findings:
+        place = f" {finding.place}" if finding.place else ""
+        ids = ", ".join(finding.chunk_ids)
+        lines.append(f"{finding.severity}: {ids}{place}: {finding.message}")
+        if finding.fix is not None:
+            better = "better" if finding.sure else "perhaps"
+            lines.append(f"  {better}: {finding.fix.stored or 'no rule'}")
+    counts = Counter(finding.severity for finding in findings)
+    figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
+    lines.append(f"{name}: {counted(rules, 'rule')}, {figures}")
     return "\n".join(lines) + "\n"

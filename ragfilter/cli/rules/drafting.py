@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ragfilter.answer.stream import Prices
-from ragfilter.cli.rules.effect import row_text
+from ragfilter.cli.rules.saving import row_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.model import Chunk

@@ -13,7 +13,7 @@ from typing import Any
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import parts
 from ragfilter.cli.options import OTHER_OUT, Filtering, Place
-from ragfilter.cli.rules.effect import (
+from ragfilter.cli.rules.saving import (
     effect_document,
     effect_text,
     gather_labelled,

@@ -1,4 +1,10 @@
-"""Selects the chunks of a `rules` command: `--where field=value`, and what the user may see."""
+"""The command group `ragfilter rules`, and the chunks that its commands select: `--where
+field=value`, among those that the user may see.
+
+`import`, `bulk`, `check --apply`, `undo` and `redo` write through the journal. Commands that read
+chunks leave out what the current clearance settings hide. The journal is for the owner of the
+workspace.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from ragfilter.cli.app import make_group
+from ragfilter.cli.options import Place, Viewing, text_argument
+from ragfilter.cli.output import tell
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import usual_words
@@ -16,12 +25,23 @@ from ragfilter.rules.overview import STORED, Checks, Listing, RuleFilter, make_l
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
 
+FOUND = 1
+"""The exit code if there is something to look at."""
 PLAIN = ("type", "source", "id", "title", "rule")
 """Fields that a chunk alone decides."""
 LISTED = ("state", "text")
 """Fields that need the listing."""
 FIELDS = (*PLAIN, *LISTED)
 VALUES = {"rule": ("any", "none"), "state": STORED}
+
+rules = make_group(
+    "rules",
+    "List, suggest, check, explain, measure, test, change, export, import, undo and redo "
+    "query_must rules.",
+)
+OneChunk = Annotated[
+    str | None, text_argument(metavar="CHUNK", help="List only this chunk's edits.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +95,19 @@ def list_chunks(
     harm: Mapping[str, float] = MappingProxyType({}),
 ) -> Listing:
     """The listing of the chunks that `user` may see, with their states. Raises StoreError."""
+    chunks = bench.collection(collection).entries()
+    exported = bench.journal.edited_since_export(collection)
+    visible = filter(user.sees, chunks.values())
+    checks = Checks(known_words(bench, collection, user))
+    return make_listing(visible, checks, exported=exported, harm=harm)
+
+
+def known_words(bench: Workbench, collection: str, user: User) -> frozenset[str]:
+    """The words of nearly every question that `user` may know of."""
     from ragfilter.evaluate import stored
 
-    every = bench.collection(collection).entries()
-    usual = usual_words(stored.every_question(bench.labels, collection, every, user))
-    exported = bench.journal.edited_since_export(collection)
-    seen = filter(user.sees, every.values())
-    return make_listing(seen, Checks(usual), exported=exported, harm=harm)
+    chunks = bench.collection(collection).entries()
+    return usual_words(stored.every_question(bench.labels, collection, chunks, user))
 
 
 def select(
@@ -100,25 +126,28 @@ def select(
     conditions = [condition(text) for text in where]
     store = bench.collection(collection)
     store.check_not_empty()
-    known = store.entries()
     by_field = [[c for c in conditions if c.field == name] for name in PLAIN]
-    seen = [
+    ids = [
         chunk.id
-        for chunk in known.values()
+        for chunk in store.entries().values()
         if user.sees(chunk) and all(any(c.holds(chunk) for c in each) for each in by_field if each)
     ]
-    asked = [c for c in conditions if c.field in LISTED]
-    if asked:
+    states = tuple(c.value for c in conditions if c.field == "state")
+    texts = [c.value for c in conditions if c.field == "text"]
+    if states or texts:
         # Among all visible chunks, since some findings depend on the other rules.
         listing = list_chunks(user, bench, collection)
-        listed = _listed(listing, asked)
-        seen = [chunk_id for chunk_id in seen if chunk_id in listed]
-    found = store.chunks(seen[:limit])
-    return Selection(tuple(found.values()), store.incomplete)
+        filters = [RuleFilter(text, states=states) for text in texts or [""]]
+        listed = {row.id for each in filters for row in listing.find(each)}
+        ids = [chunk_id for chunk_id in ids if chunk_id in listed]
+    chunks = store.chunks(ids[:limit])
+    return Selection(tuple(chunks.values()), store.incomplete)
 
 
-def _listed(listing: Listing, asked: Sequence[Condition]) -> set[str]:
-    """The ids of the rows that are in one of the states asked for, with one of the texts."""
-    states = tuple(c.value for c in asked if c.field == "state")
-    texts = [c.value for c in asked if c.field == "text"] or [""]
-    return {row.id for text in texts for row in listing.find(RuleFilter(text, states=states))}
+def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) -> Selection:
+    """The selected chunks that have a rule. What may be missing is reported."""
+    user = viewing.viewer
+    with place.open("rules") as bench:
+        selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
+    tell(selected.incomplete)
+    return selected

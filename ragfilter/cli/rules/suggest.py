@@ -19,9 +19,8 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, Where
-from ragfilter.cli.rules.effect import gather_labelled, loss_remarks
-from ragfilter.cli.rules.group import rules
-from ragfilter.cli.rules.select import select
+from ragfilter.cli.rules.saving import gather_labelled, loss_remarks
+from ragfilter.cli.rules.select import rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.proposed import weigh
 from ragfilter.model import Chunk

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Place, Viewing
-from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.cli.output import show, tell
+from ragfilter.cli.rules.select import FOUND, rules
 from ragfilter.errors import InputError
-from ragfilter.evaluate.expectations import Checked, Expectation, check_rules, read_expectations
-from ragfilter.rules import rule_files as files
+from ragfilter.evaluate.expectations import Outcome, check_rules, read_expectations
+from ragfilter.rules import rule_files
 from ragfilter.text.numbers import counted
 
 
@@ -35,23 +35,21 @@ def run_expectations(
     as_json: Json = False,
 ) -> int:
     """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
-
-    expected: Sequence[Expectation] = read_expectations(file)
+    expectations = read_expectations(file)
     known: Mapping[str, str | None]
     incomplete = ""
     if rules_file is not None:
-        named = {i: None for expectation in expected for i, _ in expectation.wanted}
-        in_file, refusals = files.read(rules_file)
-        for each in refusals:
+        in_file, refused = rule_files.read(rules_file)
+        for line in refused:
             raise InputError(
-                f"{rules_file}, line {each.line}: {each.error.rstrip('.')}.",
-                remedy="`ragfilter rules lint --rules FILE` names every such line.",
+                f"{rules_file}, line {line.line}: {line.error.rstrip('.')}.",
+                remedy="`ragfilter rules check --rules FILE` names every such line.",
             )
-        found = {i: chunk.rule for i, chunk in in_file.items()}
-        known = named | found
-        missing = [i for i in named if i not in found]
+        named = {i for expectation in expectations for i in (*expectation.stay, *expectation.go)}
+        missing = sorted(named.difference(in_file))
+        known = dict.fromkeys(missing) | {i: chunk.rule for i, chunk in in_file.items()}
         if missing:
-            parts.tell(
+            tell(
                 f"{rules_file} has no line for {counted(len(missing), 'chunk')}, such as "
                 f"{missing[0]}: treated as having no rule."
             )
@@ -61,18 +59,19 @@ def run_expectations(
             store = bench.collection(place.collection)
             chunks = store.entries()
             incomplete = store.incomplete
-        parts.tell(incomplete)
+        tell(incomplete)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
-    checked = check_rules(expected, known)
-    parts.emit(asdict(checked) | {"incomplete": incomplete} if as_json else _text(checked))
-    return FOUND if checked.broken else 0
+    outcome = check_rules(expectations, known)
+    document = asdict(outcome) | {"incomplete": incomplete}
+    show(document, _text(outcome), as_json=as_json)
+    return FOUND if outcome.broken else 0
 
 
-def _text(checked: Checked) -> str:
+def _text(outcome: Outcome) -> str:
     lines = [
-        f"line {item.line}: {item.chunk_id} must {item.must}: {item.reason} ({item.question})"
-        for item in checked.broken
+        f"line {each.line}: {each.chunk_id} must {each.must}: {each.reason} ({each.question})"
+        for each in outcome.broken
     ]
-    figures = f"{counted(checked.questions, 'question')}, {counted(checked.tested, 'expectation')}"
-    lines.append(f"{figures}, {len(checked.broken)} broken")
+    figures = f"{counted(outcome.questions, 'question')}, {counted(outcome.tested, 'expectation')}"
+    lines.append(f"{figures}, {len(outcome.broken)} broken")
     return "\n".join(lines) + "\n"

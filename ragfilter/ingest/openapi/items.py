@@ -21,7 +21,7 @@ from pathlib import PurePosixPath
 from typing import Any, get_args
 
 from ragfilter.ingest.markdown import sections
-from ragfilter.ingest.openapi.places import Descriptions, Item, Kind, Place, as_list, ref_of
+from ragfilter.ingest.openapi.places import ApiPlace, Descriptions, Item, Kind, as_list, ref_of
 from ragfilter.ingest.passages import passages
 from ragfilter.text.characters import whole
 
@@ -35,7 +35,7 @@ LONGEST_NAME = 200
 LONGEST_PREFIX = 24
 
 
-def items(root: Place, problems: list[str]) -> Iterator[Item]:
+def items(root: ApiPlace, problems: list[str]) -> Iterator[Item]:
     """The parts of one description; `problems` collects what was left out and why."""
     yield from _guides(root)
     yield from _tags(root, problems)
@@ -77,7 +77,7 @@ def unused(names: Sequence[str], taken: set[str]) -> str:
     return name
 
 
-def _prefix(root: Place) -> str:
+def _prefix(root: ApiPlace) -> str:
     """The part before the colon of a description's ids."""
     given = root.child("info").child("x-api-prefix").node
     if isinstance(given, str) and given.strip():
@@ -88,7 +88,7 @@ def _prefix(root: Place) -> str:
     return short or words[:LONGEST_PREFIX]
 
 
-def api_title(root: Place) -> str:
+def api_title(root: ApiPlace) -> str:
     """The description's own name, else that of its file."""
     title = root.child("info").child("title").node
     if isinstance(title, str) and title.strip():
@@ -96,7 +96,7 @@ def api_title(root: Place) -> str:
     return PurePosixPath(root.source).stem
 
 
-def _guides(root: Place) -> Iterator[Item]:
+def _guides(root: ApiPlace) -> Iterator[Item]:
     description = root.child("info").child("description").node
     passed = sections(description) if isinstance(description, str) else ()
     numbers = count(1)
@@ -109,7 +109,7 @@ def _guides(root: Place) -> Iterator[Item]:
             )  # fmt: skip
 
 
-def _tags(root: Place, problems: list[str]) -> Iterator[Item]:
+def _tags(root: ApiPlace, problems: list[str]) -> Iterator[Item]:
     tags = root.child("tags")
     if not isinstance(tags.node, list | None):
         problems.append(f"{root.source}, tags: this is no list")
@@ -125,7 +125,7 @@ def _tags(root: Place, problems: list[str]) -> Iterator[Item]:
             )  # fmt: skip
 
 
-def _operations(root: Place, key: str, problems: list[str]) -> Iterator[Item]:
+def _operations(root: ApiPlace, key: str, problems: list[str]) -> Iterator[Item]:
     paths = _mapping(root, key, problems)
     for path in paths.node:
         if path.startswith("x-"):
@@ -158,9 +158,9 @@ def _operations(root: Place, key: str, problems: list[str]) -> Iterator[Item]:
             )  # fmt: skip
 
 
-def parameters_of(item: Item) -> list[Place]:
+def parameters_of(item: Item) -> list[ApiPlace]:
     """The operation's parameters and those of its path that it does not replace."""
-    found: dict[tuple[str, str], Place] = {}
+    found: dict[tuple[str, str], ApiPlace] = {}
     own = item.place.child("parameters")
     for given in (*item.shared, *map(own.at, as_list(own.node))):
         place = given.end()
@@ -178,7 +178,7 @@ def security_of(item: Item) -> Any:
     return item.place.child("security").node if "security" in item.node else general
 
 
-def _mapping(place: Place, key: str, problems: list[str]) -> Place:
+def _mapping(place: ApiPlace, key: str, problems: list[str]) -> ApiPlace:
     """The mapping under `key`; an empty one if there is none."""
     found = place.child(key)
     if not isinstance(found.node, dict | None):

@@ -39,8 +39,8 @@ class Descriptions:
         resources = ((source, Resource.opaque(tree)) for source, tree in trees.items())
         self._registry: Registry[Any] = Registry().with_resources(resources)
 
-    def root(self, source: str) -> Place:
-        return Place(self, source, source, (), self.trees[source])
+    def root(self, source: str) -> ApiPlace:
+        return ApiPlace(self, source, source, (), self.trees[source])
 
     def resolve(self, file: str, fragment: str) -> Any:
         """What a file has at a JSON pointer. Raises LookupError, TypeError or ValueError."""
@@ -52,7 +52,7 @@ class Descriptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ApiPlace:
     """A node, where it stands (file and pointer), and the description `source` that it is read
     for. References in the node are relative to the file."""
 
@@ -70,17 +70,17 @@ class Place:
     def is_in_part(self) -> bool:
         return self.file not in self.within.trees
 
-    def at(self, node: Any) -> Place:
+    def at(self, node: Any) -> ApiPlace:
         """Another node of the same file."""
-        return Place(self.within, self.source, self.file, self.pointer, node)
+        return ApiPlace(self.within, self.source, self.file, self.pointer, node)
 
-    def child(self, key: str) -> Place:
+    def child(self, key: str) -> ApiPlace:
         """What a mapping has under `key`, behind references into parts."""
         node = as_dict(self.node).get(key)
         pointer = (*self.pointer, key)
-        return Place(self.within, self.source, self.file, pointer, node).end(parts_only=True)
+        return ApiPlace(self.within, self.source, self.file, pointer, node).end(parts_only=True)
 
-    def find(self, ref: str) -> Place | None:
+    def find(self, ref: str) -> ApiPlace | None:
         """What `ref`, written here, points to; None if that is not at hand."""
         name, _, fragment = ref.partition("#")
         if "://" in name:
@@ -96,10 +96,10 @@ class Place:
             tokens = unquote(fragment.rstrip("/")).split("/")[1:]
             pointer = tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
             source = file if file in self.within.trees else self.source
-            return Place(self.within, source, file, pointer, node)
+            return ApiPlace(self.within, source, file, pointer, node)
         return None
 
-    def end(self, *, parts_only: bool = False) -> Place:
+    def end(self, *, parts_only: bool = False) -> ApiPlace:
         """The last place of a chain of references; with `parts_only`, of those into parts."""
         place = self
         for _ in range(LONGEST_CHAIN):
@@ -136,12 +136,12 @@ class Item:
 
     kind: Kind
     source: str
-    place: Place
+    place: ApiPlace
     pointer: tuple[str, ...]
     names: tuple[str, ...]
     path: str = ""
     method: str = ""
-    shared: Sequence[Place] = ()
+    shared: Sequence[ApiPlace] = ()
     title: str = ""
     prose: str = ""
 

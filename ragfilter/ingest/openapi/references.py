@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from ragfilter.ingest.openapi.items import items, parameters_of, security_of, unused
-from ragfilter.ingest.openapi.places import Descriptions, Item, Place, as_dict, as_list, ref_of
+from ragfilter.ingest.openapi.places import ApiPlace, Descriptions, Item, as_dict, as_list, ref_of
 
 Role = Literal["", "names", "schema", "properties"]
 """What a node is: anything else, a map under names that an author chose, a schema, a map of
@@ -54,7 +54,7 @@ def survey(descriptions: Descriptions, problems: Mapping[str, list[str]]) -> dic
             if item.place.is_in_part:
                 descriptions.chunks.setdefault(item.place.spot, item)
 
-    def add(place: Place) -> Item:
+    def add(place: ApiPlace) -> Item:
         words = (*PurePosixPath(place.file).with_suffix("").parts, *place.pointer)
         longer = ["/".join(words[-n:]) for n in range(1, len(words) + 1)]
         name = unused(longer, names[place.source])
@@ -68,7 +68,7 @@ def survey(descriptions: Descriptions, problems: Mapping[str, list[str]]) -> dic
     return {item: _leads(item, add) for item in found}
 
 
-def _leads(item: Item, add: Callable[[Place], Item]) -> Leads:
+def _leads(item: Item, add: Callable[[ApiPlace], Item]) -> Leads:
     """What an item leads to. What a reference reaches that is no chunk, such as a shared parameter,
     is walked through. `add` makes a chunk of a schema in a part."""
     chunks: dict[Item, None] = {}
@@ -83,7 +83,7 @@ def _leads(item: Item, add: Callable[[Place], Item]) -> Leads:
         if not isinstance(place.node, dict | list) or spot in seen:
             continue
         seen.add(spot)
-        below: list[tuple[Place, Role]] = []
+        below: list[tuple[ApiPlace, Role]] = []
         if isinstance(place.node, list):
             below += [(_read(place.at(node), role), role) for node in place.node]
         else:
@@ -111,7 +111,7 @@ def _leads(item: Item, add: Callable[[Place], Item]) -> Leads:
     return Leads(tuple(chunks), tuple(missing), tuple(wrong))
 
 
-def _read(place: Place, role: Role) -> Place:
+def _read(place: ApiPlace, role: Role) -> ApiPlace:
     """What is read at a place: a reference to a schema stays one."""
     return place if role == "schema" else place.end(parts_only=True)
 
@@ -125,7 +125,7 @@ def _role(role: Role, key: str) -> Role:
     return "schema" if key == "schema" else "names" if key in NAME_MAPS else ""
 
 
-def _chunk(target: Place, role: Role, add: Callable[[Place], Item]) -> Item | None:
+def _chunk(target: ApiPlace, role: Role, add: Callable[[ApiPlace], Item]) -> Item | None:
     is_schema = role == "schema" and target.is_in_part
     target = target.end(parts_only=True) if is_schema else target
     if found := target.chunk():
@@ -134,7 +134,7 @@ def _chunk(target: Place, role: Role, add: Callable[[Place], Item]) -> Item | No
     return add(target) if is_schema and not isinstance(target.node, str) else None
 
 
-def _refs(place: Place) -> Iterator[str]:
+def _refs(place: ApiPlace) -> Iterator[str]:
     if ref := ref_of(place.node):
         yield ref
     mapping = as_dict(place.node.get("discriminator")).get("mapping")
@@ -145,7 +145,7 @@ def _refs(place: Place) -> Iterator[str]:
             yield by_name if place.find(by_name) else value
 
 
-def _starts(item: Item) -> list[Place]:
+def _starts(item: Item) -> list[ApiPlace]:
     """The parts of an item in the order in which its references count: what a caller sends, what
     it gets, how it signs in, what may go wrong."""
     if item.kind in ("guide", "tag"):

@@ -15,7 +15,7 @@ from itertools import count, islice
 from typing import Any
 
 from ragfilter.ingest.openapi.items import parameters_of, security_of
-from ragfilter.ingest.openapi.places import Item, Place, as_dict, as_list, ref_of
+from ragfilter.ingest.openapi.places import ApiPlace, Item, as_dict, as_list, ref_of
 
 LONGEST, LONGEST_TITLE, LONGEST_LINE, LONGEST_VALUE = 20_000, 200, 1500, 80
 LONG_DETAILS = 600
@@ -106,7 +106,7 @@ def _operation(item: Item) -> Iterator[str]:
         yield f"Calls back: {', '.join(callbacks)}."
 
 
-def _parameter(place: Place) -> str:
+def _parameter(place: ApiPlace) -> str:
     node = place.node
     if ref := ref_of(node):
         return f"- {place.name(ref)}"
@@ -120,14 +120,14 @@ def _parameter(place: Place) -> str:
     return f"{line} Deprecated." if node.get("deprecated") is True else line
 
 
-def _bodies(place: Place) -> Iterator[tuple[str, Any]]:
+def _bodies(place: ApiPlace) -> Iterator[tuple[str, Any]]:
     """The media types of a body, each with its schema."""
     content = place.child("content")
     for media in as_dict(content.node):
         yield media, as_dict(content.child(media).node).get("schema")
 
 
-def _content(place: Place) -> str:
+def _content(place: ApiPlace) -> str:
     """What a body holds: the type, and the media types where they are not plain JSON."""
     by_type: dict[str, list[str]] = {}
     for media, schema in _bodies(place):
@@ -139,13 +139,13 @@ def _content(place: Place) -> str:
     return " or ".join(words) or "none"
 
 
-def _inline(place: Place) -> Iterator[str]:
+def _inline(place: ApiPlace) -> Iterator[str]:
     """The fields of bodies that are described in place."""
     for _, schema in _bodies(place):
         yield from _property_lines(schema, place)
 
 
-def _response_line(status: str, response: Place) -> str:
+def _response_line(status: str, response: ApiPlace) -> str:
     place = response.end()
     if not isinstance(place.node, dict):
         return f"- {status}"
@@ -171,7 +171,7 @@ def _security(options: Any) -> str:
     return f"Security: {' or '.join(words) or 'no authentication'}."
 
 
-def _schema(place: Place, name: str) -> Iterator[str]:
+def _schema(place: ApiPlace, name: str) -> Iterator[str]:
     if not isinstance(place.node, dict):
         yield f"{name}: {_type(place.node, place)}."
         return
@@ -200,7 +200,7 @@ def _schema(place: Place, name: str) -> Iterator[str]:
         yield f"Told apart by {told}{': ' if kinds else ''}{', '.join(kinds)}."
 
 
-def _response(place: Place, name: str, statuses: Sequence[str], api: str) -> Iterator[str]:
+def _response(place: ApiPlace, name: str, statuses: Sequence[str], api: str) -> Iterator[str]:
     status = f" with status {' or '.join(statuses)}" if statuses else ""
     yield f"{name}: a response{status} that operations share ({api})."
     yield _prose(place.child("description").node)
@@ -216,7 +216,7 @@ def _response(place: Place, name: str, statuses: Sequence[str], api: str) -> Ite
         yield _described(f"- {key}", schema, header, also=said)
 
 
-def _security_scheme(place: Place, name: str, api: str) -> Iterator[str]:
+def _security_scheme(place: ApiPlace, name: str, api: str) -> Iterator[str]:
     node = place.node
     kind = _value(node.get("type", "unknown"))
     detail = ""
@@ -238,7 +238,7 @@ def _security_scheme(place: Place, name: str, api: str) -> Iterator[str]:
             yield _cut(f"- {scope}: {_one_line(said)}", 500)
 
 
-def _type(schema: Any, place: Place, depth: int = 0) -> str:
+def _type(schema: Any, place: ApiPlace, depth: int = 0) -> str:
     """The type of a schema in a file as a phrase: ``array of Campaign``, ``string or null``."""
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "any value"
@@ -259,7 +259,7 @@ def _type(schema: Any, place: Place, depth: int = 0) -> str:
     return " or ".join(_one_type(n, schema, place, depth) for n in names[:MOST_PARTS])
 
 
-def _one_type(name: Any, schema: dict[str, Any], place: Place, depth: int) -> str:
+def _one_type(name: Any, schema: dict[str, Any], place: ApiPlace, depth: int) -> str:
     if name == "array" or (not isinstance(name, str) and "items" in schema):
         return f"array of {_type(schema.get('items'), place, depth + 1)}"
     if name == "object" or "properties" in schema or "additionalProperties" in schema:
@@ -284,7 +284,7 @@ def _facets(schema: Any) -> list[str]:
     return words + [word for key, word in FLAGS.items() if schema.get(key) is True]
 
 
-def _property_lines(schema: Any, place: Place) -> Iterator[str]:
+def _property_lines(schema: Any, place: ApiPlace) -> Iterator[str]:
     """A line for each property, those of inline objects under dotted names (``bid.amount``)."""
     for before, name, value, required in _properties(schema):
         yield _described(f"- {before}{name}", value, place, required=required)
@@ -311,7 +311,7 @@ def _properties(
 
 
 def _described(
-    start: str, schema: Any, place: Place, *, required: bool = False, also: Any = None
+    start: str, schema: Any, place: ApiPlace, *, required: bool = False, also: Any = None
 ) -> str:
     """``<start> (<type>, <facets>): <description>`` in one line."""
     words = [_type(schema, place, 1), *_facets(schema), *_facets(as_dict(schema).get("items"))]

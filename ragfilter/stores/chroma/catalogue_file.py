@@ -40,8 +40,6 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         return None
     if (table.schema.metadata or {}).get(VERSION) != version.encode():
         return None
-    if "title" not in table.column_names:
-        return None  # From before catalogues had titles.
     columns: list[list[Any]] = [
         table["id"].to_pylist(),
         table["title"].to_pylist(),

@@ -9,6 +9,7 @@ metadata, so conditions are checked in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -21,22 +22,9 @@ from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chroma.client import guard
-from ragfilter.stores.chroma.marks import (
-    CONTENT,
-    EMBEDDER,
-    VERSION,
-    WITHHELD,
-    CollectionInfo,
-    is_ours,
-    mark,
-    new_token,
-    space_of,
-)
-from ragfilter.stores.chroma.where import admission, can_push, condition
+from ragfilter.stores.chroma.connection import VERSION, Connection, guard
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.store import ChromaStore
     from ragfilter.stores.copies import StoredRow
 
 T = TypeVar("T")
@@ -44,15 +32,37 @@ T = TypeVar("T")
 INDEX_AGAIN = "Index the same source again, unless that is still running."
 FOUND_AGAIN = "Rebuild the collection, or index the same source again: nothing is re-embedded."
 
+FORMAT = "ragfilter:format"
+EMBEDDER = "ragfilter:embedder"
+CONTENT = "ragfilter:content"
+WITHHELD = "ragfilter:withheld"
+
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
 WRITE_BATCH = 5_000
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
+    are missing, and is empty if none are."""
+
+    name: str
+    count: int
+    space: Space
+    embedder: str
+    ours: bool
+    incomplete: str
+
+    @property
+    def complete(self) -> bool:
+        return not self.incomplete
+
+
 class ChromaCollection:
     """One collection. Each call looks it up by name, so it survives re-indexing."""
 
-    def __init__(self, store: ChromaStore, name: str) -> None:
+    def __init__(self, store: Connection, name: str) -> None:
         self._store = store
         self._name = name
         self._pinned: RawCollection | None = None
@@ -69,35 +79,35 @@ class ChromaCollection:
 
     @property
     def space(self) -> Space:
-        return space_of(self.raw())
+        return _space_of(self.raw())
 
     @property
     def embedder(self) -> str:
         """The embedding model that made the vectors; empty if it is not known."""
-        return mark(self.raw(), EMBEDDER)
+        return _mark(self.raw(), EMBEDDER)
 
     @property
     def ours(self) -> bool:
         """Whether ragfilter made it."""
-        return is_ours(self.raw())
+        return _is_ours(self.raw())
 
     @property
     def content(self) -> str:
         """The fingerprint of the indexed content; empty until indexing is complete."""
-        return mark(self.raw(), CONTENT)
+        return _mark(self.raw(), CONTENT)
 
     @property
     def version(self) -> str:
         raw = self.raw()
-        token = f"{raw.id}:{mark(raw, VERSION)}"
+        token = f"{raw.id}:{_mark(raw, VERSION)}"
         # Others may write to a foreign collection at any time; at least additions and removals
         # show.
-        return token if is_ours(raw) else f"{token}:{self._count(raw)}"
+        return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
 
     @property
     def withheld(self) -> bool:
         """Whether no chunks are returned, because their clearances are being changed."""
-        return bool(mark(self.raw(), WITHHELD))
+        return bool(_mark(self.raw(), WITHHELD))
 
     @property
     def incomplete(self) -> str:
@@ -109,7 +119,7 @@ class ChromaCollection:
         raw = self.raw()
         if self._count(raw):
             return
-        if mark(raw, CONTENT):
+        if _mark(raw, CONTENT):
             raise StoreError(self._emptied(), remedy=FOUND_AGAIN, action="rebuild")
         raise CollectionMissing(
             f"The collection {self._name!r} is empty.",
@@ -122,9 +132,9 @@ class ChromaCollection:
         return CollectionInfo(
             name=self._name,
             count=self._count(raw),
-            space=space_of(raw),
-            embedder=mark(raw, EMBEDDER),
-            ours=is_ours(raw),
+            space=_space_of(raw),
+            embedder=_mark(raw, EMBEDDER),
+            ours=_is_ours(raw),
             incomplete=self._incomplete(raw),
         )
 
@@ -154,11 +164,17 @@ class ChromaCollection:
         # index.
         lost = self._lost(raw)
         pushed = None
-        if where is not None and ids is None and is_ours(raw) and can_push(where) and not lost:
-            pushed = condition(where)
+        if (
+            where is not None
+            and ids is None
+            and _is_ours(raw)
+            and rows.can_push(where)
+            and not lost
+        ):
+            pushed = rows.condition(where)
         elif where is not None or ids is not None:
             known = self._known(ids)
-            admits = admission(where or Where())
+            admits = rows.admission(where or Where())
             asked = known if ids is None else dict.fromkeys(ids)
             ids = [i for i in asked if i in known and i not in lost and admits(known[i])]
             if isinstance(known, Catalogue) and len(ids) == len(known):
@@ -179,7 +195,7 @@ class ChromaCollection:
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        ours = is_ours(self._readable())
+        ours = _is_ours(self._readable())
         version, read = self.version if ours else "", self._store.chunks
         found = {i: read.get((version, i)) for i in ids} if ours else {}
         missing = [i for i in ids if found.get(i) is None]
@@ -230,7 +246,7 @@ class ChromaCollection:
         return {i: entry.rule for i, entry in self._read_entries(ids)}
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
-        if not is_ours(self.raw()) and not self._store.writable(self._name):
+        if not _is_ours(self.raw()) and not self._store.writable(self._name):
             raise StoreError(
                 f"Collection {self._name!r} was not created by ragfilter and is open read-only.",
                 remedy="Allow changes to it on the Collections page.",
@@ -267,38 +283,32 @@ class ChromaCollection:
 
     def renew(self) -> None:
         """Give the collection a new version, because its content may have changed."""
-        self._mark({VERSION: new_token()})
+        self._store.mark(self._name, {})
 
     def mark_content(self, fingerprint: str) -> None:
         """Record what the collection now holds; "" marks it as incomplete. Once it is complete,
         withheld chunks are returned again."""
-        marks = {CONTENT: fingerprint, VERSION: new_token()}
-        self._mark({**marks, WITHHELD: ""} if fingerprint else marks)
+        done = {WITHHELD: ""} if fingerprint else {}
+        self._store.mark(self._name, {CONTENT: fingerprint, **done})
 
     def withhold(self) -> None:
         """Return no chunks until the collection has been indexed, because clearances are about to
         change. From now on every read raises StoreError, in this process and in any other."""
-        self._mark({WITHHELD: "yes", VERSION: new_token()})
+        self._store.mark(self._name, {WITHHELD: "yes"})
 
     def raw(self) -> RawCollection:
         """Chroma's own collection object."""
         if self._pinned is not None:
             return self._pinned
         looked_up = self._store.looked_up
-        raw = looked_up.get(self._name) or self._look_up()
+        raw = looked_up.get(self._name) or self._store.look_up(self._name)
         if not self._store.shared:
             looked_up[self._name] = raw
         return raw
 
-    def _look_up(self) -> RawCollection:
-        with guard(self._store.where):
-            raw = self._store.client.get_collection(self._name, embedding_function=None)
-        insides.forget_embedding_function(raw)
-        return raw
-
     def _readable(self) -> RawCollection:
         raw = self.raw()
-        if mark(raw, WITHHELD):
+        if _mark(raw, WITHHELD):
             raise StoreError(self._withheld(), remedy=INDEX_AGAIN, action="finish")
         return raw
 
@@ -312,21 +322,21 @@ class ChromaCollection:
         return f"Collection {self._name!r} is damaged: its chunks are lost."
 
     def _incomplete(self, raw: RawCollection) -> str:
-        if mark(raw, WITHHELD):
+        if _mark(raw, WITHHELD):
             return f"{self._withheld()} {INDEX_AGAIN}"
-        if is_ours(raw) and not mark(raw, CONTENT):
+        if _is_ours(raw) and not _mark(raw, CONTENT):
             return (
                 f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
                 f"was interrupted. {INDEX_AGAIN}"
             )
         # No empty source is ever indexed.
-        if is_ours(raw) and not self._count_of_version(raw):
+        if _is_ours(raw) and not self._count_of_version(raw):
             return f"{self._emptied()} {FOUND_AGAIN}"
         lost = self._lost(raw)
         if not lost:
             return ""
         count = self._count(raw)
-        remedy = FOUND_AGAIN if is_ours(raw) else "Create it again."
+        remedy = FOUND_AGAIN if _is_ours(raw) else "Create it again."
         return (
             f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
             f"chunks can be found. {remedy}"
@@ -357,7 +367,7 @@ class ChromaCollection:
     def _is_large(self, raw: RawCollection) -> bool:
         """Whether it has too many chunks for a catalogue. Foreign collections always get one,
         because Chroma cannot check conditions on arbitrary metadata."""
-        if not is_ours(raw):
+        if not _is_ours(raw):
             return False
         return self._count_of_version(raw) > self._store.catalogue_limit
 
@@ -387,16 +397,6 @@ class ChromaCollection:
             documents=[row.chunk.text for row in page],
             metadatas=metadatas,
         )
-
-    def _mark(self, values: Mapping[str, str]) -> None:
-        with self._store.changing(self._name):
-            # An object of its own, since a query that runs now relies on the marks that it read.
-            raw = self._look_up()
-            # Chroma refuses a change that names the space, even if it is the same one.
-            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
-            before = mark(raw, VERSION)
-            raw.modify(metadata={**kept, **values})
-            self._store.replaced.add(before)
 
     def _read_catalogue(self) -> Iterator[tuple[str, Chunk]]:
         raw = self._readable()
@@ -460,3 +460,18 @@ def _checked(vector: Vectors) -> Vectors:
 def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
     for start in range(0, len(items), size):
         yield list(items[start : start + size])
+
+
+def _mark(raw: RawCollection, key: str) -> str:
+    return str((raw.metadata or {}).get(key, ""))
+
+
+def _is_ours(raw: RawCollection) -> bool:
+    return FORMAT in (raw.metadata or {})
+
+
+def _space_of(raw: RawCollection) -> Space:
+    # Not `raw.configuration`: that builds the stored embedding function, which may be foreign code.
+    configuration = raw.configuration_json
+    index = configuration.get("hnsw") or configuration.get("spann") or {}
+    return cast(Space, index.get("space", "l2"))

@@ -1,17 +1,19 @@
-"""A chunk as flat Chroma metadata and back.
+"""A chunk as flat Chroma metadata and back, and conditions over that metadata.
 
 Source: docs/design.md#clearance (it fails closed), docs/design.md#contradictions (`query_must` as
-JSON text) and docs/design.md#chroma (None, nested values and empty lists are refused).
+JSON text) and docs/design.md#chroma (None, nested values and empty lists are refused, and a missing
+key matches no `$in`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ragfilter.model import Chunk, readable_level
+from ragfilter.protocols import Where
 from ragfilter.text.characters import loads, whole
 
 Metadata = Mapping[str, Any]
@@ -24,6 +26,9 @@ OWN_KEY = "metadata"
 NO_METADATA: Mapping[str, None] = dict.fromkeys(
     ("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY)
 )
+
+FEW_SOURCES = 20
+"""Up to this many files are named in the store's own condition; more are resolved to ids."""
 
 OURS = frozenset(("clearance", "department", *NO_METADATA))
 
@@ -143,3 +148,38 @@ def _rule(value: object) -> str | None:
 
 def _text(value: object) -> str:
     return "" if value is None else whole(str(value))
+
+
+def can_push(where: Where) -> bool:
+    """Whether Chroma can check the condition itself, in a collection of ours."""
+    # A chunk without a source lacks this key, so no condition on it would match.
+    sources = where.sources
+    return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
+
+
+def condition(where: Where) -> dict[str, Any] | None:
+    """`where` as Chroma's own filter; None if it admits everything."""
+    parts: list[dict[str, Any]] = []
+    if where.user is not None and not where.user.unrestricted:
+        parts += [
+            {"clearance": {"$gte": 0}},
+            {"clearance": {"$lte": where.user.level}},
+            {"department": {"$in": sorted({"", *where.user.departments})}},
+        ]
+    if where.sources is not None:
+        parts.append({"source": {"$in": list(where.sources)}})
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return {"$and": parts}
+
+
+def admission(where: Where) -> Callable[[Chunk], bool]:
+    """The same condition in memory, as a function that says whether it admits a chunk."""
+    sources = None if where.sources is None else frozenset(where.sources)
+
+    def admits(chunk: Chunk) -> bool:
+        if sources is not None and chunk.source not in sources:
+            return False
+        return where.user is None or where.user.sees(chunk)
+
+    return admits

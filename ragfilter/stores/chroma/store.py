@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from math import inf
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
-from uuid import UUID
 
-from chromadb.api import ClientAPI
-from chromadb.api.models.Collection import Collection as RawCollection
-from chromadb.errors import InternalError
-
-from ragfilter.basics.shelf import Shelf
 from ragfilter.errors import CollectionMissing, InputError, StoreError
-from ragfilter.model import Chunk
-from ragfilter.protocols import Catalogue
-from ragfilter.stores.chroma import insides
-from ragfilter.stores.chroma.catalogue_file import write_catalogue
-from ragfilter.stores.chroma.client import (
-    Server,
-    guard,
-    make_sure_of_room,
-    open_folder,
-    open_server,
-)
-from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.stores.chroma.marks import (
+from ragfilter.stores.chroma.collection import (
     EMBEDDER,
     FORMAT,
-    VERSION,
     WITHHELD,
+    ChromaCollection,
     CollectionInfo,
-    new_token,
+)
+from ragfilter.stores.chroma.connection import (
+    VERSION,
+    Connection,
+    Server,
+    guard,
+    new_version,
+    open_folder,
+    open_server,
 )
 from ragfilter.text.urls import shown
 
@@ -45,43 +32,14 @@ __all__ = ["ChromaCollection", "ChromaStore", "CollectionInfo", "check_name"]
 # is made, because a later change acts only after the store is opened again.
 HNSW = {"space": "l2", "ef_search": 1000}
 
-CHUNKS_KEPT = 5_000
-
 NAME_RULE = (
     "Use 3 to 512 letters, digits, dots, hyphens or underscores, "
     "with a letter or digit at both ends."
 )
 
 
-class ChromaStore:
+class ChromaStore(Connection):
     """The collections of one Chroma client. Thread-safe within one process. Raises StoreError."""
-
-    def __init__(self, client: ClientAPI, *, where: str, shared: bool) -> None:
-        """`where` names the store in messages. `shared`: other processes may write to it too."""
-        self._client = client
-        self._opening = threading.Lock()
-        self.where = where
-        self.shared = shared
-        self.writing = threading.RLock()
-        self.catalogue_limit = inf
-        """Searches use no catalogue for our own collections with more chunks than this."""
-        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
-        self.chunks: Shelf[Chunk] = Shelf(CHUNKS_KEPT)
-        """Whole chunks by version of their collection and id, since questions share many."""
-        self.looked_up: dict[str, RawCollection] = {}
-        """Chroma's own objects since the last write, if nobody else writes. Each write begins
-        another dictionary, so that what was read before it is not found after it."""
-        self.counts: dict[str, tuple[str, int]] = {}
-        """How many chunks a version of a collection has."""
-        self.unwritten: set[str] = set()
-        """Collections whose catalogue in memory is newer than its file, because rules were
-        edited."""
-        self.replaced: set[str] = set()
-        """The versions of collections that this process has replaced."""
-        self.lost: dict[UUID, frozenset[str]] = {}
-        self.writable: Callable[[str], bool] = lambda name: False
-        """Whether a foreign collection may be changed."""
-        self._failed: set[str] = set()
 
     @classmethod
     def folder(cls, folder: Path, *, shared: bool = False) -> ChromaStore:
@@ -93,11 +51,6 @@ class ChromaStore:
     def server(cls, server: Server) -> ChromaStore:
         """The store of a Chroma server. Raises InputError, StoreUnavailable."""
         return cls(open_server(server), where=shown(server.url), shared=True)
-
-    @property
-    def client(self) -> ClientAPI:
-        with self._opening:
-            return self._client
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name, as they are now: a caller's own code may have changed them."""
@@ -136,7 +89,7 @@ class ChromaStore:
         """Create an empty collection of our own, marked as incomplete. Raises InputError for an
         invalid name."""
         check_name(name)
-        metadata: dict[str, str | int] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_token()}
+        metadata: dict[str, str | int] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_version()}
         if withheld:
             metadata[WITHHELD] = "yes"
         with self.changing(name):
@@ -189,56 +142,6 @@ class ChromaStore:
             self.client.delete_collection(name)
             self.replaced.add(str(raw.id))
         self.forget(name)
-
-    @contextmanager
-    def changing(self, name: str) -> Iterator[None]:
-        """Wrap every write to the collection `name` in Chroma in this; one at a time."""
-        with self.writing:
-            self.settle()
-            try:
-                with guard(self.where):
-                    yield
-            except StoreError as error:
-                if isinstance(error.__cause__, InternalError) and not self.shared:
-                    self._failed.add(name)
-                raise
-            finally:
-                self.looked_up = {}
-
-    def settle(self) -> None:
-        """Reopen the folder if a write failed, as on a full disk.
-
-        Such a write may be in Chroma's log, which is applied when the folder is opened, and only
-        then do reads return the truth. The next write of the old client may also wait forever.
-        Raises StoreError if there is still no room; searches then continue with the old client.
-        """
-        with self.writing:
-            if not self._failed:
-                return
-            make_sure_of_room(self.where)
-            with self._opening:
-                insides.close(self._client)
-                self._client = open_folder(Path(self.where))
-            self.catalogues.clear()
-            self.looked_up = {}
-            names, self._failed = self._failed, set()
-            for name in names:
-                with suppress(CollectionMissing):
-                    self.collection(name).renew()
-
-    def catalogue_file(self, name: str) -> Path | None:
-        """The file that stores a collection's catalogue between openings; None if others write to
-        the store too."""
-        return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
-
-    def close(self) -> None:
-        """Close the client. Catalogues changed by edits are written for the next opening."""
-        try:
-            for name in self.unwritten & self.catalogues.keys():
-                if (file := self.catalogue_file(name)) is not None:
-                    write_catalogue(file, *self.catalogues[name])
-        finally:
-            insides.close(self.client)
 
 
 def check_name(name: str) -> None:

@@ -9,7 +9,7 @@ from difflib import ndiff
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, StoreError
-from ragfilter.rules import steps
+from ragfilter.rules import edits
 from ragfilter.rules.bulk import BulkPlan
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
@@ -63,7 +63,7 @@ def save(work: Desk, rules: Rules, what: str) -> None:
     """Store `rules` as one step, unless a rule is no longer the one on the desk."""
     bench = work.resources.bench
     try:
-        saved = steps.save_all(
+        saved = edits.save_all(
             bench.collection(work.collection),
             bench.journal,
             rules=rules,

@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import ConflictError, RagfilterError
-from ragfilter.rules import steps
-from ragfilter.rules.journal_rows import Step, Turn
+from ragfilter.rules import edits
+from ragfilter.rules.journal import Step, Turn
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import rule_effect
@@ -178,13 +178,13 @@ def _go(work: Desk, edit_id: int, turn: Turn, rest: bool = False, sure: bool = F
     bench, among, done = work.resources.bench, _among(work), DONE[turn]
     store, journal = bench.collection(work.collection), bench.journal
     try:
-        entries = steps.plan(turn, store, journal, edit_id=edit_id, among=among, rest=rest)
+        entries = edits.plan_turn(turn, store, journal, edit_id=edit_id, among=among, rest=rest)
         rules = {entry.chunk_id: entry.after for entry in entries}
         if not sure and (harm := rule_effect.guard_changes(work, rules)):
             st.session_state[UNSURE] = HarmfulUndo(edit_id, turn, rest, rules)
             change_preview.put_outcome(f"Not {done} yet. {harm}", good=False)
             return
-        edits = steps.turn(
+        turned = edits.turn(
             turn, store, journal, edit_id=edit_id, who=author(), among=among, rest=rest
         )
     except RagfilterError as error:
@@ -193,6 +193,6 @@ def _go(work: Desk, edit_id: int, turn: Turn, rest: bool = False, sure: bool = F
         change_preview.put_outcome(f"Not {done}: {error}", good=False)
     else:
         change_preview.put_outcome(
-            f"{done.capitalize()}: {counted(len(edits), 'rule')}.", good=True
+            f"{done.capitalize()}: {counted(len(turned), 'rule')}.", good=True
         )
         state.renew()

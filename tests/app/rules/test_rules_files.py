@@ -12,8 +12,7 @@ import pytest
 import streamlit as st
 from rules_page import MATRIX, choose_part, open_rules, settled, stored, told
 
-from ragfilter.rules.journal import Journal
-from ragfilter.rules.journal_rows import Entry
+from ragfilter.rules.journal import Entry, Journal
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model

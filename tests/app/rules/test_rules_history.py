@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rules_page import MATRIX, choose_part, open_rules, stored, told
 
-from ragfilter.rules import edits, steps
+from ragfilter.rules import edits
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -51,7 +51,7 @@ def test_the_rest_of_a_bulk_change_is_undone_without_what_was_changed_since(
     bench = resources.open_resources().bench
     store, ids = bench.collection("demo"), ("the-cleric", "the-monk", "the-fighter")
     before = {i: stored(i) for i in ids}
-    first, *_ = steps.save_all(
+    first, *_ = edits.save_all(
         store, bench.journal, rules=dict.fromkeys(ids, CLAW), expected=before, who="test"
     )
     edits.save(

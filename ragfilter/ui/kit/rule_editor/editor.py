@@ -271,7 +271,7 @@ def _buttons(it: Editing, *, busy: bool, outcome: str | None) -> None:
 
 def _error(text: str) -> RuleError | None:
     """What is wrong with the text, if anything."""
-    rule = read_rule(text)
+    rule = read_rule(text.strip())
     return rule.error if isinstance(rule, InvalidRule) else None
 
 

@@ -184,7 +184,7 @@ def is_changed(chunk: Chunk, rule: str | None) -> bool:
 
 def as_stored(text: str | None) -> str | None:
     """A rule in the form in which it would be stored; an invalid one as it is."""
-    rule = read_rule(text)
+    rule = read_rule(text and text.strip())
     return None if rule is None else rule.text
 
 

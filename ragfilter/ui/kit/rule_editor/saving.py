@@ -17,7 +17,7 @@ import streamlit as st
 from ragfilter.errors import ConflictError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
-from ragfilter.rules.journal_rows import Turn, turned
+from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.rule import read_rule
 from ragfilter.text.characters import whole
 from ragfilter.ui.kit.rule_editor import llm_draft

@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli.access import backends
 from ragfilter.cli.labelled import QuerySelection, read_labels
-from ragfilter.cli.options import SET_HELP, DryRun, Filtering, Place, QrelsFile
+from ragfilter.cli.options import SET_HELP, DryRun, Filtering, Place, QrelsFile, refuse_without
+from ragfilter.cli.output import progress, tell
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.evaluate.rule_matrix import RuleRow
-from ragfilter.model import User
 from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
+    from ragfilter.model import User
     from ragfilter.settings.schema import Settings
     from ragfilter.workbench import Workbench
+
+Rules = Mapping[str, str | None]
+"""Rule texts by chunk id, None for no rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,8 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """Options: what to measure before rules are changed, and whether to ask."""
+class Saving:
+    """Options: whether to save a change of rules, what to measure before, and whether to ask."""
 
     queries: Annotated[
         str | None,
@@ -55,17 +59,35 @@ class Asking:
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Save even if labelled queries lose recall.")
     ] = False
+    dry_run: DryRun = False
 
-    def measure(
-        self,
-        rules: Mapping[str, str | None],
-        bench: Workbench,
-        place: Place,
-        filtering: Filtering,
+    def weigh(self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering) -> Saved:
+        """Measure the change and decide whether to save it; asks for confirmation if labelled
+        queries would lose relevant chunks."""
+        effect = self._measure(rules, bench, place, filtering)
+        if self.dry_run:
+            return Saved(effect, wanted=True, done=False)
+        wanted = self._agrees(effect)
+        return Saved(effect, wanted=wanted, done=wanted)
+
+    def save(
+        self, rules: Rules, expected: Rules, bench: Workbench, place: Place, filtering: Filtering
+    ) -> Saved:
+        """Save `rules` as one change, unless it is not wanted. Raises what `edits.save_all`
+        raises."""
+        from ragfilter.rules import edits
+
+        saved = self.weigh(rules, bench, place, filtering)
+        if saved.done:
+            store, who = bench.collection(place.collection), bench.deployment.user
+            edits.save_all(store, bench.journal, rules=rules, expected=expected, who=who)
+        return saved
+
+    def _measure(
+        self, rules: Rules, bench: Workbench, place: Place, filtering: Filtering
     ) -> Effect | None:
-        """The effect of `rules` (by chunk id) on labelled queries, or on all that were asked;
-        reports what the labels lack. None if it is not wanted, or if no queries were named and the
-        workspace has no labels."""
+        """The effect of `rules` on labelled queries, or on all that were asked. None if it is not
+        wanted, or if no queries were named and the workspace has no labels."""
         from ragfilter.evaluate import stored
         from ragfilter.stores.labels import ASKED
 
@@ -84,54 +106,17 @@ class Asking:
             known = Labels(asked, {})
         if known is None:
             return None
-        backends, show = parts.backends(bench, place.collection), parts.progress("queries")
-        pools = measure.gather_all(asked or known.labelled, settings, backends, user, progress=show)
-        return make_labelled(pools, known.qrels, settings, user).effect(rules)
+        questions = asked or known.labelled
+        return _gather(questions, known, settings, bench, place, user).effect(rules)
 
-    def agrees(self, effect: Effect | None) -> bool:
-        """Whether to save even if labelled queries lose relevant chunks; asks for confirmation."""
+    def _agrees(self, effect: Effect | None) -> bool:
         if effect is None or not effect.loses_relevant or self.yes:
             return True
         if sys.stdin.isatty():
             typer.echo(effect_text(effect), err=True, nl=False)
             return typer.confirm("Labelled queries would lose relevant chunks. Save?", err=True)
-        parts.tell(
-            "Nothing was saved: labelled queries would lose relevant chunks. Add --yes to save."
-        )
+        tell("Nothing was saved: labelled queries would lose relevant chunks. Add --yes to save.")
         return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving(Asking):
-    """Options: whether to save a change of rules, and what to measure before."""
-
-    dry_run: DryRun = False
-
-    def save(
-        self,
-        rules: Mapping[str, str | None],
-        expected: Mapping[str, str | None],
-        bench: Workbench,
-        place: Place,
-        filtering: Filtering,
-    ) -> Saved:
-        """Save `rules` (by chunk id) as one step, unless it is not wanted. Raises what
-        `steps.save_all` raises."""
-        from ragfilter.rules import steps
-
-        effect = self.measure(rules, bench, place, filtering)
-        if self.dry_run:
-            return Saved(effect, wanted=True, done=False)
-        wanted = self.agrees(effect)
-        if wanted:
-            steps.save_all(
-                bench.collection(place.collection),
-                bench.journal,
-                rules=rules,
-                expected=expected,
-                who=bench.deployment.user,
-            )
-        return Saved(effect, wanted=wanted, done=wanted)
 
 
 def labels_of(
@@ -147,10 +132,10 @@ def labels_of(
 
     queries, qrels = labelled
     if queries is None:
-        parts.refuse_without("--queries", qrels=qrels)
+        refuse_without("--queries", qrels=qrels)
     else:
-        read = read_labels(QuerySelection(), queries, qrels, bench, place.collection, user)
-        return read, settings
+        labels = read_labels(QuerySelection(), queries, qrels, bench, place.collection, user)
+        return labels, settings
     # Nobody asked for these queries, so do not pay an LLM for them.
     settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
     catalogue = bench.collection(place.collection).entries()
@@ -158,21 +143,29 @@ def labels_of(
 
 
 def gather_labelled(
-    labelled: tuple[str | None, str | None],
-    bench: Workbench,
-    place: Place,
-    filtering: Filtering,
+    labelled: tuple[str | None, str | None], bench: Workbench, place: Place, filtering: Filtering
 ) -> LabelledQuestions | None:
     """The labelled queries that were named, or all of the workspace, with their pools, to measure
     proposed rules on; None if there are none."""
     loaded, user = filtering.load()
-    given = loaded.settings.with_values({"query_must.enabled": True})
-    read, given = labels_of(labelled, bench, place, user, given)
-    if read is None:
+    settings = loaded.settings.with_values({"query_must.enabled": True})
+    labels, settings = labels_of(labelled, bench, place, user, settings)
+    if labels is None:
         return None
-    backends, show = parts.backends(bench, place.collection), parts.progress("queries")
-    pools = measure.gather_all(read.labelled, given, backends, user, progress=show)
-    return make_labelled(pools, read.qrels, given, user)
+    return _gather(labels.labelled, labels, settings, bench, place, user)
+
+
+def _gather(
+    questions: Mapping[str, str],
+    labels: Labels,
+    settings: Settings,
+    bench: Workbench,
+    place: Place,
+    user: User,
+) -> LabelledQuestions:
+    store = backends(bench, place.collection)
+    pools = measure.gather_all(questions, settings, store, user, progress=progress("queries"))
+    return make_labelled(pools, labels.qrels, settings, user)
 
 
 def loss_remarks(chunk_id: str, evidence: Evidence) -> tuple[str, ...]:
@@ -196,6 +189,13 @@ def row_text(row: RuleRow) -> str:
     return ", ".join(figures)
 
 
+def change_text(before: Rules, after: Rules) -> str:
+    """The rules before and after a change, as a diff."""
+    return "".join(
+        f"{i}\n- {before[i] or 'no rule'}\n+ {rule or 'no rule'}\n" for i, rule in after.items()
+    )
+
+
 def effect_document(effect: Effect | None) -> dict[str, Any]:
     """The key `effect`, if one was measured."""
     return {} if effect is None else {"effect": document(effect)}
@@ -208,23 +208,15 @@ def effect_text(effect: Effect | None) -> str:
     lines = []
     for row in effect.rows:
         others = [i for i in row.lost if i not in row.lost_relevant]
-        said = [
-            f"{what} {', '.join(ids)}"
-            for what, ids in (
-                ("loses relevant", row.lost_relevant), ("loses", others), ("gains", row.gained),
-            )
-            if ids
-        ]  # fmt: skip
-        lines.append(f"{row.id}: {'; '.join(said)} ({row.query})")
+        changes = {"loses relevant": row.lost_relevant, "loses": others, "gains": row.gained}
+        listed = "; ".join(f"{what} {', '.join(ids)}" for what, ids in changes.items() if ids)
+        lines.append(f"{row.id}: {listed} ({row.query})")
     changed = f"{len(effect.rows)} of {counted(effect.queries, 'query')} change"
     if effect.before and effect.after:
-        changed += ": " + ", ".join(
-            f"{name} {was:.3f} → {now:.3f}"
-            for name, was, now in (
-                ("precision", effect.before.precision, effect.after.precision),
-                ("recall", effect.before.recall, effect.after.recall),
-                ("F1", effect.before.f1, effect.after.f1),
-            )
+        before, after = effect.before, effect.after
+        changed += (
+            f": precision {before.precision:.3f} → {after.precision:.3f}, "
+            f"recall {before.recall:.3f} → {after.recall:.3f}, F1 {before.f1:.3f} → {after.f1:.3f}"
         )
     lines.append(changed)
     if effect.short:

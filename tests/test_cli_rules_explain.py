@@ -1,4 +1,4 @@
-"""`ragfilter rules check`: questions in a file or on standard input, and one rule part by part."""
+"""`ragfilter rules explain`: questions in a file or on standard input, and a rule part by part."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 def test_questions_of_a_file(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "log.txt"
     file.write_text("a cleric\n\nclerics and a troll\nboats\n")
-    made = run.json("check", str(file))
+    made = run.json("explain", str(file))
     assert (made["collection"], made["questions"]) == ("small", 3)
     rows = {row["chunk_ids"][0]: (row["passes"], row["blocks"]) for row in made["rules"]}
     assert rows == {"cleric-6": (2, 1), "troll": (1, 2)}
-    assert run("check", str(file)).splitlines()[-1] == (
+    assert run("explain", str(file)).splitlines()[-1] == (
         "2 rules, 3 questions: 0 block always, 2 block sometimes, 0 block never"
     )
 
@@ -40,7 +40,7 @@ def test_a_rule_that_cannot_be_read_is_no_pass(run: Run, tmp_path: Path) -> None
     other = Run(shutil.copytree(run.folder, tmp_path / "ws"), run.capsys)
     with Workspace.open(other.folder) as opened:
         opened.store().collection("small").set_rules({"boat": "{"})
-    printed = other("check", "--question", "a troll")
+    printed = other("explain", "--question", "a troll")
     assert next(line.split() for line in printed.splitlines() if line.startswith("boat")) == [
         "boat", "1", "0", "unreadable",
     ]  # fmt: skip
@@ -48,32 +48,32 @@ def test_a_rule_that_cannot_be_read_is_no_pass(run: Run, tmp_path: Path) -> None
 
 
 def test_signs_around_a_word_are_no_letters_that_differ(run: Run) -> None:
-    made = run.json("check", "--question", "Is it the cleriks?!", "--chunk", "cleric-6")
+    made = run.json("explain", "--question", "Is it the cleriks?!", "--chunk", "cleric-6")
     near = made["parts"][0]["near"]
     assert (near["words"], near["letters"]) == ("cleriks", 1)
 
 
 def test_questions_of_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("a troll\n"))
-    rows = run("check").splitlines()
+    rows = run("explain").splitlines()
     assert [line.split() for line in rows[1:3]] == [
         ["troll", "1", "0", "never"], ["cleric-6", "0", "1", "always"],
     ]  # fmt: skip
 
 
 def test_one_question_and_one_chunk(run: Run) -> None:
-    printed = run("check", "--question", "Clerics, and a cleric", "--chunk", "cleric-6")
+    printed = run("explain", "--question", "Clerics, and a cleric", "--chunk", "cleric-6")
     assert printed.splitlines() == [
         "[Clerics], and a [cleric]",
         "ok  group 1: found cleric, clerics",
         "passes: rule holds: cleric",
     ]
-    printed = run("check", "--question", "which klerik is best", "--chunk", "cleric-6")
+    printed = run("explain", "--question", "which klerik is best", "--chunk", "cleric-6")
     assert printed.splitlines()[1:] == [
         "no  group 1: missing: one of cleric, clerics",
         "blocked: no term of group 1: cleric, clerics",
     ]
-    made = run.json("check", "--question", "the cleriks", "--chunk", "cleric-6")
+    made = run.json("explain", "--question", "the cleriks", "--chunk", "cleric-6")
     assert (made["passes"], made["parts"][0]["near"]) == (
         False,
         {"place": "contain_one_of[0][1]", "term": "clerics", "words": "cleriks", "span": [4, 11],
@@ -83,15 +83,15 @@ def test_one_question_and_one_chunk(run: Run) -> None:
 
 @pytest.mark.parametrize("chunk", ["nobody", "boat", "secret"])
 def test_a_chunk_without_a_rule_cannot_be_explained(run: Run, chunk: str) -> None:
-    run("check", "--question", "x", "--chunk", chunk, code=2)
+    run("explain", "--question", "x", "--chunk", chunk, code=2)
     assert f"There is no chunk '{chunk}' with a rule." in run.err
 
 
 def test_what_cannot_be_used(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "log.txt"
     file.write_text("\n")
-    run("check", str(file), code=2)
+    run("explain", str(file), code=2)
     assert "There are no questions." in run.err
     file.write_text("one\ntwo\n")
-    run("check", str(file), "--chunk", "troll", code=2)
+    run("explain", str(file), "--chunk", "troll", code=2)
     assert "--chunk explains one question." in run.err

@@ -1,0 +1,80 @@
+"""An open workspace, to be searched from your own code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragfilter.engine.retrieve import run
+from ragfilter.library.filter import Filter, check_asked
+from ragfilter.library.result import Result, to_result
+from ragfilter.model import User
+from ragfilter.settings.schema import Settings
+from ragfilter.workbench import Workbench, read_deployment
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.store import ChromaCollection
+
+
+class OpenWorkspace(Workbench):
+    """A workspace with its collections by name."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> OpenCollection:
+        """The collection called `name`, to be searched. Raises StoreError."""
+        return OpenCollection(self.collection(name), self)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the collections. Raises StoreError."""
+        return iter(info.name for info in self.collections())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCollection:
+    """A collection of an open workspace."""
+
+    collection: ChromaCollection
+    bench: Workbench
+
+    def __repr__(self) -> str:
+        return f"<Collection: {self.collection.name}>"
+
+    def search(
+        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
+    ) -> Result:
+        """Search for `query`, and filter the hits.
+
+        `flt` is a filter, or what one is made from. If it has no reranker or LLM of its own, the
+        workspace's are used. `user` is who asks, and never sees more than they may, whatever the
+        settings say. Without one, the settings decide: the public if the clearance layer is on,
+        otherwise everything is seen. Raises InputError, StoreError, ModelError.
+        """
+        query = check_asked(query, user)
+        flt = flt if isinstance(flt, Filter) else Filter(flt)
+        own = flt.backends(self.collection, self.bench.embedder_for(self.collection))
+        backends = replace(
+            own,
+            reranker=own.reranker or self.bench.reranker,
+            chat=own.chat or self.bench.chat,
+            judgements=own.judgements if own.chat else self.bench.judgements,
+        )
+        return to_result(run(query, flt.settings, backends, user))
+
+    async def asearch(
+        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User | None = None
+    ) -> Result:
+        """The same in a thread, for an event loop."""
+        return await asyncio.to_thread(self.search, query, flt, user=user)
+
+
+def open_workspace(folder: str | Path = "workspace") -> OpenWorkspace:
+    """Open a workspace folder, its store and models. The environment sets the rest.
+
+    Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
+    process owns a folder. Raises WorkspaceLocked, StoreError, SettingsError.
+    """
+    return OpenWorkspace.open(read_deployment(data_dir=Path(folder)))

@@ -1,0 +1,323 @@
+"""A connection to Chroma: the client, what is cached of its collections, and our own errors for
+whatever it raises. Source: docs/design.md#chroma.
+
+Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here every wait has
+a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from urllib.parse import SplitResult
+from uuid import UUID
+
+import chromadb
+import httpx
+from chromadb.api import ClientAPI
+from chromadb.api.models.Collection import Collection as RawCollection
+from chromadb.config import Settings as ChromaSettings
+from chromadb.errors import (
+    InternalError,
+    InvalidArgumentError,
+    InvalidDimensionException,
+    NotFoundError,
+)
+
+from ragfilter.basics.deadline import within
+from ragfilter.basics.shelf import Shelf
+from ragfilter.errors import (
+    CollectionMissing,
+    InputError,
+    RagfilterError,
+    StoreError,
+    StoreUnavailable,
+)
+from ragfilter.model import Chunk
+from ragfilter.protocols import Catalogue
+from ragfilter.stores.chroma import insides
+from ragfilter.stores.chroma.catalogue_file import write_catalogue
+from ragfilter.text.urls import basic_auth, shown, web_address
+
+DAMAGED = "If the store was changed or damaged, restore the collection from its own copy."
+UNREADABLE = "Move that folder away and restore each collection from its own copy."
+MISFIT = "Check that the collection was indexed with the embedding model now in use."
+NO_SERVER = "Check that the Chroma server runs and that the URL is right."
+
+CLOSED = "Open the workspace again."
+
+VERSION = "ragfilter:version"
+"""The mark of a collection's version, in its metadata."""
+CHUNKS_KEPT = 5_000
+ROOM = 1 << 20
+"""Bytes that a disk must accept."""
+
+_UNWRITABLE = re.compile(
+    "disk is full|no space|quota|too large|read-?only|permission denied|not permitted"
+)
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+
+
+def open_folder(folder: Path) -> ClientAPI:
+    """Open the embedded client on `folder`. One process only: the caller holds the workspace lock.
+
+    Raises StoreError.
+    """
+    settings = ChromaSettings(anonymized_telemetry=False)
+    try:
+        return chromadb.PersistentClient(str(folder), settings=settings)
+    except BaseException as error:
+        insides.forget_folder(folder)
+        if _is_interruption(error):
+            raise
+        what = f"The vector store in {folder} cannot be opened"
+        raise _failure(what, error, str(folder), UNREADABLE) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A Chroma server. User and password in the URL are sent as basic authentication and never
+    shown. No single wait for the server takes longer than `timeout_s` seconds."""
+
+    url: str = field(repr=False)
+    timeout_s: float = 30.0
+
+
+def open_server(server: Server) -> ClientAPI:
+    """Open the client of a Chroma server.
+
+    Raises InputError for an unusable URL, StoreUnavailable if nothing there answers like Chroma.
+    """
+    parts = _checked(server.url)
+    url = shown(server.url)
+    headers = dict(basic_auth(parts))
+    settings = ChromaSettings(anonymized_telemetry=False)
+    with guard(url):
+        # This fails fast and frees its socket, which the client below, built in a thread, would
+        # not.
+        httpx.get(
+            f"{url}/api/v2/heartbeat", timeout=server.timeout_s, headers=headers
+        ).raise_for_status()
+        # The whole URL as the host, so that Chroma keeps its path, which a proxy may need.
+        client = within(
+            server.timeout_s,
+            lambda: chromadb.HttpClient(
+                host=url,
+                ssl=url.startswith("https://"),
+                headers=headers,
+                settings=settings,
+            ),
+        )
+    insides.set_timeout(client, server.timeout_s)
+    return client
+
+
+@contextmanager
+def guard(where: str) -> Iterator[None]:
+    """Turn whatever Chroma raises inside the block into a StoreError. `where` names the store."""
+    try:
+        yield
+    except RagfilterError:
+        raise
+    except (httpx.TimeoutException, TimeoutError) as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER
+        ) from error
+    except httpx.HTTPError as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
+        ) from error
+    except NotFoundError as error:
+        raise CollectionMissing(
+            f"The collection is not in {where} (any more): {_words(error)}.",
+            remedy="List the collections, or index it again.",
+        ) from error
+    except (InvalidArgumentError, InvalidDimensionException) as error:
+        raise StoreError(f"Chroma refused: {_words(error)}.", remedy=MISFIT) from error
+    except BaseException as error:
+        if _is_interruption(error):
+            raise
+        if insides.is_closed(error):
+            raise StoreError(f"The vector store in {where} was closed.", remedy=CLOSED) from error
+        raise _failure("Chroma failed", error, where, DAMAGED) from error
+
+
+class Connection:
+    """A Chroma client, and what is cached of its collections. Thread-safe within one process.
+    Raises StoreError."""
+
+    def __init__(self, client: ClientAPI, *, where: str, shared: bool) -> None:
+        """`where` names the store in messages. `shared`: other processes may write to it too."""
+        self._client = client
+        self._opening = threading.Lock()
+        self._writing = threading.RLock()
+        self._failed: set[str] = set()
+        self.where = where
+        self.shared = shared
+        self.catalogue_limit = inf
+        """Searches use no catalogue for our own collections with more chunks than this."""
+        self.writable: Callable[[str], bool] = lambda name: False
+        """Whether a foreign collection may be changed."""
+        self.chunks: Shelf[Chunk] = Shelf(CHUNKS_KEPT)
+        """Whole chunks by version of their collection and id, since questions share many."""
+        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
+        self.counts: dict[str, tuple[str, int]] = {}
+        """By collection, with the version that they belong to."""
+        self.lost: dict[UUID, frozenset[str]] = {}
+        self.looked_up: dict[str, RawCollection] = {}
+        """Chroma's own objects since the last write, if nobody else writes. Each write begins
+        another dictionary, so that what was read before it is not found after it."""
+        self.unwritten: set[str] = set()
+        """Collections whose catalogue in memory is newer than its file."""
+        self.replaced: set[str] = set()
+        """The versions of collections that this process has replaced."""
+
+    @property
+    def client(self) -> ClientAPI:
+        with self._opening:
+            return self._client
+
+    def look_up(self, name: str) -> RawCollection:
+        """Chroma's own object of a collection. Raises CollectionMissing."""
+        with guard(self.where):
+            raw = self.client.get_collection(name, embedding_function=None)
+        insides.forget_embedding_function(raw)
+        return raw
+
+    def mark(self, name: str, values: Mapping[str, str]) -> None:
+        """Change the metadata of a collection, with a new version."""
+        with self.changing(name):
+            # An object of its own, since a query that runs now relies on the marks that it read.
+            raw = self.look_up(name)
+            # Chroma refuses a change that names the space, even if it is the same one.
+            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
+            raw.modify(metadata={**kept, **values, VERSION: new_version()})
+            self.replaced.add(str(kept.get(VERSION, "")))
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[None]:
+        """Wrap every write to the collection `name` in Chroma in this; one at a time."""
+        with self._writing:
+            self.settle()
+            try:
+                with guard(self.where):
+                    yield
+            except StoreError as error:
+                if isinstance(error.__cause__, InternalError) and not self.shared:
+                    self._failed.add(name)
+                raise
+            finally:
+                self.looked_up = {}
+
+    def settle(self) -> None:
+        """Reopen the folder if a write failed, as on a full disk.
+
+        Such a write may be in Chroma's log, which is applied when the folder is opened, and only
+        then do reads return the truth. The next write of the old client may also wait forever.
+        Raises StoreError if there is still no room; searches then continue with the old client.
+        """
+        with self._writing:
+            if not self._failed:
+                return
+            if reason := _disk_refusal(Path(self.where)):
+                what = f"{self.where} cannot be written: {reason}."
+                raise StoreError(what, remedy=_writable(self.where))
+            with self._opening:
+                insides.close(self._client)
+                self._client = open_folder(Path(self.where))
+            self.catalogues.clear()
+            self.looked_up = {}
+            names, self._failed = self._failed, set()
+            for name in names:
+                with suppress(CollectionMissing):
+                    self.mark(name, {})
+
+    def catalogue_file(self, name: str) -> Path | None:
+        """The file that stores a collection's catalogue between openings; None if others write to
+        the store too."""
+        return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
+
+    def close(self) -> None:
+        """Close the client. Catalogues changed by edits are written for the next opening."""
+        try:
+            for name in self.unwritten & self.catalogues.keys():
+                if (file := self.catalogue_file(name)) is not None:
+                    write_catalogue(file, *self.catalogues[name])
+        finally:
+            insides.close(self.client)
+
+
+def new_version() -> str:
+    """A version that no collection had before."""
+    return uuid.uuid4().hex
+
+
+def _writable(where: str) -> str:
+    """The remedy for a disk that is full or read-only."""
+    return (
+        f"Free up space on the disk of {where}, or make it writable. Nothing there is damaged: "
+        "do not move it away."
+    )
+
+
+def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
+    """What failed and why. For a folder the disk is checked too, since Chroma rarely names it."""
+    said = _words(error)
+    if not _UNWRITABLE.search(said.lower()) and Path(where).is_dir():
+        said = f"{said} ({reason})" if (reason := _disk_refusal(Path(where))) else said
+    if _UNWRITABLE.search(said.lower()):
+        return StoreError(f"{what}: {said}.", remedy=_writable(where))
+    return StoreError(f"{what}: {said}.", remedy=remedy, action="rebuild")
+
+
+def _disk_refusal(folder: Path) -> str:
+    """Why a file of one megabyte cannot be written in `folder`, in the system's words; "" if it
+    can. Most errors of Chroma do not say that a disk is full or read-only."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM))
+            file.flush()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def _checked(url: str) -> SplitResult:
+    parts = web_address(url)
+    try:
+        httpx.URL(shown(url))
+    except httpx.InvalidURL:
+        parts = None
+    if parts is None:
+        # The URL is not repeated, because the invalid part may be a password.
+        raise InputError(
+            "The URL of the Chroma server cannot be read.",
+            remedy="Write it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
+            "everything in the password but letters and digits percent-encoded.",
+        )
+    if parts.query or parts.fragment:
+        raise InputError(
+            "The URL of the Chroma server has a query or a fragment, which Chroma ignores.",
+            remedy="Leave out what follows ? or #; a proxy may ask for user and password instead.",
+        )
+    return parts
+
+
+def _is_interruption(error: BaseException) -> bool:
+    # A panic of Chroma's Rust core is a failure of the store.
+    return not isinstance(error, Exception) and not insides.is_panic(error)
+
+
+def _words(error: BaseException) -> str:
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    said = _ERRNO.sub("", text)
+    if said != text:
+        said = said[:1].lower() + said[1:]
+    return said or type(error).__name__
