@@ -80,10 +80,10 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
     assert set(frame["chunk"]) == {f"{len(ids)} rules"}
     page.at.session_state["history-open"] = int(frame["edit"][0])
-    page.run().press("history-undo")
+    settled(page.run()).press("history-undo")
     assert f"Undone: {len(ids)} rules." in told(page)
     assert {stored(i) for i in ids} == {'{"contain_one_of":[["owlbear","owl bear","owlbears"]]}'}
-    page.press("history-redo")
+    settled(page.run()).press("history-redo")
     assert {stored(i) for i in ids} == {None}
 
 

@@ -50,7 +50,7 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any) -> None:
     choose_part(page, "History")
     (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
     page.at.session_state["history-open"] = int(frame["edit"][0])
-    page.run().press("history-undo")
+    settled(page.run()).press("history-undo")
     assert stored("monster-owlbear") is None
 
 

@@ -249,13 +249,9 @@ def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> b
 def guard(work: Desk, chunk_id: str, text: str) -> str:
     """Describe the harm that saving `text` would do to labelled questions; empty if none."""
     try:
-        return guard_changes(work, {chunk_id: stored_form(text)})
+        changes = {chunk_id: stored_form(text)}
     except RuleError:
         return ""
-
-
-def guard_changes(work: Desk, changes: Changes) -> str:
-    """The same as `guard` for rules by chunk id."""
     # Saving the first rule right away waits for the questions instead of asking for confirmation.
     _await_labels(work)
     known = gathered(work)
