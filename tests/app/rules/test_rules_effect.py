@@ -28,24 +28,6 @@ from ragfilter.ui.session import jobs, resources
 pytestmark = pytest.mark.model
 
 
-def test_losing_what_is_labelled_relevant_asks_once_more(page: Any) -> None:
-    open_chunk(page, MATRIX)
-    before = stored(MATRIX)
-    write(page, '{"contain":"wizard"}')
-    assert "labelled questions would change" in told(page)
-    assert "loses relevant" in told(page)
-    # In red.
-    assert any('class="rf-lost"' in each.value for each in page.at.html)
-    page.press("rule-save")
-    assert "Not saved yet." in told(page)
-    assert stored(MATRIX) == before
-    assert page.at.text_area(key="rule-editor").value == '{"contain":"wizard"}'
-    page.press("rule-confirm")
-    assert stored(MATRIX) == '{"contain":"wizard"}'
-    page.press("rule-undo")
-    assert stored(MATRIX) == before
-
-
 def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
     open_page: Callable[..., Any], copy_demo: Callable[[], Path]
 ) -> None:
