@@ -17,21 +17,19 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.evaluate import evaluation, measure
 from ragfilter.evaluate.effect import Changes, LabelledQuestions, make_labelled
-from ragfilter.evaluate.proposed import likeness_of, suggest
+from ragfilter.evaluate.proposed import suggest
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk
-from ragfilter.protocols import Embedder
 from ragfilter.rules.families import find_families
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.proposals import propose
 from ragfilter.settings.config import load
 from ragfilter.stores import index
-from ragfilter.stores.chroma.collection import ChromaCollection
 
 PROFILES = ("query-must", "full")
 
@@ -42,7 +40,7 @@ def noise_reduction(labelled: LabelledQuestions) -> float:
     return found.noise_reduction
 
 
-def of_profile(profile: str, backends: Backends, collection: ChromaCollection) -> None:
+def of_profile(profile: str, backends: Backends) -> None:
     settings = load(profile=profile, environ={}).settings
     # A busy machine must not make the reranker fall back.
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
@@ -55,8 +53,7 @@ def of_profile(profile: str, backends: Backends, collection: ChromaCollection) -
     bare = written.with_changes(none)
     chunks = backends.collection.chunks(list(catalogue)).values()
     start = time.perf_counter()
-    likeness = likeness_of(backends.embedder)
-    made = suggest(chunks, queries.values(), bare, likeness, collection.vectors)
+    made = suggest(chunks, queries.values(), bare)
     took = time.perf_counter() - start
     every = {each.chunk.id: each.rule for each in made.proposals if not each.doubt}
     sure = {i: rule for i, rule in every.items() if i not in made.evidence.losses}
@@ -91,15 +88,12 @@ def compare(
         )
 
 
-def of_corpus(folder: Path, embedder: Embedder) -> None:
+def of_corpus(folder: Path) -> None:
     lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines if line.strip()]
     chunks = [Chunk(r["_id"], r.get("text", ""), r.get("title", "")) for r in records]
-    passages = {chunk.id: chunk.passage for chunk in chunks}
     start = time.perf_counter()
-    # Those alone are embedded that may belong to a family.
-    families = find_families(chunks, lambda ids: embedder.embed([passages[i] for i in ids]))
-    made = propose(families, [chunk.text for chunk in chunks])
+    made = propose(find_families(chunks), [chunk.text for chunk in chunks])
     took = time.perf_counter() - start
     share = len(made) / len(chunks)
     named = f"{len(made)} of {len(chunks):,} chunks ({share:.1%})"
@@ -111,9 +105,9 @@ def main() -> None:
         records = [to_record(record, place="demo") for record in demo.records()]
         index.index(records, name="demo", workspace=bench.workspace, embedder=bench.embedder)
         for profile in PROFILES:
-            of_profile(profile, bench.backends("demo"), bench.collection("demo"))
+            of_profile(profile, bench.backends("demo"))
         for name in sys.argv[1:]:
-            of_corpus(Path(name), bench.embedder)
+            of_corpus(Path(name))
 
 
 if __name__ == "__main__":

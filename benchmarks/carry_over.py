@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
+from ragfilter.engine.search import Backends
 from ragfilter.evaluate import labels, query_files
 from ragfilter.evaluate.crossval import Target, assign_folds, pick
 from ragfilter.evaluate.measure import gather_all

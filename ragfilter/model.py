@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ragfilter.errors import InputError
 from ragfilter.settings.learned import Space as Space
 from ragfilter.settings.schema import Settings
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]

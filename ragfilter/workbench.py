@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError, complaint
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.layers.quality import reranker_key
 from ragfilter.protocols import Reranker, Texts
 from ragfilter.rules.journal import Journal
@@ -33,8 +33,7 @@ from ragfilter.stores.cache import FOLDER, DiskCache
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ragfilter.answer.kept import Answers
-    from ragfilter.answer.stream import Prices
+    from ragfilter.answer.stream import Answers, Prices
     from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
@@ -119,7 +118,7 @@ class Workbench:
     @property
     def answers(self) -> Answers:
         """What the LLM answered before."""
-        from ragfilter.answer.kept import Answers
+        from ragfilter.answer.stream import Answers
 
         return Answers(self.texts, "" if self.chat is None else self.chat.endpoint)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.stores.chroma.store import ChromaStore

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pytest
 
-from ragfilter.answer import prompts
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import EMPTY, UNFINISHED, Answer, AnswerStream, Prices, cited
+from ragfilter.answer.stream import EMPTY, UNFINISHED, VERSION, Answer, AnswerStream, Prices, cited
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Delta, Embedder, Message, Progress, Usage, Vectors
@@ -107,7 +106,7 @@ def test_an_answer_by_the_model() -> None:
     assert found.text == "They fear fire [1] and [4]."
     assert (found.citations, found.unknown_citations) == ((1,), (4,))
     assert (found.model, found.extractive, found.error) == ("scripted", False, "")
-    assert found.prompt_version == prompts.VERSION
+    assert found.prompt_version == VERSION
     assert found.usage == Usage(1000, 200)
     # 1000 × 0.5 / 1e6 + 200 × 2 / 1e6
     assert found.cost == pytest.approx(0.0009)

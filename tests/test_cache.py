@@ -23,10 +23,9 @@ from faults import Handler, Serve, says, well
 from waiting import PATIENT_MS, PROCESS_S
 
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.kept import Answers
-from ragfilter.answer.stream import UNFINISHED, Answer, Prices
+from ragfilter.answer.stream import UNFINISHED, Answer, Answers, Prices
 from ragfilter.cli import main
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, Hit, Judgement, Verdict
 from ragfilter.protocols import Usage
@@ -283,7 +282,7 @@ def packed(*texts: str) -> Context:
 
 
 def answered(kept: Callable[..., DiskCache], **changed: Any) -> Answer:
-    from ragfilter.answer import prompts
+    from ragfilter.answer import stream as prompts
 
     asked = prompts.messages("why?", packed("one", "two"))
     made = Answer(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.text.characters import loads, whole
+from ragfilter.text.normalise import loads, whole
 
 TEXTS = st.text(st.characters(), max_size=20) | st.text("\ud83d\ude00a\ufffd", max_size=20)
 

@@ -88,5 +88,5 @@ def test_figures_are_the_same_without_the_labels_of_hidden_chunks(
 
 def figures(made: dict[str, Any]) -> list[Any]:
     """The figures of a command that count labels, without times."""
-    sides = [side["recall"] for side in made.get("sides", ())]
-    return [sides, *(made.get(name) for name in ("filtered", "points", "checks", "after"))]
+    recall = [row["recall"] for row in made.get("rows", ())]
+    return [recall, *(made.get(name) for name in ("filtered", "checks", "after"))]

@@ -17,7 +17,6 @@ from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
 from ragfilter.evaluate.caveats import TOO_FEW
-from ragfilter.evaluate.variants import profiles_version
 from ragfilter.settings.deployment import Deployment
 from ragfilter.text.numbers import signed
 from ragfilter.workbench import Workbench, open_workbench
@@ -194,13 +193,13 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     head = "query-id\tcorpus-id\tscore\n"
     assert (out / "qrels-llm.tsv").read_text("utf-8") == f"{head}q2\tmoon-0\t1\n"
     assert "moon-0" not in (out / "qrels.tsv").read_text("utf-8")
-    new = ["runs", "new", "-c", "small", "--queries", "mine", "--json"]
+    new = ["eval", "-c", "small", "--queries", "mine", "--save", "one", "--json"]
     mixed, people = json.loads(run(*new, "--with-llm")[1]), json.loads(run(*new)[1])
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
     assert (mixed["with_llm"], people["with_llm"]) == (True, False)
     # Commands that measure and tune can count them as well, and say so.
-    for command in (["eval"], ["gate", "--min", "f1=0"], ["sweep"], ["compare"], ["tune"]):
+    for command in (["eval"], ["gate", "--min", "f1=0"], ["eval", "--against", "full"], ["tune"]):
         own = [*command, "-c", "small", "--queries", "mine", "--json", "-p", "adaptive-gap"]
         (code, mixed, told), (_, people, untold) = run(*own, "--with-llm"), run(*own)
         assert code == 0
@@ -247,12 +246,19 @@ def test_labels_of_another_collection_are_refused(run: Any, place: Path, tmp_pat
     assert "None of the labelled ids, such as 'dog-9', is in the collection 'small'" in err
 
 
+def saved(run: Any, queries: str) -> Any:
+    """The run over a stored set, as a document."""
+    return json.loads(
+        run("eval", "-c", "small", "--queries", queries, "--save", queries, "--json")[1]
+    )
+
+
 def test_a_run_is_made_listed_shown_compared_and_removed(
     run: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     common = [*files, "-c", "small", "--profile", "adaptive-gap"]
-    first = json.loads(run("runs", "new", *common, "--json")[1])
+    first = json.loads(run("eval", *common, "--save", "one", "--json")[1])
     assert (first["queries"], first["done"], first["profile"]) == (3, 3, "adaptive-gap")
     names = [row["name"] for row in first["rows"]]
     assert names[:3] == ["current settings", "unfiltered", "best fixed k"]
@@ -268,7 +274,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert own == pytest.approx(first["rows"][0]["f1"]["mean"])
     other = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1",
              "--set", "cutoff.min_results=1"]  # fmt: skip
-    second = json.loads(run("runs", "new", *common, *other, "--json")[1])
+    second = json.loads(run("eval", *common, *other, "--save", "two", "--json")[1])
     assert second["settings"]["cutoff.strategy"] == "fixed"
     most = max(second["per_query"], key=lambda each: each["lost"])
     shown = run("runs", "show", str(second["run"]))[1]
@@ -279,7 +285,8 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     listed = json.loads(run("runs", "list", "-c", "small", "--json")[1])
     assert [each["run"] for each in listed][:2] == [second["run"], first["run"]]
     numbers = str(first["run"]), str(second["run"])
-    made = json.loads(run("runs", "compare", *numbers, "--json")[1])
+    compared = "runs", "show", numbers[1], "--against", numbers[0]
+    made = json.loads(run(*compared, "--json")[1])
     assert made["wins"] + made["losses"] + made["ties"] == made["queries"] == 3
     by_name = {row["name"]: row for row in first["rows"]}, {r["name"]: r for r in second["rows"]}
     gain = (
@@ -289,7 +296,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
     assert made["gain"]["ci"] is None
     assert not any("changed" in note or "different" in note for note in made["notes"])
-    text = run("runs", "compare", *numbers)[1]
+    text = run(*compared)[1]
     assert f"run {numbers[1]} (B) against run {numbers[0]} (A)" in text
     assert "paired permutation test" in text
     text = run("runs", "show", numbers[0])[1]
@@ -326,7 +333,7 @@ def test_a_run_whose_set_or_collection_is_gone_can_be_read(
 ) -> None:
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     run("labels", "import", *files, "-c", "small", "--set-name", "leaving")
-    made = json.loads(run("runs", "new", "-c", "small", "--queries", "leaving", "--json")[1])
+    made = saved(run, "leaving")
     show = ["runs", "show", str(made["run"]), "--json"]
     run("labels", "rename", "leaving", "left", "-c", "small")
     (note,) = json.loads(run(*show)[1])["notes"]
@@ -348,9 +355,9 @@ def test_the_report_of_a_run_over_files_names_the_command_that_repeats_it(
     run: Any, place: Path, tmp_path: Path
 ) -> None:
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    made = json.loads(run("runs", "new", "-c", "small", *files, "--json")[1])
+    made = json.loads(run("eval", "-c", "small", *files, "--save", "files", "--json")[1])
     page = run("report", "run", str(made["run"]))[1]
-    [line] = re.findall(r"<pre>(ragfilter runs new .*)</pre>", page)
+    [line] = re.findall(r"<pre>(ragfilter eval .*)</pre>", page)
     settings = tmp_path / "ragfilter.toml"
     settings.write_text("", "utf-8")
     words = [str(settings) if w == settings.name else w for w in shlex.split(unescape(line))[1:]]
@@ -362,9 +369,9 @@ def test_the_report_of_a_run_over_files_names_the_command_that_repeats_it(
 def test_a_run_over_a_stored_set(run: Any, place: Path) -> None:
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     run("labels", "import", *files, "-c", "small", "--set-name", "mine")
-    made = json.loads(run("runs", "new", "-c", "small", "--queries", "mine", "--json")[1])
+    made = saved(run, "mine")
     assert (made["query_set"], made["done"]) == ("mine", 3)
-    code, _, err = run("runs", "new", "-c", "small", "--queries", "yours")
+    code, _, err = run("eval", "-c", "small", "--queries", "yours", "--save", "x")
     assert code == 2
     assert "has no query set 'yours' with questions. There are: " in err
 
@@ -438,7 +445,7 @@ def test_a_run_tells_what_changed_since_and_between(
     set_name = ["-c", "small", "--set-name", "moving"]
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     run("labels", "import", *files, *set_name)
-    new = ["runs", "new", "-c", "small", "--queries", "moving"]
+    new = ["eval", "-c", "small", "--queries", "moving", "--save", "moving"]
     code, out, err = run(*new, "--json")
     first = json.loads(out)
     assert (code, first["notes"]) == (0, [])
@@ -449,13 +456,6 @@ def test_a_run_tells_what_changed_since_and_between(
     number = str(first["run"])
     told = run("runs", "show", number)[1]
     assert "labels have changed since then: measure again" in told
-    assert "earlier version" not in told
-    with monkeypatch.context() as patch:
-        # A version that counts something differently.
-        patch.setattr("ragfilter.evaluate.variants.COUNTING", 0)
-        profiles_version.cache_clear()
-        assert "An earlier version of ragfilter measured this" in run("runs", "show", number)[1]
-    profiles_version.cache_clear()
     second = json.loads(run(*new, "--json")[1])
     (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
     assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0
@@ -467,17 +467,21 @@ def test_a_run_tells_what_changed_since_and_between(
         (second, third, "The collection changed between the two runs"),
     ):
         pair = str(before["run"]), str(after["run"])
-        assert said in run("runs", "compare", *pair)[1]
+        assert said in run("runs", "show", pair[1], "--against", pair[0])[1]
         assert said in run("report", "compare", *pair)[1]
     pair = number, str(third["run"])
+    compared = "runs", "show", pair[1], "--against", number
     for said, lines in (
         ("Questions or labels have changed since then", run("report", "run", number)[1]),
         ("The collection has changed since then", run("report", "run", number)[1]),
         ("A: questions or labels have changed since then", run("report", "compare", *pair)[1]),
-        ("A: questions or labels have changed since then", run("runs", "compare", *pair)[1]),
+        (
+            "A: questions or labels have changed since then",
+            run(*compared)[1],
+        ),
     ):
         assert said in lines
-    assert "B: " not in run("runs", "compare", *pair)[1]
+    assert "B: " not in run(*compared)[1]
 
 
 def test_a_question_is_labelled_in_a_terminal_and_undone(run: Any) -> None:

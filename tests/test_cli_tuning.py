@@ -13,7 +13,6 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
-from ragfilter.evaluate.maps import axes, usual
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import open_workbench
@@ -96,56 +95,48 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     assert made["settings_file"] == str(out)
 
 
-def test_a_sweep_prints_its_front_and_what_is_highest(
+def test_values_are_measured_over_a_range_and_in_pairs(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["sweep", *args, "--profile", "adaptive-gap"]
-    pair = ["--across", "cutoff.max_results", "--up", "cutoff.min_results"]
+    command = ["eval", *args, "--profile", "adaptive-gap", "--json"]
+    pair = ["--vary", "cutoff.max_results=2,8", "--vary", "quality.min_top_k=1,60"]
     capsys.readouterr()
-    assert main([*command, *pair, "--measure", "f2", "--json"]) == 0
+    assert main([*command, *pair, "--set", "quality.enabled=true"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert (made["queries"], made["across"], made["up"]) == (16, *pair[1::2])
-    profile = load(profile="adaptive-gap", environ={}).settings
-    assert made["in_force"]["settings"] == {path: profile.get(path) for path in pair[1::2]}
-    assert made["in_force"] in made["points"]
-    assert made["highest"]["f2"] == max(point["f2"] for point in made["points"])
-    recalls = [point["recall"] for point in made["front"]]
-    assert recalls == sorted(set(recalls))
-    for point in made["front"]:
-        cheaper = [p["recall"] for p in made["points"] if p["tokens"] <= point["tokens"]]
-        assert point["recall"] == pytest.approx(max(cheaper))
-    # A single setting, as text: what `eval` says of the current settings.
+    rows = {row["name"]: row for row in made["rows"] if row["group"] == "settings"}
+    # The last is above quality.max_top_k.
+    assert [*rows] == [
+        f"adaptive-gap cutoff.max_results={most} quality.min_top_k=1" for most in (2, 8)
+    ]
+    assert "2 combinations left out" in made["notes"][0]
+    front = sorted((row["tokens"]["mean"], row["recall"]["mean"])
+                   for row in rows.values() if row["front"])  # fmt: skip
+    assert front == sorted(set(front), key=lambda point: point[1])
+    assert max(row["recall"]["mean"] for row in rows.values()) == front[-1][1]
+    # Over the whole range of a setting, with what `eval` says of the current value.
+    assert main([*command, "--vary", "cutoff.gap_threshold"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert len(rows) > 20
     assert main(command) == 0
-    told = capsys.readouterr().out
-    assert main(["eval", *args, "--profile", "adaptive-gap", "--json"]) == 0
     f1 = json.loads(capsys.readouterr().out)["filtered"]["f1"]
-    assert re.search(rf"^in force +0.1 .* {f1:.3f} ", told, re.MULTILINE)
-    assert "front: no other setting has more recall" in told
-
-
-def test_a_sweep_goes_over_what_acts_until_told_otherwise(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    assert main(["sweep", *args, "--profile", "full", "--json"]) == 0
-    full = load(profile="full", environ={}).settings
-    assert json.loads(capsys.readouterr().out)["across"] == usual(axes(full))
+    assert rows["adaptive-gap cutoff.gap_threshold=0.1"]["f1"]["mean"] == pytest.approx(f1)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--across", "cutoff.jumps"], "is not a numeric setting in effect here"),
-        (["--up", "cutoff.gap_threshold"], "--across and --up both name"),
-        (["--measure", "f9"], "There is no measure"),
-        (["--set", "judge.enabled=true"], "The judge is on"),
+        (["cutoff.jumps"], "is not a numeric setting in effect here"),
+        (["cutoff.max_results=1"] * 2, "--vary takes one or two different settings"),
+        (["cutoff.max_results=many"], "cutoff.max_results = 'many' (from --vary)"),
+        (["cutoff.nothing=1"], "cutoff.nothing"),
     ],
 )
-def test_what_cannot_be_swept_is_one_line(
+def test_what_cannot_be_varied_is_one_line(
     given: list[str], message: str, args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    assert main(["sweep", *args, "--profile", "adaptive-gap", *given]) == 2
+    options = [word for each in given for word in ("--vary", each)]
+    assert main(["eval", *args, "--profile", "adaptive-gap", *options]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -211,11 +202,11 @@ def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str])
         or line.startswith("The recall of 0.6 is not reached")
         for line in lines
     )
-    rows = [re.split(r"  +", line) for line in lines if re.search(r"tuned|before  ", line)]
-    rows = [row for row in rows if len(row) == 8]
-    assert len(rows) == 12
+    rows = [re.split(r"  +", line) for line in lines]
+    rows = [row for row in rows if len(row) == 8 and row[0]]
+    assert len(rows) == 14
     # name, tokens, interval, precision, recall …
-    assert all(("recall under 0.6" in row[0]) == (float(row[4]) < 0.6) for row in rows)
+    assert all(("(under 0.6)" in row[4]) == (float(row[4].split()[0]) < 0.6) for row in rows)
 
 
 def test_one_strategy_is_chosen_whatever_the_others_are_worth(
@@ -238,11 +229,11 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     learned = ["--config", str(out)]
     these, some = "learned from these same labels", "may have seen some of these questions"
     for others, told in (([], these), (["--except=cat-q0"], some)):
-        for command in ("eval", "sweep", "compare"):
+        for more in ([], ["--vary", "cutoff.max_results=5"]):
             capsys.readouterr()
-            assert main([command, *args, *learned, *others]) == 0
+            assert main(["eval", *args, *learned, *others, *more]) == 0
             assert told in capsys.readouterr().err
-    assert main(["runs", "new", *args, *learned, "--json"]) == 0
+    assert main(["eval", *args, *learned, "--save", "learned", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert any("learned from these same labels" in note for note in made["notes"])
     run = str(made["run"])
@@ -272,14 +263,13 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(
     assert main(["labels", "import", *args, "--set-name", "mine"]) == 0
     capsys.readouterr()
     for command in (
-        ["eval"], ["gate", "--min", "recall=0.1"], ["compare", "--limit", "2"],
+        ["eval"], ["gate", "--min", "recall=0.1"], ["eval", "--limit", "2"],
         ["tune", "--no-rerank"],
     ):  # fmt: skip
         assert main([*command, *where, "--queries", "mine"]) == 0
         from_set = capsys.readouterr().out
         assert main([*command, *args]) == 0
-        if command[0] != "compare":
-            assert from_set == capsys.readouterr().out
+        assert from_set == capsys.readouterr().out
         assert main([*command, *where, "--queries", "yours"]) == 2
         assert "has no query set 'yours'" in capsys.readouterr().err
         assert main([*command, *where, "--queries", "gone.jsonl", "--qrels", "gone.tsv"]) == 2
@@ -322,7 +312,11 @@ def test_query_keeps_what_the_tuned_settings_keep(
 def test_figures_on_labels_that_tuning_saw_say_so_in_json(
     tuned: tuple[Any, Path], args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in (["eval"], ["sweep"], ["gate", "--min", "f1=0"], ["compare"]):
+    for command in (
+        ["eval"],
+        ["gate", "--min", "f1=0"],
+        ["eval", "--vary", "cutoff.max_results=5"],
+    ):
         assert main([*command, *args, "--config", str(tuned[1]), "--json"]) == 0
         (note, *_) = json.loads(capsys.readouterr().out)["notes"]
         assert "these same labels, so the figures here say nothing about new questions" in note
@@ -335,8 +329,8 @@ def test_tune_for_people_warns_of_few_labels(
 ) -> None:
     assert main(["tune", *args]) == 0
     out, err = capsys.readouterr()
-    assert "best fixed k" in out
-    assert "relative, tuned" in out
+    assert "Best fixed k (" in out
+    assert "relative, alone" in out
     assert "95% interval" in out
     assert "beat the best fixed k" in out
     assert "Only 16 questions have a chunk labelled relevant" in err

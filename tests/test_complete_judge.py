@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from stores import OneVector, large, unit
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
-from ragfilter.judge.cache import Judgements
-from ragfilter.judge.call import without
+from ragfilter.engine.search import Backends
+from ragfilter.judge.call import Judgements, without
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report import document, summary, trace_text

@@ -14,10 +14,10 @@ from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
 from ragfilter.cli.results import evaluation_text
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.evaluation import evaluate

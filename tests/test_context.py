@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter.answer import prompts
 from ragfilter.answer.context import FRAME_TOKENS, SHORTENED, defuse, fits, pack
-from ragfilter.layers.context import ContextSettings
+from ragfilter.answer.stream import REFUSAL, messages
 from ragfilter.model import Chunk, Hit
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import ContextSettings, Settings
 from ragfilter.text.tokens import estimate, head
 
 
@@ -160,9 +159,9 @@ def test_defusing_is_linear() -> None:
 
 def test_messages_hold_the_context_the_question_and_the_rules() -> None:
     context = pack(hits("Trolls fear fire."), Settings())
-    system, user = prompts.messages("  What do trolls fear? ", context)
+    system, user = messages("  What do trolls fear? ", context)
     assert (system.role, user.role) == ("system", "user")
-    assert prompts.REFUSAL in system.content
+    assert REFUSAL in system.content
     assert "never an instruction" in system.content
     assert context.text in user.content
     assert user.content.endswith("Question: What do trolls fear?")

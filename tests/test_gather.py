@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stores import N, OneVector, filled, large, many, unit
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, Rounds, User
 from ragfilter.protocols import Vectors, Where

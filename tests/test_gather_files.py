@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from stores import OneVector, unit
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load

@@ -32,7 +32,7 @@ from test_no_leak import (
 
 from ragfilter import report
 from ragfilter.answer.context import pack
-from ragfilter.answer.prompts import messages
+from ragfilter.answer.stream import messages
 from ragfilter.cli.query import query_text
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError

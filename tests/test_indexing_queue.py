@@ -18,7 +18,7 @@ from ragfilter.indexing.order import Order, Refusal
 from ragfilter.indexing.queue import IndexJob, Queue, Standing
 from ragfilter.indexing.worker import Worker
 from ragfilter.library.workspace import open_workspace
-from ragfilter.text.pace import Pace, in_words
+from ragfilter.text.numbers import Pace, time_left
 from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
@@ -261,4 +261,4 @@ def test_time_left(at: tuple[tuple[float, int], ...], left: float | None) -> Non
      (7200, "about 2.0 h left")],
 )  # fmt: skip
 def test_time_left_in_words(seconds: float | None, said: str) -> None:
-    assert in_words(seconds) == said
+    assert time_left(seconds) == said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ragfilter.judge.cache import MOST_OF_ONE_POOL, Judgements, join_judgements
+from ragfilter.judge.call import MOST_OF_ONE_POOL, Judgements, join_judgements
 from ragfilter.model import Judgement, Verdict
 
 SAID = Judgement(

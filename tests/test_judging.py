@@ -16,9 +16,9 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import (
     NO_DECISION,
+    Judgements,
     JudgePrompt,
     candidates,
     prompt,

@@ -21,12 +21,12 @@ from stores import large
 from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, ModelError
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.layers import base, cutoff
 from ragfilter.library.result import to_result
 from ragfilter.model import Chunk, PoolResult, Space, User

@@ -36,9 +36,9 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import AnswerStream
 from ragfilter.cli.query import query_text
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering

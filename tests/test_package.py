@@ -256,7 +256,6 @@ BEYOND_THE_CORE = [
     "ragfilter.rules.journal",
     "ragfilter.rules.steps",
     "ragfilter.served",
-    "ragfilter.settings.deployment",
     "ragfilter.stores",
     "ragfilter.ui",
     "ragfilter.workbench",

@@ -10,11 +10,11 @@ import pytest
 from referring import CHUNKS
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
-from ragfilter.judge.cache import Judgements
+from ragfilter.engine.search import Backends
+from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, Space, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report.verdicts import forecast, preview_expansion

@@ -10,21 +10,19 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from ragfilter.evaluate.matching import duel
-from ragfilter.evaluate.plotted import LabelPoint
-from ragfilter.evaluate.records import KeptCounts
-from ragfilter.ui.kit.runs.measured import MeasuredRun
 
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.frame import by_variant, frame, side_by_side
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.tune import recorded
-from ragfilter.evaluate.variants import IN_FORCE, profiles_version, variants
+from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.publish import drawing, measured, question
@@ -40,9 +38,6 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORIGIN = ReportOrigin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)
 EVIL = '<img src=x onerror="alert(1)"> {{ 7 * 7 }} [here](https://evil.example) \ud800'
 DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63, 0.90)
-
-
-ZERO, ONE = Interval(0.0, None), Interval(1.0, (1.0, 1.0))
 
 
 def settings(name: str, **values: Any) -> Settings:
@@ -91,33 +86,55 @@ class Tags(HTMLParser):
 def pages(prices: Prices | None = None) -> dict[str, str]:
     called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
     answers = [Told("with the filter", "quoted", EVIL, ((1, EVIL),))]
-    records = [record("q1", 3, 1), record("q2", 1, 1)]
-    plan = Plan("rules", EVIL, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 2, "p1")
-    run = Run(7, AT, "ann", plan, 2)
+    run = run_of(2, query_set=EVIL)
     return {
         "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=answers),
         "two": question.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=answers),
-        "run": measured.of_run(run, records, prices),
-        "duel": measured.of_duel(
-            duel(records, "unfiltered", records, IN_FORCE), called, (run, run), prices
-        ),
+        "run": measured.of_run(MeasuredRun(run, RECORDS), prices),
+        "runs": measured.of_runs(compared(run, run), called, prices),
     }
+
+
+def run_of(queries: int, **plan: Any) -> Run:
+    """A complete run with this in its plan."""
+    given = {
+        "collection": "rules", "query_set": "mine", "profile": "adaptive-gap", "changes": {},
+        "viewer": PUBLIC, "collection_version": "v1", "labels_version": "l1", "model": "m",
+        "space": "l2",
+    }  # fmt: skip
+    return Run(7, AT, "ann", "", Plan(**(given | plan), queries=queries), queries)
+
+
+def compared(a: Run, b: Run, settings: tuple[Settings, Settings] | None = None) -> ComparedRuns:
+    """The unfiltered search of one run beside the current settings of the other."""
+    sides = by_variant(frame(RECORDS, by="query"))
+    both = side_by_side(sides[UNFILTERED], sides[CURRENT])
+    return ComparedRuns((a, b), settings or (PLAIN, GAP), both)
 
 
 def test_a_report_says_what_it_was_made_from() -> None:
     assert "embedding model" in question.of_query(result(GAP), "adaptive-gap", ORIGIN)
 
 
-def record(name: str, kept: int, relevant: int) -> QueryRecord:
+def records_of(name: str, kept: int, lost: int = 1) -> list[QueryRecord]:
     """A question of which every variant keeps `kept` chunks, and the run's settings one."""
-    found = KeptCounts(kept, relevant, 0, 1.0, 100 * kept, 0.1)
-    every = {v.name: found for v in variants(settings("adaptive-gap"))}
-    every[IN_FORCE] = KeptCounts(1, 1, 0, 1.0, 100, 0.1)
-    curve = Curve((0.1, 0.2, 0.3), (1, 0, 0), (100, 200, 300))
-    return QueryRecord(name, f"{name} {EVIL}", 1, 1, curve, (1.0, 1.0, 1.0), every)
+    query = f"{name} {EVIL}"
+    curve = Curve(query, 1, (0.1, 0.2, 0.3), (1, 0, 0), (100, 200, 300), (1.0, 1.0, 1.0))
+    counts = {v.name: kept for v in variants(settings("adaptive-gap"))} | {CURRENT: 1}
+    return [
+        QueryRecord(
+            id=name, query=query, variant=variant, labelled=True, relevant=1, kept=n, found=1,
+            unlabelled=0, tokens=100 * n, lost=lost, ndcg=1.0, ms=0.1,
+            curve=curve if variant == UNFILTERED else None,
+        )
+        for variant, n in counts.items()
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["query", "two", "run", "duel"])
+RECORDS = (*records_of("q1", 3), *records_of("q2", 1))
+
+
+@pytest.mark.parametrize("name", ["query", "two", "run", "runs"])
 def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
     page = pages()[name]
     page.encode("utf-8")
@@ -243,8 +260,7 @@ def test_two_results_are_told_apart() -> None:
     ],
 )
 def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -> None:
-    plan = Plan("rules", query_set, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1, "p1")
-    page = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [record("q1", 3, 1)]))
+    page = Tags(measured.of_run(MeasuredRun(run_of(2, query_set=query_set), RECORDS)))
     assert f"--collection rules {command} " in f"{page.text} "
 
 
@@ -258,16 +274,15 @@ def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -
     ],
 )
 def test_the_command_asks_as_the_same_user(user: User, options: str) -> None:
-    plan = Plan("rules", "mine", "adaptive-gap", {}, user, "v1", "l1", "m", "l2", 1, "p1")
-    run = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [record("q1", 3, 1)]))
-    assert f"--queries mine{options} " in f"{run.text} "
+    run = Tags(measured.of_run(MeasuredRun(run_of(2, viewer=user), RECORDS)))
+    assert f"--queries mine --save 'run 7'{options} " in f"{run.text} "
     own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
     query = Tags(question.of_query(result(own, user), "adaptive-gap", ORIGIN))
     assert f"--config ragfilter.toml{options} " in f"{query.text} "
 
 
 @pytest.mark.parametrize(
-    ("page", "named"), [("run", True), ("duel", True), ("query", False), ("two", False)]
+    ("page", "named"), [("run", True), ("runs", True), ("query", False), ("two", False)]
 )
 def test_what_is_measured_names_the_version_of_its_labels(page: str, named: bool) -> None:
     assert ("labels version l1" in Tags(pages()[page]).text) == named
@@ -275,7 +290,7 @@ def test_what_is_measured_names_the_version_of_its_labels(page: str, named: bool
 
 @pytest.mark.parametrize(
     ("page", "command"),
-    [("two", "ragfilter query"), ("duel", "ragfilter runs new")],
+    [("two", "ragfilter query"), ("runs", "ragfilter eval")],
 )
 def test_two_sides_name_the_command_of_each(page: str, command: str) -> None:
     text = Tags(pages()[page]).text
@@ -290,14 +305,14 @@ def test_the_drawings_stand_inside_their_frames() -> None:
         drawing.lists(made),
         drawing.gains([0.5, -1.0, 0.0]),
         drawing.tradeoff(
-            [("a", ZERO, ONE), ("b", ONE, ZERO)], [(0.0, 1.0), (1.0, 0.0)], [(1.0, 1.0)], ["b"]
+            [("a", 0.0, 1.0), ("b", 1.0, 0.0)], [(0.0, 1.0), (1.0, 0.0)], [(1.0, 1.0)], ["b"]
         ),
         drawing.intervals(
             [("a", Interval(0.5, (0.2, 0.8))), ("b", Interval(1.0, (1.0, 1.0)))], "a"
         ),
         drawing.counts((0, 3, 1)),
         drawing.distances(
-            [(0.1, 0.4), (0.2,)], [LabelPoint(1, 0.1, True), LabelPoint(2, 0.4, False)], 0.3
+            [Curve("a", 1, (0.1, 0.4), (1, 0), (1, 2)), Curve("b", 0, (0.2,), (-1,), (1,))], 0.3
         ),
     ]
     for each in every:
@@ -321,8 +336,8 @@ def test_the_drawings_stand_inside_their_frames() -> None:
 def test_a_run_draws_precision_against_recall() -> None:
     read = Tags(pages()["run"])
     assert "Precision against recall of every row below." in read.text
-    marks = [words for words in read.words if words.startswith(f"{IN_FORCE}: precision ")]
-    assert marks == [f"{IN_FORCE}: precision 1.000, recall 1.000"]
+    marks = [words for words in read.words if words.startswith(f"{CURRENT}: precision ")]
+    assert marks == [f"{CURRENT}: precision 1.000, recall 1.000"]
     # The fixed k of the two questions go from the first chunk to all three of the curve.
     assert ("polyline", "fixed") in [
         (tag, attributes.get("class")) for tag, attributes in read.tags
@@ -332,7 +347,7 @@ def test_a_run_draws_precision_against_recall() -> None:
 def test_money_is_told_where_prices_are_set() -> None:
     # 300 and 100 tokens unfiltered, 100 in force: a thousand prompts, at 2 a million.
     made = pages(Prices(2.0, 8.0, "EUR"))
-    assert "prompts of 1,000 questions 0.4000 EUR 0.2000 EUR" in Tags(made["duel"]).text
+    assert "prompts of 1,000 questions 0.4000 EUR 0.2000 EUR" in Tags(made["runs"]).text
     run = Tags(made["run"]).text
     assert "cost of 1,000 questions" in run
     assert f"1.0 {TOO_FEW} 100 {TOO_FEW} 0.2000 EUR" in run
@@ -347,53 +362,38 @@ def test_money_is_told_where_prices_are_set() -> None:
 def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> None:
     pool = Pool("Who?", "rules", "l2", ())
     tuned = recorded(GAP, pool, 20, Provenance("l1", "2026-03-01"))
-    changes = tuned.changed_from(settings("adaptive-gap"))
-    plan = Plan("rules", "mine", "adaptive-gap", changes, PUBLIC, "v1", labels, "m", "l2", 2, "p1")
-    run, records = Run(7, AT, "ann", plan, 2), (record("q1", 3, 1), record("q2", 1, 1))
+    run = run_of(2, changes=tuned.changed_from(settings("adaptive-gap")), labels_version=labels)
     called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", tuned))
-    made = duel(records, "unfiltered", records, IN_FORCE)
-    for page in (measured.of_run(run, records), measured.of_duel(made, called, (run, run))):
+    shown = MeasuredRun(run, RECORDS)
+    both = compared(run, run, (PLAIN, tuned))
+    for page in (measured.of_run(shown), measured.of_runs(both, called)):
         assert why in Tags(page).text
         assert "the best fixed k (cross-validated)" not in Tags(page).text
         assert "A in mean F1" not in Tags(page).text
-    shown = MeasuredRun(run, records)
     assert why in shown.in_sample
     assert shown.over_fixed_k is None
 
 
-EARLIER = "An earlier version of ragfilter measured this"
-
-
 @pytest.mark.parametrize(
-    ("own", "other", "said"),
+    ("other", "said"),
     [
-        ({}, {}, ""),
-        ({"profiles": "p0"}, {"profiles": "p0"}, EARLIER),
-        ({"profiles": ""}, {}, "It is not known whether the profiles have changed since then."),
-        ({"profiles": "p0"}, {}, "Two versions of ragfilter measured these"),
-        ({"viewer": User(2)}, {}, "The two sides were measured as different users"),
+        ({}, ""),
+        ({"viewer": User(2)}, "The two sides were measured as different users"),
+        ({"labels_version": "l2"}, "measured with different questions or labels"),
+        ({"collection_version": "v2"}, "The collection changed between the two runs"),
+        ({"collection": "others"}, "A measured the collection rules, B others."),
     ],
 )
-def test_reports_tell_that_profiles_or_users_differ(
-    own: dict[str, Any], other: dict[str, Any], said: str
-) -> None:
-    now = Plan(
-        "rules", "mine", "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 2, profiles_version()
-    )
-    runs = [Run(7, AT, "ann", replace(now, **changes), 2) for changes in (own, other)]
-    records = [record("q1", 3, 1), record("q2", 1, 1)]
+def test_reports_tell_what_differs_between_two_runs(other: dict[str, Any], said: str) -> None:
     called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
-    made = duel(records, "unfiltered", records, IN_FORCE)
-    text = Tags(measured.of_duel(made, called, runs)).text
+    text = Tags(measured.of_runs(compared(run_of(2), run_of(2, **other)), called)).text
     assert said in text
-    assert bool(said) == bool(re.search("profiles|different users", text))
-    assert (EARLIER in Tags(measured.of_run(runs[0], records)).text) == ("p0" in own.values())
+    assert bool(said) == bool(re.search("different|between the two|B others", text))
 
 
 def test_nothing_lost_speaks_of_all_that_was_found() -> None:
-    plan = Plan("rules", "mine", "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1, "p1")
-    found = replace(record("q1", 3, 1), lost=0)
-    text = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [found])).text
+    run = MeasuredRun(run_of(1), tuple(records_of("q1", 3, lost=0)))
+    text = Tags(measured.of_run(run)).text
     assert "No question loses a relevant chunk that the search found." in text
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from ragfilter.engine import replay as replaying
 from ragfilter.engine import retrieve
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run, target, used
+from ragfilter.engine.search import Backends
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, User

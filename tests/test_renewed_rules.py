@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
+from ragfilter.engine.search import Backends
 from ragfilter.model import PUBLIC, Chunk, Space
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load

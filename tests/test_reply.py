@@ -19,7 +19,7 @@ from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import draft as suggest
 from ragfilter.settings.schema import Judge
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)
 

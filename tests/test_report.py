@@ -32,7 +32,8 @@ from ragfilter.report.story import sentences, story
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.text import cells, numbers
+from ragfilter.text import numbers
+from ragfilter.text import tables as cells
 from ragfilter.text.titles import short_title
 
 GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
@@ -359,7 +360,7 @@ def test_tokens_and_times_are_written_alike_wherever_people_read_them() -> None:
     for text, part in (
         (told, f" | {size}, "),
         (told, f"  {size}\n"),
-        (told, "rank   1  0.100  high    C1"),
+        (told, "1     0.100     high        C1"),
         (trace, f"\n  {size}\n"),
         (trace, f"\nContext: {size} in 2 chunks\n"),
         (trace, ", 17.7 s\n"),

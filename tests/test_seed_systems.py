@@ -11,7 +11,7 @@ import pytest
 
 from ragfilter.cli.parts import load_config
 from ragfilter.engine.replay import replay
-from ragfilter.judge.references import DEPTHS
+from ragfilter.judge.expansion import DEPTHS
 from ragfilter.layers import clearance, quality
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, PoolResult, Verdict
 from ragfilter.settings.config import load

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.engine.file_filter import matcher
+from ragfilter.engine.search import matcher
 
 FILES = ("apis/sponsored-display.yaml", "apis/dsp.json", "DSP-notes.md", "common.yaml", "")
 

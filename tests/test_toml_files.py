@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.basics import toml_files
+from ragfilter.basics.files import read_toml, toml_paths
 from ragfilter.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +26,7 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, content: bytes, sa
     path = tmp_path / "x.toml"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        toml_files.read(path)
+        read_toml(path)
     assert said in caught.value.message
     assert caught.value.message.startswith(str(path))
     assert caught.value.remedy
@@ -35,13 +35,13 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, content: bytes, sa
 def test_a_folder_is_listed_by_name(tmp_path: Path) -> None:
     for name in ("a-b.toml", "a.toml", "a.txt", "0.toml"):
         (tmp_path / name).write_bytes(b"\xef\xbb\xbfkey = 1")
-    assert [path.name for path in toml_files.paths(tmp_path)] == ["0.toml", "a.toml", "a-b.toml"]
-    assert toml_files.read(tmp_path / "a.toml") == {"key": 1}
+    assert [path.name for path in toml_paths(tmp_path)] == ["0.toml", "a.toml", "a-b.toml"]
+    assert read_toml(tmp_path / "a.toml") == {"key": 1}
     for wrong in ("none", "a.txt"):
         with pytest.raises(InputError, match=rf"{wrong} cannot be read: "):
-            toml_files.paths(tmp_path / wrong)
+            toml_paths(tmp_path / wrong)
 
 
 def test_nothing_else_reads_toml() -> None:
     readers = [p.name for p in ROOT.glob("ragfilter/**/*.py") if "tomllib" in p.read_text("utf-8")]
-    assert readers == ["toml_files.py"]
+    assert readers == ["files.py"]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ragfilter import report
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
+from ragfilter.engine.search import Backends
 from ragfilter.model import Chunk, PoolResult, Space
 from ragfilter.protocols import Progress, Vectors, Where
 from ragfilter.settings.config import load

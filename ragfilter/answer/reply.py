@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ragfilter.errors import ChatError, ChatErrorKind
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.text.characters import ends_in_half, whole
+from ragfilter.text.normalise import ends_in_half, whole
 from ragfilter.text.tokens import estimate
 
 MOST_BYTES = 128 * 1024

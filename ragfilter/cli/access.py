@@ -11,7 +11,7 @@ from ragfilter.answer import context
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import Answer, AnswerStream
 from ragfilter.engine import retrieve as gather
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.judge.call import NO_LLM
 from ragfilter.model import PoolResult, User
 from ragfilter.protocols import ChatModel

@@ -25,21 +25,22 @@ def cache(
     from ragfilter.stores.cache import FOLDER, MB, DiskCache
     from ragfilter.workbench import read_deployment
 
-    where = read_deployment(data_dir=data_dir)
-    path = where.data_dir.expanduser() / FOLDER
-    kept = DiskCache(path, where.cache_mb)
+    deployment = read_deployment(data_dir=data_dir)
+    path, limit_mb = deployment.data_dir.expanduser() / FOLDER, deployment.cache_mb
+    answers = DiskCache(path, limit_mb)
     try:
         if clear:
-            kept.clear()
-        entries, size = kept.size()
+            answers.clear()
+        entries, size = answers.size()
     except Exception as error:
         remedy = "Remove it." if clear else "Run `ragfilter cache --clear`, or remove it."
         raise InputError(f"{path} cannot be used: {error!r}.", remedy=remedy) from None
     finally:
-        kept.close()
-    most = where.cache_mb
-    limit = f"of at most {most:g} MB" if most else "and none is added: it is off"
-    said = ("cleared: " if clear else "") + counted(entries, "answer")
-    text = f"{path}: {said}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n"
-    document = {"path": str(path), "entries": entries, "bytes": size, "limit_mb": most}
-    output.emit(document if as_json else text)
+        answers.close()
+    limit = f"of at most {limit_mb:g} MB" if limit_mb else "and none is added: it is off"
+    state = ("cleared: " if clear else "") + counted(entries, "answer")
+    output.show(
+        {"path": path, "entries": entries, "bytes": size, "limit_mb": limit_mb},
+        f"{path}: {state}, {size / MB:.1f} MB {limit} (RAGFILTER_CACHE_MB)\n",
+        as_json=as_json,
+    )

@@ -11,12 +11,12 @@ from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import LOOK, app, command
 from ragfilter.cli.options import OTHER_OUT, DataDir, Json, Verbose, Viewing, text_argument
-from ragfilter.cli.output import start_logging, table
+from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import chunks
 
 if TYPE_CHECKING:
-    from ragfilter.workbench import Workbench
+    from ragfilter.indexing.overview import Facts
 
 group = typer.Typer(
     help="List, export, rename and delete the collections of the workspace.",
@@ -35,36 +35,32 @@ def collections(
     if context.invoked_subcommand is not None:
         return
     start_logging(verbose)
-    with access.open_for(data_dir, "collections") as bench:
-        infos = bench.collections()
-        facts = _facts(bench) if not as_json else []
-        copied = ", ".join(bench.workspace.copied())
-    if as_json:
-        names = ("name", "count", "space", "embedder", "complete", "incomplete")
-        output.emit([{name: getattr(info, name) for name in names} for info in infos])
-    elif infos:
-        heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
-        output.emit(table(heads, facts))
-    elif copied:
-        said = f"No collection is left, but copies of {copied}. {output.COMMANDS['rebuild']}"
-        typer.echo(said, err=True)
-    else:
-        typer.echo(f"No collection yet. {output.COMMANDS['index']}", err=True)
-
-
-def _facts(bench: Workbench) -> list[tuple[object, ...]]:
     from ragfilter.indexing.overview import overview
 
-    return [
-        (
-            each.info.name, each.info.count, each.info.space, each.model or "unknown",
-            "?" if each.rules is None else each.rules,
-            "?" if each.labels is None else each.labels,
-            "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
-            (each.info.incomplete or "complete") if each.info.ours else "not indexed by ragfilter",
-        )
-        for each in overview(bench)
-    ]  # fmt: skip
+    with access.open_for(data_dir, "collections") as bench:
+        facts = overview(bench)
+        copies = ", ".join(bench.workspace.copied())
+    names = ("name", "count", "space", "embedder", "complete", "incomplete")
+    document = [{name: getattr(each.info, name) for name in names} for each in facts]
+    if facts or as_json:
+        heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
+        output.show(document, output.table(heads, map(_row, facts)), as_json=as_json)
+    elif copies:
+        rebuild = output.COMMANDS["rebuild"]
+        output.tell(f"No collection is left, but copies of {copies}. {rebuild}")
+    else:
+        output.tell(f"No collection yet. {output.COMMANDS['index']}")
+
+
+def _row(each: Facts) -> tuple[object, ...]:
+    info = each.info
+    return (
+        info.name, info.count, info.space, each.model or "unknown",
+        "?" if each.rules is None else each.rules,
+        "?" if each.labels is None else each.labels,
+        "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
+        (info.incomplete or "complete") if info.ours else "not indexed by ragfilter",
+    )  # fmt: skip
 
 
 @command(group)
@@ -82,12 +78,12 @@ def export(
     from ragfilter.stores.export import export as lines
 
     with access.open_for(data_dir, "collections") as bench:
-        made = list(lines(bench.workspace, bench.collection(name), user))
+        records = list(lines(bench.workspace, bench.collection(name), user))
     if out is None:
-        output.emit("".join(made), as_file=True)
+        output.emit("".join(records), as_file=True)
     else:
-        write_text(out, "".join(made), remedy=OTHER_OUT)
-        output.emit(f"{name}: {chunks(len(made))} written to {out}\n")
+        write_text(out, "".join(records), remedy=OTHER_OUT)
+        output.emit(f"{name}: {chunks(len(records))} written to {out}\n")
 
 
 @command(group, name="open")
@@ -120,10 +116,10 @@ def open_(
 
     with access.open_for(data_dir, "collections") as bench:
         opening = Opening(folder, model, writable)
-        found = bench.stores.open(name, opening, bench.embedder_called)
-        used = bench.embedder_of(name).name
-    lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in found]
-    output.emit("\n".join([f"{name} is open, asked with {used}", *lines]) + "\n")
+        checks = bench.stores.open(name, opening, bench.embedder_called)
+        model = bench.embedder_of(name).name
+    lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in checks]
+    output.emit("\n".join([f"{name} is open, queried with {model}", *lines]) + "\n")
 
 
 @command(group)

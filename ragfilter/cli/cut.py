@@ -42,11 +42,11 @@ def cut(
         "--gap-threshold": {"cutoff.gap_threshold": gap_threshold},
         "--distance-offset": {"cutoff.distance_offset": distance_offset},
     }
-    read = [distance(given) for given in distances]
+    numbers = [distance(given) for given in distances]
     settings = load_config("adaptive-gap", None, values, flags).settings.cutoff
     check_distances(settings)
-    made = cut_values(read, settings)
-    output.emit(document(made) if as_json else text(made, read))
+    decision = cut_values(numbers, settings)
+    output.show(document(decision), text(decision, numbers), as_json=as_json)
 
 
 def distance(text: str) -> float:
@@ -79,15 +79,13 @@ def document(cut: Cut) -> dict[str, Any]:
 
 def text(cut: Cut, values: Sequence[float]) -> str:
     """The values with their gaps and the cut, with four decimals as in the debug trace."""
-    gaps = {gap.after_rank: gap for gap in cut.gaps}
-    lines = [f"keep {cut.kept} of {len(values)}: {cut.reason}"]
-    for rank, value in enumerate(values, start=1):
-        mark = "kept" if rank <= cut.kept else "dropped"
-        line = f"{rank:4d}  {value:.4f}  {mark:7s}"
-        gap = gaps.get(rank)
-        if gap is not None:
-            note = "  skipped" if gap.skipped else ""
-            note = "  cut" if rank == cut.cliff_after_rank else note
-            line += f"  gap {gap.size:+.4f}{note}"
-        lines.append(line.rstrip())
-    return "\n".join(lines) + "\n"
+    notes = {}
+    for gap in cut.gaps:
+        mark = "cut" if gap.after_rank == cut.cliff_after_rank else "skipped" if gap.skipped else ""
+        notes[gap.after_rank] = f"{gap.size:+.4f} {mark}"
+    rows = [
+        (rank, f"{value:.4f}", "kept" if rank <= cut.kept else "dropped", notes.get(rank, ""))
+        for rank, value in enumerate(values, start=1)
+    ]
+    head = ("rank", "distance", "outcome", "gap after it")
+    return f"keep {cut.kept} of {len(values)}: {cut.reason}\n{output.table(head, rows)}"

@@ -278,7 +278,7 @@ def _several(
         compared = with_unfiltered(variants)
         reference = next((v.name for v in variants if sides.against), compared[0].name)
         records: list[QueryRecord] = []
-        total, show = len(labels.queries), output.progress("queries")
+        total, show = len(labels.labelled or labels.queries), output.progress("queries")
 
         def report() -> None:
             if not records and total:

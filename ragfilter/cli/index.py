@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,17 +101,17 @@ def index(
         name, source, reset, skip_bad, size=reading.size, overlap=overlap,
         headings=headings, columns=dict(reading.columns),
     )  # fmt: skip
-    bars = _Bars()
+    progress = _Progress()
     try:
-        done = _carried_out(order, data_dir, bars)
+        done = _carry_out(order, data_dir, progress)
     except KeyboardInterrupt:
-        output.tell(bars.reached)
+        output.tell(progress.reached)
         raise
     for warning in done.report.warnings:
         log.warning(warning)
     for refusal in done.refused:
         log.warning("left out: %s", refusal.message)
-    output.emit(document(done) if as_json else text(done))
+    output.show(document(done), text(done), as_json=as_json)
 
 
 def _columns(given: Sequence[str]) -> Mapping[str, str]:
@@ -125,30 +125,30 @@ def _columns(given: Sequence[str]) -> Mapping[str, str]:
     return {field.strip(): column.strip() for field, _, column in pairs}
 
 
-def _carried_out(order: Order, data_dir: Path | None, bars: _Bars) -> Done:
+def _carry_out(order: Order, data_dir: Path | None, progress: _Progress) -> Done:
     try:
         with access.open_for(data_dir, "index") as bench:
             from ragfilter.indexing.order import carry_out
 
-            return carry_out(order, bench, bars.watch())
+            return carry_out(order, bench, progress.watch())
     except WorkspaceLocked:
-        handed = _by_the_app(order, data_dir, bars)
-        if handed is None:
+        done = _by_the_app(order, data_dir, progress)
+        if done is None:
             raise
-        return handed
+        return done
 
 
-class _Bars:
+class _Progress:
     """The progress bars of an indexing, and in words how far the last one came."""
 
     def __init__(self) -> None:
         self.reached = ""
-        self._bars: dict[str, Progress] = {}
+        self._bar = cache(output.progress)
 
     def show(self, what: str, done: int, total: int) -> None:
         of = f" of {total:,}" if total else ""
         self.reached = f"{done:,}{of} {what}. Run the same command again to continue."
-        self._bars.setdefault(what, output.progress(what))(done, total)
+        self._bar(what)(done, total)
 
     def watch(self) -> Watch:
         """Shows what is done in this process."""
@@ -163,7 +163,7 @@ class _Bars:
         return Shown()
 
 
-def _by_the_app(order: Order, data_dir: Path | None, bars: _Bars) -> Done | None:
+def _by_the_app(order: Order, data_dir: Path | None, progress: _Progress) -> Done | None:
     """Hand the job to the process that has the workspace open, and wait for it.
 
     Returns None if that process accepts no jobs.
@@ -199,7 +199,7 @@ def _by_the_app(order: Order, data_dir: Path | None, bars: _Bars) -> Done | None
             job = queue.job(job.id) or job
             at = job.standing
             if at.phase:
-                bars.show(at.phase, at.done, at.total)
+                progress.show(at.phase, at.done, at.total)
         if job.standing.state == "stopped":
             raise InputError(
                 "The indexing was stopped in the app.",
@@ -215,30 +215,25 @@ def document(done: Done) -> dict[str, Any]:
     return asdict(done.report) | {
         "seconds": round(done.report.seconds, 3),
         "left_out": done.left_out,
-        "refused": [asdict(each) for each in done.refused],
+        "refused": done.refused,
     }
 
 
 def text(done: Done) -> str:
     """The same as text."""
     report = done.report
-    # A collection that was found incomplete or damaged is written completely.
-    restored = report.written - report.added - report.changed
-    counts = [
-        f"{number} {word}"
-        for number, word in (
-            (report.added, "added"),
-            (report.changed, "changed"),
-            (report.unchanged, "unchanged"),
-            (report.not_in_source, "no longer in the source"),
-            (restored, "restored from the copy"),
-        )
-        if number
-    ]
-    made = f" ({', '.join(counts)})" if counts else ""
+    counts = {
+        "added": report.added,
+        "changed": report.changed,
+        "unchanged": report.unchanged,
+        "no longer in the source": report.not_in_source,
+        # A collection that was found incomplete or damaged is written completely.
+        "restored from the copy": report.written - report.added - report.changed,
+    }
+    listed = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
     left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
-    warned = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
+    warnings = f", {counted(len(report.warnings), 'warning')}" if report.warnings else ""
     return (
-        f"{report.collection}: {chunks(report.total)}{made}{left_out}{warned}, "
-        f"{report.seconds:.1f} s\n"
+        f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}"
+        f"{warnings}, {report.seconds:.1f} s\n"
     )

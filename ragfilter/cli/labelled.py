@@ -20,8 +20,8 @@ from ragfilter.cli.options import (
     WithLlm,
     refuse_without,
 )
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import find_chunks
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.model import User

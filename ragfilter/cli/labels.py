@@ -24,12 +24,11 @@ from ragfilter.cli.options import (
     text_option,
 )
 from ragfilter.errors import InputError
-from ragfilter.model import Chunk
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.stores.labels import Label
-    from ragfilter.stores.preferences import Answered, Vote
+    from ragfilter.stores.preferences import Answered
 
 
 labels = make_group(
@@ -78,16 +77,15 @@ def import_(
             incomplete=incomplete,
         )  # fmt: skip
         output.tell(incomplete)
-    made = place.head(incomplete) | {
+    document = place.head(incomplete) | {
         "set": set_name, "queries": len(asked), "labels": len(rows), "unknown_labels": unknown,
     }  # fmt: skip
     if unknown and not as_json:
         output.tell(
             f"{counted(len(unknown), 'labelled id')} not in the collection, as {unknown[0]!r}."
         )
-    stored_as = f"query set {set_name} with {counted(len(asked), 'query')}"
-    text = f"{collection}: {stored_as}, {counted(len(rows), 'label')}\n"
-    output.emit(made if as_json else text)
+    counts = f"{counted(len(asked), 'query')}, {counted(len(rows), 'label')}"
+    output.show(document, f"{collection}: query set {set_name} with {counts}\n", as_json=as_json)
 
 
 @command(labels)
@@ -136,28 +134,26 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         sets = stored.sets(bench.labels, collection, catalogue, user)
         every = bench.labels.standing(collection)
     seen = visible_labels(every, catalogue, user)
-    agreed = stored.agreed(seen)
-    parted = conflicts(seen)
+    agreed, disputes = stored.agreed(seen), conflicts(seen)
     document = place.head(incomplete) | {
         "sets": sets,
         "labels": [*map(_label, seen)],
-        "conflicts": [[*map(_label, pair)] for pair in parted],
-        "llm": asdict(agreed),
+        "conflicts": [[*map(_label, pair)] for pair in disputes],
+        "llm": agreed,
     }
     people = sorted({each.who for each in seen if each.made_by == "human"})
-    asked = len({each.query for each in seen})
+    by_llm = sum(each.made_by == "llm" for each in seen)
+    questions = counted(len({each.query for each in seen}), "question")
     lines = [
-        f"{collection}: {counted(len(seen), 'label')} on {counted(asked, 'question')}"
+        f"{collection}: {counted(len(seen), 'label')} on {questions}"
         + (f", by {', '.join(people)}" if people else ""),
         *(f"  set {name}: {counted(count, 'query')}" for name, count in sets.items()),
     ]
-    for pair in parted:
-        said = ", ".join(f"{each.who} says {each.grade}" for each in pair)
-        lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {said}")
-    by_llm = sum(each.made_by == "llm" for each in seen)
-    if by_llm:
-        lines.append(f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}")
-    output.emit(document if as_json else "\n".join(lines) + "\n")
+    for pair in disputes:
+        grades = ", ".join(f"{each.who} says {each.grade}" for each in pair)
+        lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {grades}")
+    lines += [f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}"] if by_llm else []
+    output.show(document, "\n".join(lines) + "\n", as_json=as_json)
 
 
 SetArgument = Annotated[str, text_argument(metavar="SET", help="Name of the query set.")]
@@ -210,7 +206,7 @@ def history(
         asked = len(bench.labels.queries(collection, ASKED))
     document = {"collection": collection, "keeps": keeps, "asked": asked}
     state = f"recorded, {counted(asked, 'question')} so far" if keeps else "not kept"
-    output.emit(document if as_json else f"{collection}: asked questions are {state}\n")
+    output.show(document, f"{collection}: asked questions are {state}\n", as_json=as_json)
 
 
 @command(labels)
@@ -240,52 +236,38 @@ def propose(
         catalogue = bench.collection(collection).entries()
         questions = stored.questions(bench.labels, collection, name, catalogue, viewing.viewer)
         standing = bench.labels.standing(collection)
-        asked = list(
-            llm_labels.requests(
-                questions.values(), standing, settings, backends, user, depth=depth
-            )
-        )  # fmt: skip
-        bill = llm_labels.bill(asked, backends, bench.prices)
+        requests = list(llm_labels.requests(
+            questions.values(), standing, settings, backends, user, depth=depth
+        ))  # fmt: skip
+        bill = llm_labels.bill(requests, backends, bench.prices)
         output.tell(bill.told)
-        made, failed = 0, 0
+        labelled, failed = 0, 0
         show = output.progress("calls")
 
         def report() -> None:
-            seen = visible_labels(
-                bench.labels.standing(collection),
-                bench.collection(collection).entries(),
-                viewing.viewer,
-            )
-            agreed = stored.agreed(seen)
-            if as_json:
-                document = place.head(backends.incomplete) | {"set": name, "asked": yes}
-                document |= asdict(bill) | {"labels": made, "failed": failed}
-                output.emit(document | {"llm": asdict(agreed)})
-            elif yes:
-                lost = f", {counted(failed, 'call')} failed" if failed else ""
-                output.emit(f"{collection}: {counted(made, 'label')}{lost}. {agreed.told}\n")
-            else:
-                output.emit("The LLM was not called. Add --yes to call it.\n")
+            entries = bench.collection(collection).entries()
+            standing = bench.labels.standing(collection)
+            agreed = stored.agreed(visible_labels(standing, entries, viewing.viewer))
+            document = place.head(backends.incomplete) | {"set": name, "asked": yes}
+            document |= asdict(bill) | {"labels": labelled, "failed": failed, "llm": agreed}
+            lost = f", {counted(failed, 'call')} failed" if failed else ""
+            text = f"{collection}: {counted(labelled, 'label')}{lost}. {agreed.told}\n"
+            uncalled = "The LLM was not called. Add --yes to call it.\n"
+            output.show(document, text if yes else uncalled, as_json=as_json)
 
         with output.at_the_end(report):
-            found = llm_labels.propose(
-                asked if yes else (), settings, backends, timeout_s=deployment.answer_timeout_s
+            proposals = llm_labels.propose(
+                requests if yes else (), settings, backends, timeout_s=deployment.answer_timeout_s
             )
-            for place_, each in enumerate(found, start=1):
-                made += llm_labels.keep(each, bench.labels, collection, backends)
-                failed += bool(each.error)
-                show(place_, bill.calls + bill.remembered)
+            for done, proposal in enumerate(proposals, start=1):
+                labelled += llm_labels.keep(proposal, bench.labels, collection, backends)
+                failed += bool(proposal.error)
+                show(done, bill.calls + bill.remembered)
 
 
 def _label(label: Label) -> dict[str, Any]:
-    return {
-        "query": label.query,
-        "chunk": label.chunk_id,
-        "grade": label.grade,
-        "who": label.who,
-        "made_by": label.made_by,
-        "at": label.at.isoformat(timespec="seconds"),
-    }
+    names = ("query", "grade", "who", "made_by", "at")
+    return {"chunk": label.chunk_id} | {name: getattr(label, name) for name in names}
 
 
 TEXT_CHARS = 300
@@ -376,21 +358,17 @@ def next_(
     left = [chunks[i] for i in order if i not in judged]
     shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]
     document = place.head(result.pool.incomplete) | {"left": len(left), "next": shown}
-    text = (
-        "".join(map(_chunk_lines, left[:first])) + f"{counted(len(left), 'chunk')} left to label\n"
-    )
-    output.emit(document if as_json else text)
-
-
-def _chunk_lines(chunk: Chunk) -> str:
-    text = " ".join(chunk.text.split())
-    short = text if len(text) <= TEXT_CHARS else f"{text[: TEXT_CHARS - 1]}…"
-    return f"{chunk.id}  {chunk.name}\n  {short}\n"
+    lines = [f"{i}  {title}\n  {' '.join(text.split())[:TEXT_CHARS]}\n" for each in shown
+             for i, title, text in [each.values()]]  # fmt: skip
+    lines.append(f"{counted(len(left), 'chunk')} left to label\n")
+    output.show(document, "".join(lines), as_json=as_json)
 
 
 @command(labels, "preferences")
 def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     """List the votes on pairs of answers. Votes on hidden or deleted chunks are left out."""
+    from ragfilter.stores.preferences import CHOICES
+
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).entries()
@@ -402,34 +380,20 @@ def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         or all(i in catalogue and user.sees(catalogue[i])
                for side in (each.first, each.second) for i in side.chunks)
     ]  # fmt: skip
-    output.emit(
-        [_vote_document(each) for each in votes] if as_json else _vote_lines(collection, votes)
+    names = ("query", "choice", "first", "second", "who", "at")
+    document = [{name: getattr(vote, name) for name in names} for vote in votes]
+    lines = [
+        (vote.query, *map(_side, (vote.first, vote.second)), CHOICES[vote.choice], vote.who)
+        for vote in votes
+    ]
+    text = (
+        output.table(("question", "first", "second", "choice", "who"), lines)
+        if votes
+        else f"{collection}: no votes yet. The Answer panel and the Compare page take them.\n"
     )
+    output.show(document, text, as_json=as_json)
 
 
-def _vote_document(vote: Vote) -> dict[str, Any]:
-    return {
-        "query": vote.query,
-        "choice": vote.choice,
-        "first": asdict(vote.first),
-        "second": asdict(vote.second),
-        "who": vote.who,
-        "at": vote.at.isoformat(timespec="seconds"),
-    }
-
-
-def _vote_lines(collection: str, votes: list[Vote]) -> str:
-    from ragfilter.stores.preferences import CHOICES
-
-    if not votes:
-        return f"{collection}: no votes yet. The Answer panel and the Compare page take them.\n"
-    lines = [f"{collection}: {counted(len(votes), 'vote')}"]
-    for vote in votes:
-        pair = f"{_side_words(vote.first)} (first) or {_side_words(vote.second)} (second)"
-        lines.append(f"  {vote.query}: {pair}: {CHOICES[vote.choice]}, says {vote.who}")
-    return "\n".join(lines) + "\n"
-
-
-def _side_words(side: Answered) -> str:
+def _side(side: Answered) -> str:
     changed = f" with {counted(len(side.settings), 'change')}" if side.settings else ""
     return f"{side.profile}{changed}, {counted(len(side.chunks), 'chunk')}"

@@ -21,9 +21,10 @@ from ragfilter.model import User
 from ragfilter.settings import config as configuration
 from ragfilter.settings import saved
 from ragfilter.settings.config import Config
+from ragfilter.settings.deployment import PREFIX
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import Settings, field
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -271,7 +272,7 @@ def load_config(
     for path, origin in loaded.origins.items():
         if origin.startswith(configuration.FROM_ENVIRONMENT):
             # Our own variables are meant for us; the others may have been set for other programs.
-            ours = f"{configuration.FROM_ENVIRONMENT} {configuration.PREFIX}" in origin
+            ours = f"{configuration.FROM_ENVIRONMENT} {PREFIX}" in origin
             log.log(
                 logging.INFO if ours else logging.WARNING,
                 "%s = %s is set by the %s", path, loaded.settings.get(path), origin,

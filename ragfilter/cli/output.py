@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from ragfilter.errors import Action, InputError, RagfilterError
 from ragfilter.protocols import Progress
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -62,8 +62,7 @@ COMMANDS: Mapping[Action, str] = {
 
 
 def show(document: object, text: str | Callable[[], str], *, as_json: bool) -> None:
-    """Write a result: `document` as JSON if `as_json`, otherwise `text`, which may be made only
-    then."""
+    """Write a result: `document` as JSON, or `text` for people, which may be drawn only then."""
     emit(document if as_json else text if isinstance(text, str) else text())
 
 
@@ -75,7 +74,7 @@ def emit(result: object, *, as_file: bool = False) -> bool:
     or pipe gets every character. Characters that the encoding of standard output lacks are escaped
     in JSON and replaced in a text, but a text that is written `as_file` is UTF-8 like any file.
     """
-    _end_bars()
+    _end_bar()
     shown = sys.stdout.isatty()
     if isinstance(result, str):
         # A file's name may contain bytes that are not valid text.
@@ -166,15 +165,15 @@ def _start_bar(what: str) -> Bar:
     columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False)
     bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True))
     bar.add_task(what, total=None)
+    _end_bar()
     bar.start()
-    if not _bars:
-        atexit.register(_end_bars)
     _bars.append(bar)
     return bar
 
 
-def _end_bars() -> None:
-    """End every bar, so that what follows begins on its own line with a visible cursor."""
+@atexit.register
+def _end_bar() -> None:
+    """End the bar that is shown, so that what follows has its own line and a visible cursor."""
     while _bars:
         _bars.pop().stop()
 
@@ -191,7 +190,7 @@ def at_the_end(report: Callable[[], None]) -> Iterator[None]:
 def tell(notice: str) -> None:
     """Write one line to standard error, unless it is empty."""
     if notice:
-        _end_bars()
+        _end_bar()
         typer.echo(f"ragfilter: {notice}", err=True)
 
 

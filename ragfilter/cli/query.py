@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -45,6 +43,10 @@ from ragfilter.report.trace import explain
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
+
+TITLE_WIDTH = 50
+SHOWN = 15
+"""How many dropped hits are listed by default."""
 
 
 @command()
@@ -120,13 +122,14 @@ def query(
         result = access.ask(text, loaded.settings, access.backends(bench, place.collection), user)
         answered = access.answer_of(result, bench) if answer else None
     if why is not None:
-        output.emit(why_document(result, why) if as_json else why_text(result, why))
+        explanation = why_document(result, why)
+        output.emit(explanation if as_json else why_text(explanation))
         return 0
     if as_json:
         document = report.document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
-            "origins": dict(loaded.origins),
+            "origins": loaded.origins,
         }
         if answered is not None:
             document["answer"] = answer_document(*answered)
@@ -134,11 +137,10 @@ def query(
             typer.echo(report.trace_text(result), err=True, nl=False)
         output.emit(document)
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         body = (
             report.trace_text(result)
             if debug
-            else query_text(result, profile=loaded.profile, width=width, every=every)
+            else query_text(result, profile=loaded.profile, every=every)
         )
         output.emit(body + ("\n" + answer_text(*answered) if answered else ""))
     if answered is not None and answered[0].error:
@@ -146,42 +148,100 @@ def query(
     return 0
 
 
-if TYPE_CHECKING:
-    pass
+def looking_first_at_k(settings: Settings) -> Settings:
+    """`settings` whose quality layer looks at the first k hits to begin with, and at no fewer
+    overall.
 
-WIDTH = 140
-SHOWN = 15
-"""How many dropped hits are listed by default."""
-
-
-def query_text(
-    result: PoolResult, *, profile: str, width: int | None = None, every: bool = False
-) -> str:
-    """The result: one line of figures, the layers, the kept hits, then the dropped ones.
-
-    Lines are cut at `width` characters; None cuts nothing.
+    Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
     """
+    k = settings.retrieval.k
+    last = max(k, settings.quality.max_top_k)
+    return settings.with_values({"quality.min_top_k": k, "quality.max_top_k": last})
+
+
+def query_text(result: PoolResult, *, profile: str, every: bool = False) -> str:
+    """The result: one line of figures, the layers, the kept hits, then the dropped ones."""
     result = seen(result)
     view = summary(result)
     listed = kept_first(rows(result))
-    kept = [row for row in listed if row.kept]
-    fell = [row for row in listed if not row.kept]
-    shown = fell if every else fell[:SHOWN]
-    lines = [result.query, _figures(result, view, profile), ""]
-    lines += _layers(view)
-    lines += _judged(result)
-    if result.message:
-        lines += ["", result.message]
-    title_width = _title_width([*kept, *shown], width)
-    if kept:
-        lines += ["", "kept", *(_hit(row, title_width) for row in kept)]
-    if shown:
-        lines += ["", "dropped", *(_hit(row, title_width) for row in shown)]
-    if len(fell) > len(shown):
-        lines.append(f"  … and {len(fell) - len(shown)} more; --all lists them")
-    for need in result.needs:
-        lines.append(f"waits for {need.kind}: {need.why}")
-    return "\n".join(_clip(line, width) for line in lines) + "\n"
+    dropped = [row for row in listed if not row.kept]
+    shown = listed if every else listed[: len(result.kept) + SHOWN]
+    hidden = len(listed) - len(shown)
+    parts = [
+        f"{result.query}\n{_figures(result, view, profile)}\n",
+        _layer_table(view),
+        _judge_lines(result),
+        f"{result.message}\n" if result.message else "",
+        _hit_table(shown) if shown else "",
+    ]
+    text = "\n".join(filter(None, parts))
+    if hidden:
+        text += f"… and {hidden} of {len(dropped)} dropped more; --all lists them\n"
+    return text + "".join(f"waits for {need.kind}: {need.why}\n" for need in result.needs)
+
+
+def _figures(result: PoolResult, view: Summary, profile: str) -> str:
+    return (
+        f"{view.kept} kept of {view.retrieved} | {view.headline} | "
+        f"about {numbers.tokens(view.tokens)}, "
+        f"{numbers.count(view.tokens_unfiltered)} unfiltered "
+        f"({first(view.unfiltered, view.left_out)}) | "
+        f"{result.pool.collection}, {result.pool.space}, profile {profile}"
+    )
+
+
+def _layer_table(view: Summary) -> str:
+    lines = [
+        (each.name, f"{each.n_in} -> {each.n_out}", numbers.ms(each.ms), each.line)
+        for each in view.layers
+        if each.enabled
+    ]
+    return output.table(("layer", "hits", "time", "what it did"), lines)
+
+
+def _hit_table(listed: Sequence[ChunkRow]) -> str:
+    reranked = any(row.rerank_score is not None for row in listed)
+    head = ("", "rank", "distance", "confidence", *(["rerank"] if reranked else []), "title", "why")
+    lines = []
+    for row in listed:
+        outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
+        score = [] if not reranked else [numbers.distance(row.rerank_score)]
+        lines.append(
+            (
+                f"{row.place}." if row.place is not None else "dropped",
+                row.rank or "brought",
+                numbers.distance(row.distance),
+                row.confidence,
+                *score,
+                short_title(row.title, TITLE_WIDTH),
+                f"{row.layer}: {outcome}{row.reason}",
+            )
+        )
+    return output.table(head, lines)
+
+
+def _judge_lines(result: PoolResult) -> str:
+    """The judge's figures in one line, then what was not obeyed; empty if it did nothing."""
+    stats = judge_stats(result)
+    if stats is None:
+        return ""
+    figures = f"{stats.kept} of {stats.original} candidates kept, {percent(stats.reduction)} cut"
+    if stats.expanded:
+        figures += f", {stats.expanded} brought in by references"
+    if stats.shortened:
+        room = numbers.tokens(result.settings.judge.max_prompt_tokens)
+        figures += f", {stats.shortened} shortened to fit {room}"
+    if stats.fallback:
+        lines = [f"judge fell back: {figures}; {stats.error}"]
+    else:
+        decided = Counter(row.said for row in verdict_rows(result) if row.said)
+        verdicts = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
+        tokens = numbers.exchanged(stats.prompt_tokens, stats.completion_tokens)
+        time = "cached" if stats.cached else numbers.ms(stats.ms)
+        model = f"{stats.model}, {stats.prompt_version}"
+        lines = [f"judge: {figures} | {tokens}, {time} | {model}", f"  decisions: {verdicts}"]
+    lines += [f"  ignored in its reply: {remark}" for remark in remarks(result)]
+    return "\n".join(lines) + "\n"
 
 
 def answer_text(answer: Answer, context: Context) -> str:
@@ -210,11 +270,11 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
     return {
         "text": answer.text,
         "citations": [context.chunks[number - 1].id for number in answer.citations],
-        "unknown_citations": list(answer.unknown_citations),
+        "unknown_citations": answer.unknown_citations,
         "model": answer.model,
         "extractive": answer.extractive,
         "doubt": answer.doubt,
-        "prompt": [asdict(message) for message in answer.prompt],
+        "prompt": answer.prompt,
         **asdict(answer.usage),
         "cost": answer.cost,
         "currency": answer.currency,
@@ -224,105 +284,29 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
     }
 
 
-def _figures(result: PoolResult, view: Summary, profile: str) -> str:
-    return (
-        f"{view.kept} kept of {view.retrieved} | {view.headline} | "
-        f"about {numbers.tokens(view.tokens)}, "
-        f"{numbers.count(view.tokens_unfiltered)} unfiltered "
-        f"({first(view.unfiltered, view.left_out)}) | "
-        f"{result.pool.collection}, "
-        f"{result.pool.space}, profile {profile}"
-    )
-
-
-def _layers(view: Summary) -> list[str]:
-    return [
-        f"  {layer.name:10s} {layer.n_in:5d} -> {layer.n_out:<5d} "
-        f"{numbers.ms(layer.ms):>9s}  {layer.line}"
-        for layer in view.layers
-        if layer.enabled
-    ]
-
-
-def _judged(result: PoolResult) -> list[str]:
-    """The judge's figures in one line, then what was not obeyed; empty if it did nothing."""
-    stats = judge_stats(result)
-    if stats is None:
-        return []
-    told = f"{stats.kept} of {stats.original} candidates kept, {percent(stats.reduction)} cut"
-    if stats.expanded:
-        told += f", {stats.expanded} brought in by references"
-    if stats.shortened:
-        room = numbers.tokens(result.settings.judge.max_prompt_tokens)
-        told += f", {stats.shortened} shortened to fit {room}"
-    ignored = [f"  ignored in its reply: {remark}" for remark in remarks(result)]
-    if stats.fallback:
-        return ["", f"judge fell back: {told}; {stats.error}", *ignored]
-    decided = Counter(row.said for row in verdict_rows(result) if row.said)
-    said = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
-    tokens = numbers.exchanged(stats.prompt_tokens, stats.completion_tokens)
-    time = "cached" if stats.cached else numbers.ms(stats.ms)
-    whole = f"judge: {told} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"
-    return ["", whole, f"  decisions: {said}", *ignored]
-
-
-def _clip(line: str, width: int | None) -> str:
-    return line if width is None or len(line) <= width else f"{line[: max(width - 1, 0)]}…"
-
-
-def _title_width(listed: Sequence[ChunkRow], width: int | None) -> int:
-    longest = max((len(row.title) for row in listed), default=0)
-    return min(longest, max(24, ((width or WIDTH) - 42) // 2))
-
-
-def _hit(row: ChunkRow, title_width: int) -> str:
-    place = f"{row.place:3d}." if row.place is not None else "    "
-    title = short_title(row.title, title_width).ljust(title_width)
-    outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
-    score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
-    rank = f"rank {row.rank:3d}" if row.rank else "brought "
-    sure = f"  {row.confidence:6s}" if row.confidence else ""
-    return (
-        f"{place} {rank}  {numbers.distance(row.distance)}{sure}{score}  {title}  "
-        f"{row.layer}: {outcome}{row.reason}"
-    )
-
-
-def why_text(result: PoolResult, chunk_id: str) -> str:
-    """Every layer's decision and the smallest changes, as lines of text. Raises InputError."""
-    kept = any(hit.id == chunk_id for hit in result.kept)
-    verb = "drop it" if kept else "bring it back"
-    lines = [explain(result, chunk_id), f"What would {verb}:"]
-    found = [(each.words, each.came, each.went) for each in changes(result, chunk_id)]
-    asked = wording(result, chunk_id)
-    if asked is not None:
-        found.append((f"Add to the question: {', '.join(asked.terms)}", asked.came, asked.went))
-    for words, came, went in found:
-        others = [f"+ {', '.join(came)}"] if came else []
-        others += [f"− {', '.join(went)}"] if went else []
-        lines.append(f"  {words}" + (f"  ({'; '.join(others)})" if others else ""))
-    return "\n".join(lines if found else [*lines, "  no single change"]) + "\n"
-
-
 def why_document(result: PoolResult, chunk_id: str) -> dict[str, Any]:
-    """The same as plain values. Raises InputError."""
-    asked = wording(result, chunk_id)
+    """Every layer's decision about a chunk, and the smallest changes that would bring it back or
+    drop it. Raises InputError."""
     return {
         "id": chunk_id,
         "incomplete": result.pool.incomplete,
         "kept": any(hit.id == chunk_id for hit in result.kept),
         "explanation": explain(result, chunk_id),
         "changes": [asdict(each) | {"words": each.words} for each in changes(result, chunk_id)],
-        "question": None if asked is None else asdict(asked),
+        "question": (asked := wording(result, chunk_id)) and asdict(asked),
     }
 
 
-def looking_first_at_k(settings: Settings) -> Settings:
-    """`settings` whose quality layer looks at the first k hits to begin with, and at no fewer
-    overall.
-
-    Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
-    """
-    k = settings.retrieval.k
-    last = max(k, settings.quality.max_top_k)
-    return settings.with_values({"quality.min_top_k": k, "quality.max_top_k": last})
+def why_text(explanation: dict[str, Any]) -> str:
+    """The document as text."""
+    verb = "drop it" if explanation["kept"] else "bring it back"
+    ways = [*explanation["changes"]]
+    if question := explanation["question"]:
+        terms = ", ".join(question["terms"])
+        ways.append(question | {"words": f"Add to the question: {terms}"})
+    lines = [explanation["explanation"], f"What would {verb}:"]
+    for way in ways:
+        others = [f"+ {', '.join(way['came'])}"] if way["came"] else []
+        others += [f"− {', '.join(way['went'])}"] if way["went"] else []
+        lines.append(f"  {way['words']}" + (f"  ({'; '.join(others)})" if others else ""))
+    return "\n".join(lines if ways else [*lines, "  no single change"]) + "\n"

@@ -11,14 +11,13 @@ import pandas as pd
 from ragfilter.cli.output import percent, table
 from ragfilter.evaluate import caveats, frame
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.evaluation import Evaluation, Means
+from ragfilter.evaluate.evaluation import Evaluation, Means, QueryRow
 from ragfilter.evaluate.frame import Paired, Row, cells, interval_of
 from ragfilter.evaluate.maps import pareto
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import Variant
 from ragfilter.text.numbers import counted, money, p_value, signed
-from ragfilter.text.query_id import query_name
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import query_name, short_title
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
@@ -246,15 +245,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     )
     queries = table(
         ("query", "relevant", "kept", "P", "R", "F1", "F1 unfiltered", "noise cut", "lost",
-         "status"),
-        [
-            (query_name(row.id, row.query, QUERY_WIDTH), str(row.relevant), str(row.filtered.kept),
-             *(f"{share:.3f}" for share in (
-                 row.filtered.scores.precision, row.filtered.scores.recall,
-                 row.filtered.scores.f1, row.unfiltered.scores.f1)),
-             percent(row.noise_reduction), str(len(row.lost)), row.status)
-            for row in evaluation.rows
-        ],
+         "status"), map(_evaluation_line, evaluation.rows),
     )  # fmt: skip
     mean, bare = evaluation.filtered, len(evaluation.unlabelled)
     parts = [
@@ -268,6 +259,20 @@ def evaluation_text(evaluation: Evaluation) -> str:
         caveats.fell_back(sum(row.waiting for row in evaluation.rows)),
     ]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+
+
+def _evaluation_line(row: QueryRow) -> tuple[object, ...]:
+    own = row.filtered.scores
+    shares = (own.precision, own.recall, own.f1, row.unfiltered.scores.f1)
+    return (
+        query_name(row.id, row.query, QUERY_WIDTH),
+        row.n_relevant,
+        row.filtered.kept,
+        *(f"{share:.3f}" for share in shares),
+        percent(row.noise_reduction),
+        len(row.lost),
+        row.status,
+    )
 
 
 def _means_line(name: str, means: Means) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MOST, DataDir, Json, refuse_beside
 from ragfilter.cli.output import table
 from ragfilter.text.numbers import counted, signed
-from ragfilter.text.query_id import query_name
+from ragfilter.text.titles import query_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +96,8 @@ def show(
 
     if against is not None:
         refuse_beside("--against", only=only, intervals=intervals)
+    if only is not None and not as_json:
+        refuse_beside("--only", intervals=intervals)
     kind = None if only is None else frame.read_kind(only)
     with access.open_for(data_dir, "runs") as bench:
         measured = load(bench.runs.get(run), bench.runs)

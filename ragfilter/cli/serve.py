@@ -1,4 +1,4 @@
-"""`ragfilter app`: starts the app, with the demo collection if there is no other."""
+"""`ragfilter app` and `ragfilter mcp`: serve the page to people and the tools to agents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from importlib.resources import files
 from threading import TIMEOUT_MAX
 from typing import Annotated
 
-import click
 import typer
 
 from ragfilter.basics.deadline import within
@@ -32,7 +31,9 @@ def serve_app(
     data_dir: DataDir = None,
 ) -> None:
     """Start the app and print its address. The demo is indexed first if there is no collection."""
-    # Asked before anything is indexed, which takes a minute.
+    import click
+
+    # Checked before anything is indexed, which takes a minute.
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""`ragfilter settings`: the reference as Markdown, generated from the fields."""
+"""`ragfilter settings` and `profiles`: the reference of settings, generated from their fields."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pydantic import SecretStr
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json
-from ragfilter.cli.output import table
-from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
-from ragfilter.settings.environment import Places
+from ragfilter.settings.config import SEED_VARIABLES, variable
+from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import fields
@@ -24,6 +23,14 @@ INTRODUCTION = """\
 Later sources override earlier ones: defaults, profile, settings file (`--config`, TOML with one
 `[section]` per layer), environment, flags (`--set section.name=value`). An invalid value is refused
 with its name, the allowed values and its origin. `ragfilter settings` generates this page."""
+
+
+@command()
+def profiles(as_json: Json = False) -> None:
+    """List the profiles and what each sets."""
+    names = [(profile.name, profile.help) for profile in PROFILES.values()]
+    document = [{"name": p.name, "help": p.help, "values": p.values} for p in PROFILES.values()]
+    output.show(document, output.table(("profile", ""), names), as_json=as_json)
 
 
 @command()
@@ -79,7 +86,7 @@ def _seed_variables() -> str:
 
 def _deployment() -> str:
     rows = []
-    for name, info in Places.model_fields.items():
+    for name, info in Deployment.model_fields.items():
         alias = info.validation_alias
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         secret = isinstance(info.default, SecretStr)
@@ -104,11 +111,3 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
-
-
-@command()
-def profiles(as_json: Json = False) -> None:
-    """List the profiles and what each sets."""
-    made = [{"name": p.name, "help": p.help, "values": {**p.values}} for p in PROFILES.values()]
-    text = table(("profile", ""), [(p.name, p.help) for p in PROFILES.values()])
-    output.emit(made if as_json else text)

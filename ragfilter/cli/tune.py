@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,16 +13,10 @@ from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_of
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
-from ragfilter.cli.output import table
 from ragfilter.errors import InputError
-from ragfilter.evaluate import caveats, told
-from ragfilter.evaluate import tune as tuning
-from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.crossval import Target, read_target
-from ragfilter.evaluate.labels import labels_version
-from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.tune import Gain, TunedMeans, Tuning
+from ragfilter.evaluate import caveats, tuning_words
+from ragfilter.evaluate.crossval import read_target
+from ragfilter.evaluate.tune import Gain, TunedMeans, Tuning, tune_questions
 from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import field
 
@@ -67,12 +60,7 @@ def tune(
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
     loaded, user = filtering.load()
-    aim = read_target(measure)
-    if loaded.settings.judge.enabled:
-        raise InputError(
-            "The judge is on, and tuning cannot replay LLM answers.",
-            remedy="Tune without it: --set judge.enabled=false.",
-        )
+    target = read_target(measure)
     if strategy is not None:
         # Checked as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
@@ -80,105 +68,94 @@ def tune(
         # Fail before the minutes that tuning takes.
         raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
     with labelled.open("tune", place, user) as (_, backends, labels, _unknown):
-        if len(labels.labelled) < 2:
-            raise InputError(
-                "Cross-validation needs at least two labelled queries.",
-                remedy="Label more queries, at least 20 for meaningful figures.",
-            )
         warn_of(labels)
-        wide = gathering(loaded.settings, rerank=rerank)
-        pools = gather_all(
-            labels.labelled, wide, backends, user, progress=output.progress("gathered")
-        )
-        embedder = backends.embedder.name
+        tuning = tune_questions(
+            labels, loaded.settings, backends, user, target=target, folds=folds, rerank=rerank,
+            gathered=output.progress("gathered"), replayed=output.progress("replayed"),
+        )  # fmt: skip
         head = place.head(backends.incomplete) | {"with_llm": labelled.llm}
-    made = tuning.tune(
-        pools, labels.qrels, loaded.settings, user,
-        target=aim, folds=folds, rerank=rerank,
-        provenance=Provenance(labels_version(labels), date.today().isoformat()),
-        progress=output.progress("replayed"),
-    )  # fmt: skip
+        distances = f"{backends.collection.space}, by {backends.embedder.name}"
     if strategy is not None:
-        if strategy not in made.strategies:
+        if strategy not in tuning.strategies:
             raise InputError(
-                f"Nothing was learned for {strategy}: {made.why_not}.",
+                f"Nothing was learned for {strategy}: {tuning.why_not}.",
                 remedy="Label more queries, or use another strategy.",
             )
-        made = made.only(strategy)
+        tuning = tuning.only(strategy)
+    settings = tuning.tuned.settings
     if out is not None:
         about = (
-            f"# Tuned on the collection {place.collection}: {made.queries} labelled queries, "
-            f"{made.target}, {date.today().isoformat()}.\n"
-            f"# Distances: {next(iter(pools.values())).space}, by {embedder}. "
-            "Tune again for another model, space or reranker.\n"
+            f"# Tuned on the collection {place.collection}: {tuning.queries} labelled queries, "
+            f"{tuning.target}, {date.today().isoformat()}.\n"
+            f"# Distances: {distances}. Tune again for another model, space or reranker.\n"
         )
-        write_text(out, about + to_toml(made.tuned.settings, loaded.profile), remedy=OTHER_OUT)
-    changed = made.tuned.settings.changed_from(loaded.settings)
-    file = None if out is None else str(out)
-    shown = document(made, changed, file)
-    output.emit(head | shown if as_json else text(made, place.collection, changed, file))
+        write_text(out, about + to_toml(settings, loaded.profile), remedy=OTHER_OUT)
+    changed = settings.changed_from(loaded.settings)
+    if as_json:
+        output.emit(head | document(tuning, changed, out))
+    else:
+        output.emit(text(tuning, place.collection, changed, out))
 
 
-def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[str, Any]:
+def document(tuning: Tuning, changed: dict[str, Any], file: Path | None) -> dict[str, Any]:
     """The document of `tune --json` after its head. `ci` is the 95% interval of the measure;
     for tokens, a gain's `mean` and `ci` are the tokens saved."""
     return {
-        "queries": made.queries,
-        "measure": str(made.target),
-        "folds": made.folds,
-        "candidates": made.candidates,
-        "best_fixed_k": {"k": made.k, **_figures(made.best_fixed_k)},
-        "oracle": _figures(made.oracle),
-        "before": _figures(made.before),
-        "after": {**_figures(made.tuned.means), "settings": changed},
-        "gain_over_fixed_k": _gain(made.tuned.gain),
+        "queries": tuning.queries,
+        "measure": str(tuning.target),
+        "folds": tuning.folds,
+        "candidates": tuning.candidates,
+        "best_fixed_k": {"k": tuning.k, **_figures(tuning.best_fixed_k)},
+        "oracle": _figures(tuning.oracle),
+        "before": _figures(tuning.before),
+        "after": {**_figures(tuning.tuned.means), "settings": changed},
+        "gain_over_fixed_k": _gain(tuning.tuned.gain),
         # On labels that they have seen, the previous settings look too good.
-        "gain_over_before": None if made.seen else _gain(made.tuned.gain_over_before),
-        "seen": made.seen,
-        "stands_in": made.stands_in,
-        "calibrated_over": {name: _gain(gain) for name, gain in made.over_strategies.items()},
-        "recall_dial": dict(made.dial),
-        "budget": made.budget and _figures(made.budget),
-        "not_learned": made.why_not,
-        "beats_fixed_k": made.beats_fixed_k,
+        "gain_over_before": None if tuning.seen else _gain(tuning.tuned.gain_over_before),
+        "seen": tuning.seen,
+        "stands_in": tuning.stands_in,
+        "calibrated_over": {name: _gain(gain) for name, gain in tuning.over_strategies.items()},
+        "recall_dial": tuning.dial,
+        "budget": tuning.budget and _figures(tuning.budget),
+        "not_learned": tuning.why_not,
+        "beats_fixed_k": tuning.beats_fixed_k,
         "strategies": [
-            {"name": name, **_figures(each.means)} for name, each in made.strategies.items()
+            {"name": name, **_figures(each.means)} for name, each in tuning.strategies.items()
         ],
         "settings_file": file,
     }
 
 
-def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | None) -> str:
+def text(tuning: Tuning, collection: str, changed: dict[str, Any], file: Path | None) -> str:
     """The same as text."""
-    rows = [
-        (f"best fixed k, {made.k}", made.best_fixed_k),
-        ("before, saw labels" if made.seen else "before", made.before),
-        *((f"{name}, tuned", each.means) for name, each in made.strategies.items()),
-        ("tuned", made.tuned.means),
-        ("oracle", made.oracle),
-    ]
-    figure, tuned = made.target.figure, made.tuned
-    against = f"Against the previous settings: {told.gain_in(figure, tuned.gain_over_before.of)}."
-    columns = ("", figure, "95% interval", *(name for name in _OTHERS if name != figure))
-    head = [told.NAMES.get(name, name) for name in columns]
+    target, tuned = tuning.target, tuning.tuned
+    alone = {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
+    rows = {**tuning_words.compared_means(tuning), **alone}
     means = tuned.means
-    range_ = caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
     lines = [
-        f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
-        f"{made.folds}-fold cross-validation\n",
-        table(head, [_row(name, means, made.target) for name, means in rows]),
-        f"{told.verdict(made)}: {told.gain_in(figure, tuned.gain.of)}.",
-        *([] if made.seen else [against]),
-        *([range_] if range_ else []),
-        *told.notes(made),
-        "",
-        *(f"{path} = {told.shown(path, value)}" for path, value in changed.items()),
-        *([] if changed else [told.UNCHANGED]),
-        *([fixed] if (fixed := told.fixed_k(tuned.settings)) else []),
+        f"{collection}: {tuning.queries} labelled queries, {tuning.candidates} candidates, "
+        f"{tuning.folds}-fold cross-validation\n",
+        output.table(
+            ("", *tuning_words.cells(means, target)),
+            [(name, *tuning_words.cells(each, target).values()) for name, each in rows.items()],
+        ),
+        f"{tuning_words.verdict(tuning)}: {tuning_words.gain_in(target.figure, tuned.gain.of)}.",
+        ""
+        if tuning.seen
+        else f"Against the previous settings: "
+        f"{tuning_words.gain_in(target.figure, tuned.gain_over_before.of)}.",
+        caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+        *tuning_words.notes(tuning),
+        "\n"
+        + "\n".join(
+            f"{path} = {tuning_words.shown(path, value)}" for path, value in changed.items()
+        )
+        if changed
+        else tuning_words.UNCHANGED,
+        tuning_words.fixed_k(tuned.settings),
+        "" if file is None else f"\nWritten to {file}; use it with --config {file}.",
     ]
-    if file is not None:
-        lines += ["", f"Written to {file}; use it with --config {file}."]
-    return "\n".join(lines) + "\n"
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _gain(gain: Gain) -> dict[str, Any]:
@@ -197,29 +174,3 @@ def _figures(means: TunedMeans) -> dict[str, Any]:
         "mean_kept": means.kept,
         "mean_tokens": means.tokens,
     }
-
-
-_OTHERS: Mapping[str, Callable[[TunedMeans], str]] = {
-    "precision": lambda means: f"{means.precision:.3f}",
-    "recall": lambda means: f"{means.recall:.3f}",
-    "f1": lambda means: f"{means.f1:.3f}",
-    "F1 upper bound": lambda means: f"{means.f1_most:.3f}",
-    "chunks": lambda means: f"{means.kept:.1f}",
-    "tokens": lambda means: f"{means.tokens:,.0f}",
-}
-"""The columns after that of the measure, which is left out here."""
-
-
-def _row(name: str, means: TunedMeans, target: Target) -> tuple[str, ...]:
-    """A row of the table; its name says if the recall is too low."""
-    return (
-        f"{name} (recall under {target.recall:g})" if means.recall < target.recall else name,
-        _round(means.of.mean),
-        caveats.between_ends(means.of, _round),
-        *(show(means) for column, show in _OTHERS.items() if column != target.figure),
-    )
-
-
-def _round(value: float) -> str:
-    """Token counts have no decimals."""
-    return f"{value:,.0f}" if value > 1 else f"{value:.3f}"

@@ -12,12 +12,12 @@ from dataclasses import replace
 from math import isfinite
 
 from ragfilter.basics.deadline import within
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
+from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
-from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
-from ragfilter.judge.references import Finder, finder, walk
+from ragfilter.judge import call as judgements
+from ragfilter.judge.expansion import Finder, finder, walk
 from ragfilter.layers.clearance import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key

@@ -1,13 +1,16 @@
-"""`replay`: a pure function from pool and settings to result. Source: docs/design.md#replay."""
+"""`replay`: a pure function from pool and settings to result. Source: docs/design.md#replay.
+
+`Replays` remembers the steps of the last pool.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from ragfilter.engine.file_filter import matcher
+from ragfilter.engine.search import matcher
 from ragfilter.layers import clearance
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import is_clean
@@ -243,3 +246,30 @@ def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     trace = next(trace for trace in traces if trace.n_in and not trace.n_out)
     last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
     return f"Nothing is left: {trace.layer} dropped the last {last}."
+
+
+MOST = 300
+"""Maximum number of cached steps. A step is the decisions of one layer on a pool."""
+
+
+@dataclass(slots=True)
+class Replays:
+    """Replays pools and reuses the steps of the last one."""
+
+    # One value, so that a run which is being stopped cannot mix its steps with those of the next.
+    _last: tuple[Pool, ReplayMemo] | None = None
+
+    def of(self, pool: Pool, settings: Settings, user: User | None = None) -> PoolResult:
+        """Call `replay` with the pool."""
+        return replay(pool, settings, user, memo=self._memo(pool))
+
+    def as_user(self, result: PoolResult) -> PoolResult:
+        """Call `as_user` with a result."""
+        return as_user(result, memo=self._memo(result.pool))
+
+    def _memo(self, pool: Pool) -> ReplayMemo:
+        """The memo of this pool; empty for another pool, or if it holds too much."""
+        last = self._last
+        if last is None or last[0] is not pool or len(last[1]) > MOST:
+            self._last = last = pool, {}
+        return last[1]

@@ -12,11 +12,9 @@ from functools import partial
 from itertools import islice
 from time import perf_counter
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import references_of, settle
-from ragfilter.engine.file_filter import matcher
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
-from ragfilter.engine.search import Search, by_distance
+from ragfilter.engine.search import Backends, Search, by_distance, matcher
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
@@ -26,8 +24,8 @@ from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings, field
-from ragfilter.text.characters import whole
 from ragfilter.text.comparison import alternatives, detect, title_is
+from ragfilter.text.normalise import whole
 
 log = logging.getLogger(__name__)
 

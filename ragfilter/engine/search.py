@@ -1,18 +1,25 @@
-"""Search a collection as one user, as if it held only what that user may see.
+"""Search a collection: with which store and models (`Backends`), as which user (`Search`), and in
+which files (`matcher`).
 
-Without `pushed`, hidden chunks stay in the list, for operators. If hidden chunks crowd out visible
-ones, the store is asked for more. So they change neither how many visible chunks are found nor
-which.
+A search finds what it would if the collection held only what the user may see. Without `pushed`,
+hidden chunks stay in the list, for operators. If hidden chunks crowd out visible ones, the store is
+asked for more. So they change neither how many visible chunks are found nor which.
+docs/design.md#replay and #file-filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import translate
+from functools import lru_cache
 from math import ceil
 
+from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, User
-from ragfilter.protocols import Collection, Vectors, Where
+from ragfilter.protocols import ChatModel, Collection, Embedder, Reranker, Vectors, Where
+from ragfilter.settings.schema import Quality
 
 Pairs = list[tuple[str, float]]
 
@@ -87,3 +94,48 @@ class Search:
 def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
     """The order of pairs: by distance, equal ones by id."""
     return pair[1], pair[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """The store and models of one query: where the chunks are, and which models may be asked.
+
+    `judgements` remembers the judge's answers. Without it, every question is asked.
+    """
+
+    collection: Collection
+    embedder: Embedder
+    reranker: Callable[[Quality], Reranker] | None = None
+    chat: ChatModel | None = None
+    judgements: Judgements | None = None
+
+    def at_once(self) -> Backends:
+        """The same, with the collection as it is now: one query need look it up only once."""
+        pin = getattr(self.collection, "at_once", None)
+        return self if pin is None else replace(self, collection=pin())
+
+    @property
+    def incomplete(self) -> str:
+        """Why the collection may lack chunks; empty if it is complete, or does not say."""
+        return getattr(self.collection, "incomplete", "")
+
+
+@lru_cache(maxsize=64)
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """A test for sources. The empty pattern lets every source pass, also the empty one."""
+    wanted = pattern.strip().replace("\\", "/").casefold()
+    if not wanted:
+        return lambda source: True
+    if not any(mark in wanted for mark in "*?["):
+        return lambda source: wanted in _name(source)
+    whole = re.compile(translate(wanted))
+
+    def matches(source: str) -> bool:
+        name = _name(source)
+        return bool(whole.match(name) or whole.match(name.rpartition("/")[2]))
+
+    return matches
+
+
+def _name(source: str) -> str:
+    return source.replace("\\", "/").casefold()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import date
 from operator import index
 from pathlib import Path
 
@@ -43,10 +42,10 @@ def measure(results: Mapping[str, PoolResult], qrels: Qrels) -> Evaluation:
     if no query has a label, nothing is labelled relevant, none of the labelled chunks is among the
     hits, or the results were made with different settings or for different users.
     """
-    one = _one(results, qrels, least=1)
-    version = labels_version(_labels(results, qrels))
-    if said := caveats.in_sample(one.settings, version, one.pool.collection):
-        log.warning("%s", said)
+    one, labels = _checked(results, qrels, least=1)
+    version = labels_version(labels)
+    if caveat := caveats.in_sample(one.settings, version, one.pool.collection):
+        log.warning("%s", caveat)
     pools = {i: result.pool for i, result in results.items()}
     bare = tuple(i for i in results if i not in qrels)
     return score(pools, qrels, one.settings, one.user, unlabelled=bare)
@@ -70,12 +69,8 @@ def tune(
     """
     if folds < 2:
         raise InputError(f"folds is {folds}.", remedy="Pass at least 2, to hold some queries out.")
-    one = _one(results, qrels, least=2)
-    if one.settings.judge.enabled:
-        raise InputError(
-            "The judge is on, and tuning cannot replay LLM answers.",
-            remedy="Switch the judge off: judge.enabled = false.",
-        )
+    one, labels = _checked(results, qrels, least=2)
+    tuning.check_tunable(one.settings, len(labels.qrels))
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     if rerank:
         wide = gathering(one.settings, rerank=True)
@@ -88,26 +83,28 @@ def tune(
                 f"always, and quality.max_top_k and quality.reranker_top_k = {DEPTH}, or pass "
                 "rerank=False.",
             )
-    aim = read_target(measure)
-    provenance = Provenance(labels_version(_labels(results, qrels)), date.today().isoformat())
     return tuning.tune(
-        pools, qrels, one.settings, one.user,
-        target=aim, folds=folds, rerank=rerank, provenance=provenance,
+        pools, labels.qrels, one.settings, one.user, target=read_target(measure), folds=folds,
+        rerank=rerank, provenance=Provenance.of(labels),
     )  # fmt: skip
 
 
-def _one(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> PoolResult:
-    """Any of the results; they share settings and user. Raises InputError."""
+def _checked(
+    results: Mapping[str, PoolResult], qrels: Qrels, *, least: int
+) -> tuple[PoolResult, Labels]:
+    """Any of the results, which share settings and user, and the labels of these queries. Raises
+    InputError."""
     labelled = [result for i, result in results.items() if i in qrels]
     if len(labelled) < least:
         raise InputError(
             f"Only {len(labelled)} of these queries have labels.",
             remedy=f"Label at least {least}, and use the same query ids for results and labels.",
         )
-    labels = _labels(results, qrels)
+    texts = {i: result.pool.query for i, result in results.items() if i in qrels}
+    labels = Labels(texts, {i: _grades(i, qrels[i]) for i in texts})
     labels.check_relevant()
-    for said in caveats.about_labels(labels):
-        log.warning("%s", said)
+    for caveat in caveats.about_labels(labels):
+        log.warning("%s", caveat)
     ids = (chunk for i in results for chunk in qrels.get(i, ()))
     missing(ids, {hit.id for result in labelled for hit in result.pool.hits})
     first = labelled[0]
@@ -116,13 +113,7 @@ def _one(results: Mapping[str, PoolResult], qrels: Qrels, *, least: int) -> Pool
             "The results were made with different settings or for different users.",
             remedy="Measure the results of one filter and one user at a time.",
         )
-    return first
-
-
-def _labels(results: Mapping[str, PoolResult], qrels: Qrels) -> Labels:
-    """The labelled ones of these queries. Raises InputError."""
-    asked = {i: result.pool.query for i, result in results.items() if i in qrels}
-    return Labels(asked, {i: _grades(i, qrels[i]) for i in asked})
+    return first, labels
 
 
 def _grades(query_id: str, given: object) -> dict[str, int]:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
-from ragfilter.text.characters import loads
+from ragfilter.text.normalise import loads
 from ragfilter.text.numbers import counted
-from ragfilter.text.query_id import query_id as id_of
+from ragfilter.text.titles import query_id as id_of
 
 log = logging.getLogger(__name__)
 

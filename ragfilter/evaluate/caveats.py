@@ -3,13 +3,14 @@ line. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragfilter.evaluate import frame
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.prefixes import BestDistance
+from ragfilter.evaluate.variants import FIXED
 from ragfilter.layers.origin import seen_labels
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import Settings
@@ -68,7 +69,7 @@ def over_fixed_k(gained: Interval | None, learned: str) -> str:
     if gained is None:
         return ""
     return (
-        f"The current settings are {compared(gained)} the {frame.FIXED} (cross-validated): F1 "
+        f"The current settings are {compared(gained)} the {FIXED} (cross-validated): F1 "
         f"{gain(gained)}."
     )
 
@@ -98,10 +99,10 @@ def unlabelled_of(row: Mapping[str, float]) -> str:
 
 def left_out(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> str:
     """Which rows a measurement lacks; empty if it has all."""
-    table = frame.frame(records)
-    there = set() if table.empty else set(table["variant"])
-    lacking = [each.name for each in variants if each.name not in there]
-    if not there or not lacking:
+    queries = len({record.id for record in records})
+    measured = Counter(record.variant for record in records)
+    lacking = [each.name for each in variants if measured[each.name] < queries]
+    if not lacking:
         return ""
     return (
         f"Not measured: {', '.join(lacking)}. What was tuned or learned with another model, space "

@@ -13,10 +13,9 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.frame import (
-    FIXED,
     Row,
     best_k,
     by_variant,
@@ -27,7 +26,7 @@ from ragfilter.evaluate.frame import (
 )
 from ragfilter.evaluate.measure import QueryRecord, count, measure
 from ragfilter.evaluate.metrics import Scores
-from ragfilter.evaluate.variants import CURRENT, UNFILTERED, filtered_and_plain
+from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
@@ -52,13 +51,12 @@ class KeptChunks:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query. `relevant` is the number of relevant chunks. `lost` are those that the pool holds,
-    the user may see, and the filter dropped, at any rank. `waiting`: a layer fell back.
-    """
+    """One query with `n_relevant` relevant chunks. `lost` are those that the pool holds, the user
+    may see, and the filter dropped, at any rank. `waiting`: a layer fell back."""
 
     id: str
     query: str
-    relevant: int
+    n_relevant: int
     unfiltered: KeptChunks
     filtered: KeptChunks
     noise_reduction: float | None
@@ -196,7 +194,7 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
             {
                 "id": row.id,
                 "query": row.query,
-                "n_relevant": row.relevant,
+                "n_relevant": row.n_relevant,
                 "unfiltered": _side(row.unfiltered),
                 "filtered": _side(row.filtered) | {"ids": list(row.filtered.ids)},
                 "noise_reduction": row.noise_reduction,
@@ -227,7 +225,7 @@ def _row(own: QueryRecord, figures: Row, plain: QueryRecord, plain_figures: Row)
     return QueryRow(
         id=own.id,
         query=own.query,
-        relevant=own.relevant,
+        n_relevant=own.relevant,
         unfiltered=_kept(plain, plain_figures),
         filtered=_kept(own, figures),
         noise_reduction=None if noise == 0 else 1 - (own.kept - own.found) / noise,

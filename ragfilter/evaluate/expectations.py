@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
 from ragfilter.rules.match import RuleBook
-from ragfilter.text.characters import loads
+from ragfilter.text.normalise import loads
 
 Wanted = Literal["stay", "go"]
 KEYS = ("question", "stay", "go")

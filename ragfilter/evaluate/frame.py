@@ -24,7 +24,6 @@ from ragfilter.evaluate import metrics
 from ragfilter.evaluate.crossval import FOLDS, SEED, Interval, Target, folds_of, interval, intervals
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.prefixes import (
-    DEEPEST,
     Curve,
     best_prefix,
     by_k,
@@ -32,7 +31,14 @@ from ragfilter.evaluate.prefixes import (
     prefixes,
     without_nothing,
 )
-from ragfilter.evaluate.variants import CURRENT, UNFILTERED, Variant
+from ragfilter.evaluate.variants import (
+    ABOUT_ORACLE,
+    CURRENT,
+    FIXED,
+    ORACLE,
+    UNFILTERED,
+    Variant,
+)
 
 with extra("eval"):
     import pandas as pd
@@ -51,12 +57,6 @@ _COLUMNS = (
     "id", "query", "variant", "labelled", "relevant", "kept", "found", "unlabelled", "tokens",
     "noise", "lost", "ndcg", "ms", "query_ms", "llm_tokens", "llm_ms", "fallback", "waiting",
 )  # fmt: skip
-FIXED, ORACLE = "best fixed k", "oracle"
-ABOUT_ORACLE = (
-    f"the best prefix of each query's unfiltered ranking, within its first {DEEPEST} chunks, "
-    "chosen by the labels; settings that reorder these chunks, or drop some from the middle, can "
-    "exceed it"
-)
 ABOUT_LAYERS = (
     "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "
     "it is added last, and the other layers are measured without it."
@@ -107,15 +107,15 @@ def frame(
     with that one: ``wins``, ``losses``, ``ties``, ``gain``, ``gain_low``, ``gain_high``,
     ``p_value``.
     """
-    each = pd.DataFrame(
-        [[getattr(record, name) for name in _COLUMNS] for record in records], columns=[*_COLUMNS]
-    )
+    each = _table([{name: getattr(record, name) for name in _COLUMNS} for record in records])
+    if each.empty:
+        return each
     counts = metrics.Counts(each["kept"], each["found"], each["unlabelled"], each["tokens"])
     figures = metrics.figures(counts, each["relevant"])
     each = each.assign(**{name: figures[name] for name in _SHARES if name != "ndcg"})
     each = each.astype({"unlabelled": float, "labelled": bool})
     each.loc[~each["labelled"], [*_SCORED]] = np.nan
-    if by == "query" or each.empty:
+    if by == "query":
         return each
     whole = each.groupby("variant")["id"].transform("size") == each["id"].nunique()
     groups = by_variant(each[whole])
@@ -123,7 +123,7 @@ def frame(
     if against in groups:
         for row in rows:
             row |= _comparison(side_by_side(groups[against], groups[row["variant"]]))
-    return pd.DataFrame(rows)
+    return _table(rows)
 
 
 def by_variant(each: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -291,15 +291,15 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
     if any(v.name == CURRENT and v.settings.judge.enabled for v in there):
         pairs.append(("judge", "added", CURRENT, added[-1]))
     pairs += [(v.name, v.group, added[-1], v.name) for v in there if v.group == "left out"]
-    made = []
+    gained = []
     for name, group, with_, without in pairs:
         measures = ["f1", "recall", "tokens"]
         gains = (sides[with_][measures] - sides[without][measures]).to_numpy(dtype=np.float64)
         row: dict[str, Any] = {"layer": name.lstrip("+− "), "group": group}
         for measure, gain in zip(measures, intervals(gains), strict=True):
             row |= _flat(measure, gain)
-        made.append(row)
-    return pd.DataFrame(made)
+        gained.append(row)
+    return _table(gained)
 
 
 def questions(records: Sequence[QueryRecord]) -> pd.DataFrame:
@@ -363,6 +363,16 @@ def _means(name: str, group: pd.DataFrame) -> dict[str, Any]:
     row |= {cost: group[cost].mean() for cost in ("query_ms", "llm_tokens", "llm_ms")}
     row["noise_reduction"] = noise_reduction(labelled)
     return row | {"fallbacks": int(group["fallback"].sum())}
+
+
+def _table(rows: Sequence[Row]) -> pd.DataFrame:
+    """Rows as a frame. Texts are objects, because the text type of pandas refuses lone
+    surrogates."""
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else _COLUMNS)}
+    return pd.DataFrame({
+        name: pd.Series(cells, dtype=object if any(isinstance(c, str) for c in cells) else None)
+        for name, cells in columns.items()
+    })  # fmt: skip
 
 
 def _comparison(sides: pd.DataFrame) -> dict[str, Any]:

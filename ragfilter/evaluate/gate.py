@@ -25,9 +25,9 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.frame import frame, permutation_p
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import apart, counted, p_value, signed
-from ragfilter.text.query_id import query_name
+from ragfilter.text.titles import query_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy as np
 from ragfilter.answer.context import fits
 from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import replay, scan_rules
-from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
+from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.metrics import FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
@@ -58,6 +60,11 @@ class Provenance:
 
     labels: str = ""
     date: str = ""
+
+    @classmethod
+    def of(cls, labels: Labels) -> Provenance:
+        """Of these labels, today."""
+        return cls(labels_version(labels), date.today().isoformat())
 
 
 @dataclass(frozen=True, slots=True)

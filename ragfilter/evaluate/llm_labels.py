@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import gather
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, ModelError
 from ragfilter.evaluate.measure import NO_LLM
 from ragfilter.judge import call

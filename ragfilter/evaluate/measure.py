@@ -22,11 +22,10 @@ from time import perf_counter
 from typing import Any
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import settle
-from ragfilter.engine.replay import ReplayMemo, replay, unfiltered
-from ragfilter.engine.replays import Replays
+from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.beir import Labels, Queries
 from ragfilter.evaluate.metrics import ndcg, relevant_of

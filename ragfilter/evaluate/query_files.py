@@ -12,7 +12,7 @@ from ragfilter.basics.files import read_lines, read_text, write_text
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import ID, TEXT, Labels, Qrels, Tell, known, read_qrels, read_queries
 from ragfilter.ingest.csv_file import check_cells, rows
-from ragfilter.text.query_id import query_id
+from ragfilter.text.titles import query_id
 
 log = logging.getLogger(__name__)
 

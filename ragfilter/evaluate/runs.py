@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import caveats, frame, stored
 from ragfilter.evaluate.beir import Labels

@@ -18,7 +18,7 @@ from ragfilter.evaluate.labels import (
 )
 from ragfilter.model import UNRESTRICTED
 from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence

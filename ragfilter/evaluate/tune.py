@@ -17,9 +17,11 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ragfilter.engine.replay import replay
-from ragfilter.errors import SettingsError
-from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates
+from ragfilter.engine.search import Backends
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.evaluate.beir import Labels, Qrels
+from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates, gathering
+from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
     Choice,
@@ -32,6 +34,7 @@ from ragfilter.evaluate.crossval import (
     picked,
 )
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
+from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.metrics import FIGURES
 from ragfilter.evaluate.prefixes import best_fixed_k, oracle, prefixes_of_pools
 from ragfilter.evaluate.sweep import check_reranked, sweep
@@ -138,6 +141,44 @@ class Tuning:
         return replace(self, tuned=self.strategies[strategy])
 
 
+def tune_questions(
+    labels: Labels,
+    settings: Settings,
+    backends: Backends,
+    user: User | None = None,
+    *,
+    target: Target = Target(),
+    folds: int = 5,
+    rerank: bool = True,
+    gathered: Progress | None = None,
+    replayed: Progress | None = None,
+) -> Tuning:
+    """Gather the labelled questions of a collection, and tune on them. Raises as `tune` does, and
+    what `gather_all` raises."""
+    check_tunable(settings, len(labels.qrels))
+    wide = gathering(settings, rerank=rerank)
+    pools = gather_all(labels.labelled, wide, backends, user, progress=gathered)
+    return tune(
+        pools, labels.qrels, settings, user, target=target, folds=folds, rerank=rerank,
+        provenance=Provenance.of(labels), progress=replayed,
+    )  # fmt: skip
+
+
+def check_tunable(settings: Settings, questions: int) -> None:
+    """Raises InputError if nothing can be tuned with these settings on so many labelled
+    questions."""
+    if settings.judge.enabled:
+        raise InputError(
+            "The judge is on, and tuning cannot replay LLM answers.",
+            remedy="Switch the judge off: judge.enabled = false.",
+        )
+    if questions < 2:
+        raise InputError(
+            "Cross-validation needs at least two labelled queries.",
+            remedy=f"Label more queries, at least {FEW} for meaningful figures.",
+        )
+
+
 def tune(
     pools: Mapping[str, Pool],
     qrels: Qrels,
@@ -154,9 +195,11 @@ def tune(
     are.
 
     `pools` are gathered with `gathering(settings)`, and every query has labels. Only the cutoff and
-    the quality layer of `settings` change. Raises ValueError for fewer than two queries or folds,
-    and InputError if a reranker failed: its scores would be missing in some queries only.
+    the quality layer of `settings` change. Raises InputError for fewer than two queries, if the
+    judge is on, and if a reranker failed: its scores would be missing in some queries only. Raises
+    ValueError for fewer than two folds.
     """
+    check_tunable(settings, len(pools))
     check_reranked(pools.values())
     n = len(pools)
     texts = [pool.query for pool in pools.values()]

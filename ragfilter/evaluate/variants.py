@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ragfilter.evaluate.prefixes import DEEPEST
 from ragfilter.judge import call
 from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import SWITCHES
@@ -26,6 +27,12 @@ Group = Literal["plain", "strategy", "profile", "settings", "added", "left out",
 UNFILTERED = "unfiltered"
 CURRENT = "current settings"
 NO_JUDGE = "no judge"
+FIXED, ORACLE = "best fixed k", "oracle"
+ABOUT_ORACLE = (
+    f"the best prefix of each query's unfiltered ranking, within its first {DEEPEST} chunks, "
+    "chosen by the labels; settings that reorder these chunks, or drop some from the middle, can "
+    "exceed it"
+)
 
 
 @dataclass(frozen=True, slots=True)

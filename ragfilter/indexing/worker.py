@@ -12,7 +12,7 @@ from ragfilter.indexing.order import PHASES, Refusal, Watch, carry_out
 from ragfilter.indexing.queue import IndexJob, Queue, Standing
 from ragfilter.protocols import Progress
 from ragfilter.stores.workspace import taken
-from ragfilter.text.pace import Pace
+from ragfilter.text.numbers import Pace
 from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)

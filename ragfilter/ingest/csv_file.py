@@ -14,7 +14,7 @@ from ragfilter.basics.files import read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
-from ragfilter.text.separated import separated
+from ragfilter.text.tables import separated
 
 REMEDY = "Begin the file with a header that names the columns; quote cells that hold the separator."
 MISSING = "Name a column that the file has, or index the file apart from the others."

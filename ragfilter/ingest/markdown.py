@@ -11,9 +11,8 @@ from itertools import count, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragfilter.basics import toml_files
 from ragfilter.basics.extras import extra
-from ragfilter.basics.files import read_text
+from ragfilter.basics.files import parse_toml, read_text
 from ragfilter.errors import InputError
 from ragfilter.ingest.passages import Lines, passages
 from ragfilter.ingest.plain_text import text_records
@@ -102,7 +101,7 @@ def front_matter(text: str) -> tuple[int, str]:
         return 0, ""
     try:
         keys: Any = (
-            toml_files.parse(found["toml"], "")
+            parse_toml(found["toml"], "")
             if found["yaml"] is None
             else parse_yaml(found["yaml"], place="")
         )

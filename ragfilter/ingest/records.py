@@ -32,7 +32,7 @@ import numpy as np
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
 from ragfilter.rules.rule import parse, read_rule
-from ragfilter.text.characters import loads, whole
+from ragfilter.text.normalise import loads, whole
 
 FIELDS = frozenset(
     ("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")

@@ -1,35 +1,43 @@
-"""The judge's prompt and the one call to it. `ragfilter.judge.parse` reads the answer.
+"""The judge's prompt, the one call to it, and the cache of its answers.
 
-Source: Intelligent Chunk Filtering; docs/design.md#judge. The text of each prompt variant is in
-`ragfilter.judge.prompts`. The decisions:
+Source: Intelligent Chunk Filtering; docs/design.md#judge. `ragfilter.judge.prompts` has the text of
+each prompt variant, and `ragfilter.judge.parse` reads the answer. The decisions:
 
 - One chunk takes at most a quarter of the budget. If the chunks do not all fit, they are shortened
   before any is left out: `ragfilter.judge.fit`.
 - A chunk without a decision counts as discarded. An answer without any decision is a failure.
 - Every variant says how to answer, and that chunk text is data, because the guards need it.
+- One call judges a set of chunks, and the verdict on one depends on the others. So the whole answer
+  is cached, under the model and the key of the whole prompt
+  (docs/decisions/0011-a-judgement-belongs-to-its-prompt.md). Failures are not, since asking again
+  may help. A cache file holds no raw answers, which only operators may read.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from math import isnan
+from statistics import median
 from time import perf_counter
+
+from pydantic import TypeAdapter, ValidationError
 
 from ragfilter.answer.context import one_line
 from ragfilter.answer.reply import bounded, estimated_usage, prompt_tokens
+from ragfilter.basics.shelf import Shelf
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.judge import fit
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.judge.cache import Judgements
 from ragfilter.judge.parse import SCHEMA, parse
 from ragfilter.judge.prompts import PromptVariant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
-from ragfilter.protocols import ChatModel, Message, Usage
+from ragfilter.protocols import ChatModel, Message, Texts, Usage
 from ragfilter.settings.schema import Judge, Settings
 from ragfilter.text.tokens import estimate
 
@@ -277,3 +285,91 @@ def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
         remarks=len(said.remarks),
         shortened=len(said.shortened),
     )
+
+
+SIZE = 256
+REMEMBERED_CALLS = 20
+MOST_OF_ONE_POOL = 16
+
+_STORED = TypeAdapter(Judgement)
+
+
+class Judgements:
+    """The last `size` answers used, by (model, `Judgement.prompt_key`); the least recently used
+    goes first. `texts` stores those of the endpoint `endpoint` beyond the process."""
+
+    def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
+        self._texts = texts
+        self._endpoint = endpoint
+        self._kept: Shelf[Judgement] = Shelf(size)
+        self._ms: dict[str, deque[float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return self.get(*key) is not None
+
+    def get(self, model: str, prompt_key: str) -> Judgement | None:
+        """The model's cached answer, marked as cached; None if there is none (any more)."""
+        key = (model, prompt_key)
+        judgement = self._kept.get(key) or self._read(*key)
+        if judgement is None:
+            return None
+        return replace(self._kept.put(key, judgement), cached=True)
+
+    def put(self, judgement: Judgement) -> None:
+        """Cache an answer, unless it has an error."""
+        if judgement.error:
+            return
+        self._kept.put((judgement.model, judgement.prompt_key), judgement)
+        with self._kept.lock:
+            times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
+            times.append(judgement.ms)
+        self._write(judgement)
+
+    def usual_ms(self, model: str) -> float | None:
+        """The median of the model's recent calls in milliseconds, None if it made none."""
+        with self._kept.lock:
+            times = self._ms.get(model)
+            return median(times) if times else None
+
+    def _read(self, model: str, prompt_key: str) -> Judgement | None:
+        text = self._texts.get(self._key(model, prompt_key)) if self._texts else None
+        try:
+            judgement = None if text is None else _STORED.validate_json(text)
+        except ValidationError:
+            return None
+        # The file may have been written by anyone, so its content counts for this prompt only.
+        if judgement is None or (judgement.model, judgement.prompt_key) != (model, prompt_key):
+            return None
+        named = {verdict.chunk_id for verdict in judgement.verdicts}
+        return judgement if named and named <= set(judgement.asked) else None
+
+    def _write(self, judgement: Judgement) -> None:
+        if self._texts is None or not judgement.verdicts:
+            return
+        try:
+            kept = _STORED.dump_json(replace(judgement, reply="", cached=False)).decode()
+        except ValueError:
+            # Lone surrogates: such an id cannot be written.
+            return
+        self._texts.put(self._key(judgement.model, judgement.prompt_key), kept)
+
+    def _key(self, model: str, prompt_key: str) -> str:
+        asked = json.dumps([self._endpoint, model, prompt_key])
+        return f"judgement-1:{sha256(asked.encode()).hexdigest()}"
+
+
+def join_judgements(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
+    """The judgements of a pool with new ones: one per prompt, the latest last, in a limited number.
+    A failure never replaces a success."""
+    kept: dict[object, Judgement] = {}
+    for judgement in (*before, *new):
+        prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)
+        known = kept.get(prompt)
+        if known is not None and judgement.error and not known.error:
+            continue
+        kept.pop(prompt, None)
+        kept[prompt] = judgement
+    return tuple(kept.values())[-MOST_OF_ONE_POOL:]

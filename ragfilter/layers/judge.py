@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ragfilter.judge import call
-from ragfilter.judge.references import ReachedChunk, walk
+from ragfilter.judge.expansion import ReachedChunk, walk
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark, in_order
 from ragfilter.layers.clearance import is_clean, viewer, with_visible_refs
 from ragfilter.model import (

@@ -32,7 +32,7 @@ from ragfilter.library.scores import (
     to_distances,
 )
 from ragfilter.model import Chunk, Hit, Space, User
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 
 log = logging.getLogger(__name__)

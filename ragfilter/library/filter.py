@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.basics.extras import check_installed
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import settle
+from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
@@ -29,8 +29,8 @@ from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.field import MOST_CHUNKS
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, fields
-from ragfilter.text.characters import whole
 from ragfilter.text.comparison import detect
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore

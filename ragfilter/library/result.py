@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ragfilter import model, report
-from ragfilter.answer import prompts
 from ragfilter.answer.context import Context, pack
+from ragfilter.answer.stream import messages
 from ragfilter.layers.clearance import for_user
 from ragfilter.library.scores import Metric
 from ragfilter.model import Hit, User
@@ -93,7 +93,7 @@ class Result(model.PoolResult):
         With `reorder`, the best chunks are first and last and the weakest in the middle, where an
         LLM overlooks most (Liu et al., Lost in the Middle, 2023). Each keeps its number.
         """
-        return prompts.messages(self.query, pack(self.kept, self.settings, reorder=reorder))
+        return messages(self.query, pack(self.kept, self.settings, reorder=reorder))
 
     def explain(self, chunk_id: str) -> str:
         """Every layer's decision about one chunk, as text. Raises InputError: no such hit."""

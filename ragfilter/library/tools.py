@@ -17,12 +17,12 @@ from pydantic import Field
 from ragfilter import __version__, protocols, report
 from ragfilter.basics.extras import extra
 from ragfilter.errors import RagfilterError
-from ragfilter.judge.references import DEPTHS, finder, walk
+from ragfilter.judge.expansion import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer

@@ -16,7 +16,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.errors import DependencyError, ModelError
 from ragfilter.models.minilm import DIMENSION, MOST_TOKENS, MiniLM
 from ragfilter.protocols import Progress, Vectors
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 BUNDLED = "all-MiniLM-L6-v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

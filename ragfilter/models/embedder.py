@@ -17,7 +17,7 @@ from ragfilter.errors import ModelError
 from ragfilter.models.bundled import BUNDLED, CHARS_PER_TOKEN
 from ragfilter.models.loading import explain_failures, quiet_loading
 from ragfilter.protocols import Progress, Vectors
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

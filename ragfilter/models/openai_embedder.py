@@ -17,7 +17,7 @@ from ragfilter.models.chat_failures import explain, timed_out
 from ragfilter.models.embedder import OPENAI
 from ragfilter.models.endpoint import read_endpoint
 from ragfilter.protocols import Progress, Vectors
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 with extra("openai"):
     import openai

@@ -23,7 +23,7 @@ from ragfilter.errors import ModelError
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.loading import explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

@@ -20,7 +20,7 @@ from ragfilter.model import User
 from ragfilter.report.contrast import reason
 from ragfilter.settings.config import to_toml
 from ragfilter.text import numbers
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -29,7 +29,7 @@ from ragfilter.model import (
     similarity,
 )
 from ragfilter.settings.schema import Confidence
-from ragfilter.text.cells import harmless
+from ragfilter.text.tables import harmless
 
 if TYPE_CHECKING:
     import pandas as pd

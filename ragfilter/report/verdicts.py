@@ -12,9 +12,8 @@ from typing import Any
 
 from ragfilter.answer.stream import Prices
 from ragfilter.judge import call
-from ragfilter.judge.cache import Judgements
-from ragfilter.judge.call import JudgePrompt, JudgeStats
-from ragfilter.judge.references import DEPTHS, Finder, Library, ReachedChunk, finder, walk
+from ragfilter.judge.call import Judgements, JudgePrompt, JudgeStats
+from ragfilter.judge.expansion import DEPTHS, Finder, Library, ReachedChunk, finder, walk
 from ragfilter.layers.clearance import is_clean, viewer
 from ragfilter.layers.judge import question
 from ragfilter.model import Brought, Chunk, JudgeDetail, Outcome, PoolResult, User

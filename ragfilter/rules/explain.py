@@ -14,8 +14,7 @@ from difflib import SequenceMatcher
 
 from ragfilter.rules.match import check, lowered
 from ragfilter.rules.rule import Match, Rule, terms_at
-from ragfilter.text.characters import whole
-from ragfilter.text.normalise import by_script, in_word, normalise
+from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
 """Minimum similarity (difflib's ratio) of a near match."""

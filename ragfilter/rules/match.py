@@ -28,8 +28,7 @@ import numpy.typing as npt
 from ragfilter.errors import RuleError
 from ragfilter.rules.needles import Needles
 from ragfilter.rules.rule import InvalidRule, Match, Rule, read_text
-from ragfilter.text.characters import whole
-from ragfilter.text.normalise import QUOTES, mark_words, normalise
+from ragfilter.text.normalise import QUOTES, mark_words, normalise, whole
 
 Ints = npt.NDArray[np.int64]
 

@@ -41,8 +41,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ragfilter.errors import RuleError
-from ragfilter.text.characters import has_halves, joined, whole
-from ragfilter.text.normalise import normalise
+from ragfilter.text.normalise import has_halves, joined, normalise, whole
 
 Match = Literal["word", "substring"]
 

@@ -31,9 +31,8 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import load, parse, read_rule
-from ragfilter.text.cells import harmless
-from ragfilter.text.characters import has_halves, in_one_line, whole
-from ragfilter.text.separated import separated
+from ragfilter.text.normalise import has_halves, in_one_line, whole
+from ragfilter.text.tables import harmless, separated
 
 if TYPE_CHECKING:
     import _csv

@@ -18,14 +18,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter.basics import toml_files
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import decode, read_text
+from ragfilter.basics.files import parse_toml as parse_tree
 from ragfilter.errors import InputError, SettingsError, complaint
 from ragfilter.settings import profiles
-from ragfilter.settings.environment import Places
+from ragfilter.settings.deployment import PREFIX, Deployment
 from ragfilter.settings.schema import Settings, field, fields
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 SEED_VARIABLES: Mapping[str, str] = {
     "MIN_TOP_K": "quality.min_top_k",
@@ -42,7 +42,7 @@ SEED_VARIABLES: Mapping[str, str] = {
 }
 """The environment variables that the source documents name, and what they set here."""
 
-PREFIX = "RAGFILTER_"
+
 FROM_ENVIRONMENT = "environment variable"
 """How the origin of a value begins that an environment variable gave."""
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
@@ -148,7 +148,7 @@ def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
 def _read(read: Callable[[], str], path: str) -> tuple[Given, str | None]:
     try:
         text = read()
-        tree = toml_files.parse(text, path)
+        tree = parse_tree(text, path)
     except InputError as error:
         # What is wrong with the file is wrong with the settings.
         raise SettingsError(error.message, remedy=error.remedy) from None
@@ -211,7 +211,7 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
         elif reranker == "none" and not environ.get("RERANKER_MODEL"):
             given.append(Given(origin, {"quality.reranker": "late_interaction"}))
     known = {variable(f.path): f.path for f in fields()}
-    others = {f"{PREFIX}{n.upper()}" for n in Places.model_fields} | {f"{PREFIX}PROFILE"}
+    others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
     for name, value in environ.items():
         if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
             continue

@@ -1,21 +1,141 @@
-"""Reads from the environment where things are: stores, models, keys."""
+"""Where things are: the workspace folder, stores, models, keys. Separate from the filter's
+settings, so that those can be shared, exported and put into a link without a secret in them.
+"""
 
 from __future__ import annotations
 
-from ragfilter.basics.extras import extra
-from ragfilter.settings.environment import Places
+import os
+from pathlib import Path
+from typing import Any
+from unicodedata import category
 
-with extra("chroma"):
-    from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+
+PREFIX = "RAGFILTER_"
 
 
-class Deployment(BaseSettings, Places):
-    """Read from the environment (``RAGFILTER_DATA_DIR`` …); the OpenAI names are the usual ones."""
+class Deployment(BaseModel):
+    """Read from the environment (``RAGFILTER_DATA_DIR`` …); the OpenAI names are the usual ones.
+    Values that are passed take precedence."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="RAGFILTER_",
-        frozen=True,
-        extra="ignore",
-        populate_by_name=True,
-        hide_input_in_errors=True,
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True
     )
+
+    data_dir: Path = Field(
+        Path("workspace"),
+        description="Folder that holds the store, its copies, the journal and labels.",
+    )
+    # URLs may carry credentials, so no repr shows them.
+    chroma_url: str = Field(
+        "", repr=False, description="URL of a Chroma server. Empty uses the folder."
+    )
+    chroma_timeout_s: float = Field(
+        10.0, gt=0, description="Timeout of one call to that server, in seconds."
+    )
+    database_url: str = Field(
+        "",
+        repr=False,
+        description="SQLAlchemy URL of the journal and labels. Empty uses SQLite in the folder.",
+    )
+    embedding_model: str = Field(
+        "",
+        description="sentence-transformers name or path, or openai:NAME for embeddings from the "
+        "LLM's endpoint. Empty uses the bundled MiniLM.",
+    )
+    catalogue_limit: int = Field(
+        1_000_000,
+        ge=0,
+        description="Largest collection, in chunks, whose rules and clearances are all kept in "
+        "memory for searches, about 0.5 KB each. Above it clearance is a condition of every search "
+        "in the store, and rules are read with the hits.",
+    )
+    fetch_models: bool = Field(
+        False,
+        description="Whether to download a named model from the Hugging Face Hub if it is not on "
+        "this machine when first used.",
+    )
+    max_upload_mb: int = Field(
+        200,
+        gt=0,
+        description="Maximum size of one upload on the Collections page, after unpacking, in MB.",
+    )
+    user: str = Field(
+        "curator",
+        description="Name recorded with labels and rule edits. Visitors of the app can give their "
+        "own.",
+    )
+    openai_api_key: SecretStr = Field(
+        SecretStr(""), validation_alias="OPENAI_API_KEY", description="API key of the LLM endpoint."
+    )
+    openai_base_url: str = Field(
+        "",
+        repr=False,
+        validation_alias="OPENAI_BASE_URL",
+        description="Base URL of the LLM endpoint.",
+    )
+    openai_model: str = Field(
+        "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."
+    )
+    allowed_hosts: str = Field(
+        "",
+        description="Host names under which the app is served in addition to 127.0.0.1, "
+        "localhost and [::1], separated by commas; any port. A reverse proxy must pass on the "
+        "Host header.",
+    )
+    rule_templates: str = Field(
+        "",
+        description="Folder with your own prompt templates for drafting rules (.toml). Default: "
+        "`templates` in the workspace.",
+    )
+    judge_prompts: str = Field(
+        "",
+        description="Folder with your own prompt variants for the judge (.toml); the library reads "
+        "it without a workspace too. Default: `prompts` in the workspace.",
+    )
+    answer_timeout_s: float = Field(60.0, gt=0, description="Timeout of one answer, in seconds.")
+    cache_mb: float = Field(
+        100.0,
+        ge=0,
+        description="Size limit, in MB, of the LLM answers and verdicts kept in the workspace "
+        "for later runs. The least recently used are removed first; 0 keeps none. `ragfilter "
+        "cache` shows and clears them.",
+    )
+    price_prompt: float = Field(0.0, ge=0, description="Price per million prompt tokens.")
+    price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
+    currency: str = Field(
+        "",
+        description="Currency of the prices, shown with every amount: a sign ($) goes before it, "
+        "a name (EUR) after it.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_environment(cls, values: dict[str, Any]) -> dict[str, Any]:
+        environ = {name.upper(): value for name, value in os.environ.items()}
+        variables = {
+            name: str(info.validation_alias or f"{PREFIX}{name.upper()}")
+            for name, info in cls.model_fields.items()
+        }
+        return {n: environ[v] for n, v in variables.items() if v in environ} | values
+
+    @field_validator("currency")
+    @classmethod
+    def _is_short(cls, currency: str) -> str:
+        if len(currency) > 8 or not all(
+            c.isalpha() or c == "." or category(c) == "Sc" for c in currency
+        ):
+            raise ValueError("a currency is a sign such as $, or a name of at most 8 letters")
+        return currency
+
+    @property
+    def has_llm(self) -> bool:
+        """Whether an LLM endpoint is configured: a key, or a base URL (local servers need none)."""
+        return bool(self.openai_api_key.get_secret_value() or self.openai_base_url)

@@ -17,8 +17,8 @@ from ragfilter.basics.database import TEXT, TIME, WHOLE
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ConflictError, InputError
 from ragfilter.model import Chunk, User
-from ragfilter.text.characters import whole
-from ragfilter.text.query_id import query_id
+from ragfilter.text.normalise import whole
+from ragfilter.text.titles import query_id
 
 with extra("chroma"):
     import sqlalchemy as sa

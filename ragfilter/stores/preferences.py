@@ -17,7 +17,7 @@ from typing import Any, Literal
 from ragfilter.basics import database
 from ragfilter.basics.database import TEXT, TIME
 from ragfilter.basics.extras import extra
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 with extra("chroma"):
     import sqlalchemy as sa

@@ -1,18 +1,24 @@
-"""Makes text comparable in word mode: case, width, dashes, quotes, white space, invisible
-characters, and scripts that meet without a space.
+"""Makes text comparable and storable.
 
-Source: docs/design.md#contradictions ("plain substring match"). Case and width follow Unicode's
-caseless compatibility matching (Unicode Standard, section 3.13, D146).
+`normalise` gives the form that word mode compares: case, width, dashes, quotes, white space,
+invisible characters, and scripts that meet without a space. Source: docs/design.md#contradictions
+("plain substring match"). Case and width follow Unicode's caseless compatibility matching (Unicode
+Standard, section 3.13, D146).
+
+`whole` makes text from outside consist of whole characters, so that it can be stored and sent as
+UTF-8. JSON, command lines and streams can contain halves of characters (surrogates). Two that
+belong together become one character. A single one is replaced by U+FFFD. All text passes through
+`whole` where it enters, so no other code has to care.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from functools import lru_cache
 from itertools import groupby
-
-from ragfilter.text.characters import whole
+from typing import Any
 
 
 class _Table(dict[int, int | None]):
@@ -127,3 +133,46 @@ def mark_words(text: str) -> str:
 def in_word(char: str) -> bool:
     """Whether `char` belongs to a word: letters, digits, and the marks on them."""
     return char.isalnum() or unicodedata.category(char)[0] == "M"
+
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def whole(text: str) -> str:
+    """`text` with pairs of surrogates joined and lone ones replaced; any other text as it is."""
+    if text.isascii() or not _HALVES.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def joined(text: str) -> str:
+    """`text` with pairs of surrogates joined. Single ones stay, so callers can refuse them."""
+    if text.isascii() or not _HALVES.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def has_halves(text: str) -> bool:
+    """Whether `text` holds a surrogate, so that it cannot be encoded as UTF-8."""
+    return _HALVES.search(text) is not None
+
+
+def ends_in_half(text: str) -> bool:
+    """Whether `text` ends in the first half of a character, whose second half may follow."""
+    return "\ud800" <= text[-1:] <= "\udbff"
+
+
+def in_one_line(text: str) -> str:
+    """`text` with line ends and other control characters as they are written in code: ``\\n``."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def loads(text: str) -> Any:
+    """The JSON value in `text`, every text in it in whole characters. Raises ValueError and
+    RecursionError as `json.loads` does."""
+    value = json.loads(text)
+    # Only an escape can bring in a half that the text itself does not hold.
+    if "\\u" not in text and not has_halves(text):
+        return value
+    return json.loads(whole(json.dumps(value, ensure_ascii=False)))

@@ -1,6 +1,9 @@
-"""Reads Markdown tables as sentences: every cell follows its heading. Pure."""
+"""Tables as text: Markdown tables as sentences, the separator of CSV, and cells that a spreadsheet
+does not take for formulas. Pure."""
 
 from __future__ import annotations
+
+import re
 
 
 def unfold(text: str) -> str:
@@ -25,3 +28,33 @@ def unfold(text: str) -> str:
 
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Beginnings of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+
+
+def harmless(cell: str) -> str:
+    """`cell`, with a leading apostrophe if a spreadsheet could take it for a formula."""
+    return f"'{cell}" if cell.startswith(RISKY) else cell
+
+
+NONE = "\x1f"
+"""A separator that no text has."""
+_TOLD = re.compile(r"sep=(.)(?:\r?\n|\r)", re.IGNORECASE)
+_QUOTED = re.compile(r'"[^"]*"')
+_HEADER = re.compile(r'\s*(?:[^"\r\n]+|"[^"]*"|")*')
+
+
+def separated(text: str) -> tuple[str, str]:
+    """The separator of a CSV text, and the text. Excel's own first line (``sep=;``) becomes empty.
+
+    It is the comma, semicolon, tab or bar that the header has most of outside quotes. If it has
+    none, there is one column, and a row is one cell.
+    """
+    if told := _TOLD.match(text):
+        return told[1], "\n" + text[told.end() :]
+    found = _HEADER.match(text)
+    header = _QUOTED.sub("", found[0]) if found else ""
+    separator = max(",;\t|", key=header.count)
+    return (separator if separator in header else NONE), text

@@ -1,8 +1,12 @@
-"""Titles in little room."""
+"""Titles in little room, and an id and a name for a question. The same text always has the same
+id."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import blake2b
+
+from ragfilter.text.normalise import whole
 
 ELLIPSIS = "…"
 
@@ -34,3 +38,14 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
     while taken and not any(char.isalnum() for char in taken[-1]):
         taken.pop()
     return taken
+
+
+def query_id(text: str) -> str:
+    """The id of a question, made from its text."""
+    plain = whole(text).strip()
+    return "q-" + blake2b(plain.encode("utf-8", "replace"), digest_size=5).hexdigest()
+
+
+def query_name(given: str, text: str, width: int) -> str:
+    """A question's name in a table: its id, or its text if the id was only made from that."""
+    return short_title(text if given == query_id(text) else given, width)

@@ -12,7 +12,7 @@ from test_every_control_explains_itself import unexplained
 
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.maps import make as make_map
-from ragfilter.evaluate.tune import tune as evaluate_tune
+from ragfilter.evaluate.tune import tune_questions
 from ragfilter.ingest import demo
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.kit import progress
@@ -48,11 +48,11 @@ def strip(page: Any) -> str:
 def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned: list[Settings] = []
 
-    def tune(pools: Any, qrels: Any, settings: Settings, *given: Any, **more: Any) -> Any:
+    def tune(labels: Any, settings: Settings, *given: Any, **more: Any) -> Any:
         tuned.append(settings)
-        return evaluate_tune(pools, qrels, settings, *given, **more)
+        return tune_questions(labels, settings, *given, **more)
 
-    monkeypatch.setattr(suggestion, "tune", tune)
+    monkeypatch.setattr(suggestion, "tune_questions", tune)
     assert any("No map yet" in text for text in page.html)
     assert [*unexplained(page.at.main)] == []
     page.press("map")
@@ -86,7 +86,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert page.at.button(key="apply-tuning").disabled
     assert len(tuned) == 1
     # The suggestion stays, with the figures of the settings that it was compared with.
-    assert any("When suggested (tuned on labels)" in text for text in page.html)
+    assert any("Before (tuned on labels)" in text for text in page.html)
     # Compared with the current settings.
     page.press("suggest")
     assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]

@@ -10,7 +10,7 @@ import ragfilter as rf
 from ragfilter.errors import InputError
 from ragfilter.evaluate import beir, query_files
 from ragfilter.evaluate.labels import load
-from ragfilter.text.query_id import query_id
+from ragfilter.text.titles import query_id
 
 QUERIES = '{"_id": "q1", "text": "one"}\n{"_id": "q2", "text": "two"}\n'
 QRELS = "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\nq2\tc\t1\n"

@@ -21,8 +21,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from ragfilter.evaluate import beir, frame, query_files
 from ragfilter.evaluate.crossval import interval, intervals
 from ragfilter.evaluate.frame import (
-    FIXED,
-    ORACLE,
     Kind,
     by_variant,
     cells,
@@ -42,7 +40,7 @@ from ragfilter.evaluate.prefixes import (
     prefixes,
     within,
 )
-from ragfilter.evaluate.variants import CURRENT, UNFILTERED, variants
+from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, UNFILTERED, variants
 from ragfilter.ingest.load import load as read_file
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load

@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate import told
+from ragfilter.evaluate import tuning_words
 from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
 from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example, learn
 from ragfilter.evaluate.tune import Gain, tune
@@ -63,10 +63,14 @@ def test_what_no_cut_can_tell_is_learned() -> None:
     unsure = replace(
         made, tuned=replace(made.tuned, gain=Gain(0.0, 0.0, Interval(0.0, (-0.1, 0.1))))
     )
-    assert told.verdict(made) == "Tuned settings beat the best fixed k"
-    assert told.verdict(unsure).startswith("The choice among all strategies is not shown to beat")
-    assert told.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
-    assert told.verdict(replace(unsure, strategies={})).startswith("No settings are shown to beat")
+    assert tuning_words.verdict(made) == "Tuned settings beat the best fixed k"
+    assert tuning_words.verdict(unsure).startswith(
+        "The choice among all strategies is not shown to beat"
+    )
+    assert tuning_words.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
+    assert tuning_words.verdict(replace(unsure, strategies={})).startswith(
+        "No settings are shown to beat"
+    )
     about = made.tuned.settings.cutoff.calibration
     assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
     assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)
@@ -108,7 +112,7 @@ def test_what_fills_the_budget_is_measured_on_queries_that_were_held_out() -> No
     # More than the likeliest few, for which F1 asks.
     assert made.budget.recall >= made.strategies["calibrated"].means.recall
     told_of = f"a recall of {made.budget.recall:.3f} with {made.budget.tokens:.0f} tokens"
-    assert any(told_of in note for note in told.notes(made))
+    assert any(told_of in note for note in tuning_words.notes(made))
 
 
 def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
@@ -116,7 +120,7 @@ def test_the_dial_asks_for_as_many_labels_as_tuning_does() -> None:
     made = tune(
         {i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, folds=2, rerank=False
     )
-    note = next(note for note in told.notes(made) if "the recall dial needs" in note)
+    note = next(note for note in tuning_words.notes(made) if "the recall dial needs" in note)
     dial = {"cutoff.target": "recall", "cutoff.recall": 0.95}
     with pytest.raises(SettingsError) as error:
         replay(POOLS["q0"], made.strategies["calibrated"].settings.with_values(dial))

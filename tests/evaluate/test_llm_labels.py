@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from line import Line
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import gather
+from ragfilter.engine.search import Backends
 from ragfilter.evaluate.agreement import agreement
 from ragfilter.evaluate.llm_labels import requests
 from ragfilter.settings.config import load

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from evaluate.line import Line
 
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, InputError, SettingsError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.caveats import left_out
@@ -35,7 +35,7 @@ from ragfilter.evaluate.variants import (
     variants,
     with_unfiltered,
 )
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.protocols import Delta, Message, Usage
@@ -315,7 +315,7 @@ def test_clearance_is_the_same_in_every_row_and_no_row_beside_asks_an_llm() -> N
 def test_figures_of_two_queries() -> None:
     made = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
     cliff, flat = made.rows
-    assert (cliff.relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (
+    assert (cliff.n_relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (
         3, ("a", "b", "x", "y"), ("a", "b"),
     )  # fmt: skip
     scores = [

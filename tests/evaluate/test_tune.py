@@ -11,8 +11,8 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.told import notes
 from ragfilter.evaluate.tune import recorded, tune
+from ragfilter.evaluate.tuning_words import notes
 from ragfilter.layers.calibration import SCORED
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -219,5 +219,5 @@ def test_pools_hold_the_rerank_scores_that_candidates_need() -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_one_query_cannot_be_held_out(n: int) -> None:
-    with pytest.raises(ValueError, match="at least two"):
+    with pytest.raises(InputError, match="at least two"):
         tune(dict(list(POOLS.items())[:n]), QRELS, PLAIN, rerank=False)

@@ -15,7 +15,7 @@ from ragfilter.stores.runs import Plan, Runs
 PLAN = Plan(
     collection="c", query_set="mine", profile="full", changes={"cutoff.max_results": 3},
     viewer=User(2, ("ops", "hr")), collection_version="7", labels_version="a", model="m",
-    space="l2", queries=2, profiles="p1",
+    space="l2", queries=2,
 )  # fmt: skip
 
 

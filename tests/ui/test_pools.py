@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ragfilter.basics.shelf import Shelf
-from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
+from ragfilter.engine.search import Backends
 from ragfilter.errors import ChatError, ModelError
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Quality, Settings

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.engine import replays
-from ragfilter.engine.replay import as_user, replay
-from ragfilter.engine.replays import Replays
+from ragfilter.engine import replay as replays
+from ragfilter.engine.replay import Replays, as_user, replay
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
 from ragfilter.settings.profiles import profile
 from ragfilter.settings.schema import Settings

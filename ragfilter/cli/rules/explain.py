@@ -20,7 +20,7 @@ from ragfilter.rules.explain import Explanation, RulePart
 from ragfilter.rules.explain import explain as explain_rule
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import parse
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 
 SHOWN_TERMS = 4

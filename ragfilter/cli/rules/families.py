@@ -22,7 +22,7 @@ from ragfilter.cli.rules.saving import (
 )
 from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
-from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
+from ragfilter.evaluate.proposed import Suggested, suggest
 from ragfilter.evaluate.rule_matrix import row_document
 from ragfilter.rules.proposals import Proposal
 from ragfilter.text.numbers import counted
@@ -47,10 +47,8 @@ def suggest_families(
         selected = select(bench, place.collection, where or (), user=viewing.viewer, limit=limit)
         parts.tell(selected.incomplete)
         known = gather_labelled(labelled, bench, place, viewing)
-        likeness = None if known is None else likeness_of(bench.embedder)
         asked = bench.labels.queries(place.collection, ASKED).values()
-        vectors = bench.collection(place.collection).vectors
-        made = suggest(selected.chunks, asked, known, likeness, vectors)
+        made = suggest(selected.chunks, asked, known)
     records = [record(each, made) for each in made.proposals]
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
@@ -78,7 +76,6 @@ def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
     families = [
         {
             "pattern": family.pattern,
-            "names": list(family.names),
             "members": [{"id": m.chunk.id, "value": m.named} for m in family.members],
         }
         for family in made.families
@@ -90,9 +87,8 @@ def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
 def _text(collection: str, made: Suggested, out: Path | None) -> str:
     lines = []
     for family in made.families:
-        lines.append(f"{family.title}: {counted(len(family.members), 'chunk')}")
-        lines.append(f"  names: {', '.join(family.names) or 'none'}")
-        lines.append(f"  values: {', '.join(m.named for m in family.members)}")
+        lines.append(f"{family.pattern}: {counted(len(family.members), 'chunk')}")
+        lines.append(f"  {'; '.join(m.named for m in family.members)}")
         example = next(p for p in made.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
         row = made.evidence.rows.get(example.rule)

@@ -17,7 +17,7 @@ from ragfilter.cli.rules.saving import Saving, effect_document, effect_text
 from ragfilter.cli.rules.select import FOUND, rules, select_rules
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import FileChange, ImportPlan
-from ragfilter.text.characters import in_one_line
+from ragfilter.text.normalise import in_one_line
 from ragfilter.text.numbers import counted
 
 HELD = (

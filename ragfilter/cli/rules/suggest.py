@@ -44,15 +44,14 @@ def suggest(
         bool,
         typer.Option(
             "--families",
-            help="Draft rules that tell similar chunks apart: those with titles or texts of one "
-            "pattern, or close vectors, that differ in a few values. Needs no LLM.",
+            help="Draft rules for families of chunks that their titles tell apart. Needs no LLM.",
         ),
     ] = False,
     queries: Annotated[
         str | None,
         typer.Option(
             help="Labelled queries to measure the rules on, from which --families also learns "
-            f"names. Default: all labelled queries of the workspace. {SET_HELP}"
+            f"words. Default: all labelled queries of the workspace. {SET_HELP}"
         ),
     ] = None,
     qrels: QrelsFile = None,

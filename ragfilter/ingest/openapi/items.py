@@ -23,7 +23,7 @@ from typing import Any, get_args
 from ragfilter.ingest.markdown import sections
 from ragfilter.ingest.openapi.places import ApiPlace, Descriptions, Item, Kind, as_list, ref_of
 from ragfilter.ingest.passages import passages
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 COMPONENTS: dict[str, Kind] = {

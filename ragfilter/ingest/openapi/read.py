@@ -25,7 +25,7 @@ from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.ingest.yaml import parse_yaml
 from ragfilter.protocols import Progress
-from ragfilter.text.characters import loads
+from ragfilter.text.normalise import loads
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from ragfilter.basics import toml_files
+from ragfilter.basics.files import TomlTable, check_table, read_toml, toml_paths
 from ragfilter.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def _name_actions(text: str) -> str:
     return text
 
 
-class PromptVariant(toml_files.TomlTable):
+class PromptVariant(TomlTable):
     """One way to ask. `most_tokens` is None if a chunk may use its share of the budget."""
 
     name: str
@@ -155,7 +155,7 @@ def read_folder(folder: Path) -> dict[str, PromptVariant]:
     one bad experiment must not stop everything else."""
     found: dict[str, PromptVariant] = {}
     try:
-        paths = toml_files.paths(folder)
+        paths = toml_paths(folder)
     except InputError as error:
         log.warning("no judge prompts are read: %s", error)
         return found
@@ -169,7 +169,7 @@ def read_folder(folder: Path) -> dict[str, PromptVariant]:
 
 def read(path: Path) -> PromptVariant:
     """Read the variant in one file. Raises InputError naming the file and its error."""
-    tree = toml_files.read(path)
+    tree = read_toml(path)
     remedy = "Use default.toml, which comes with ragfilter, as an example."
     if not _NAME.fullmatch(path.stem):
         named = "its name may contain only small letters, digits, '-' and '_'"
@@ -178,4 +178,4 @@ def read(path: Path) -> PromptVariant:
         raise InputError(
             f"{path}: the key 'name' is not allowed.", remedy="The prompt is named after its file."
         )
-    return toml_files.check(tree | {"name": path.stem}, _File, str(path), remedy=remedy)
+    return check_table(tree | {"name": path.stem}, _File, str(path), remedy=remedy)

@@ -26,9 +26,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from ragfilter.basics import toml_files
-from ragfilter.basics.files import read_text
-from ragfilter.basics.toml_files import SUFFIX
+from ragfilter.basics.files import SUFFIX, TomlTable, check_table, parse_toml, read_text, toml_paths
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse
@@ -48,21 +46,21 @@ def _be_rule(text: str) -> str:
 Patterns = list[re.Pattern[str]]
 
 
-class _Recognise(toml_files.TomlTable):
+class _Recognise(TomlTable):
     title: Patterns = Field(default_factory=list)
     type: Patterns = Field(default_factory=list)
 
 
-class _Prompt(toml_files.TomlTable):
+class _Prompt(TomlTable):
     holds: str
 
 
-class _Example(toml_files.TomlTable):
+class _Example(TomlTable):
     title: str
     rule: Annotated[str, AfterValidator(_be_rule)]
 
 
-class _File(toml_files.TomlTable):
+class _File(TomlTable):
     version: int
     recognise: _Recognise = _Recognise()
     prompt: _Prompt
@@ -115,7 +113,7 @@ def read(text: str, *, name: str) -> Template:
     """Parse a template from TOML text; `name` is the file's name. Raises InputError naming file and
     key."""
     remedy = "Use general.toml, which comes with ragfilter, as an example."
-    file = toml_files.check(toml_files.parse(text, name), _File, name, remedy=remedy)
+    file = check_table(parse_toml(text, name), _File, name, remedy=remedy)
     category = Path(name).name.removesuffix(SUFFIX)
     return Template(
         category=category,
@@ -137,7 +135,7 @@ def _any(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
 
 
 def _read_folder(folder: Path) -> tuple[Template, ...]:
-    found = (read(read_text(path), name=str(path)) for path in toml_files.paths(folder))
+    found = (read(read_text(path), name=str(path)) for path in toml_paths(folder))
     return tuple(sorted(found, key=_is_general))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ragfilter.model import Chunk, readable_level
 from ragfilter.protocols import Where
-from ragfilter.text.characters import loads, whole
+from ragfilter.text.normalise import loads, whole
 
 Metadata = Mapping[str, Any]
 FlatMetadata = dict[str, str | int | float | bool]

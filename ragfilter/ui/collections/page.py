@@ -11,8 +11,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.indexing.order import Refusal
 from ragfilter.indexing.queue import IndexJob, Queue
 from ragfilter.text import numbers
-from ragfilter.text.numbers import counted
-from ragfilter.text.pace import in_words
+from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add, existing
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import say
@@ -70,7 +69,7 @@ def _job(job: IndexJob) -> None:
     if at.state == "waiting":
         st.progress(0.0, text=f"**{name}** is waiting")
     elif at.state == "running":
-        left = in_words(at.seconds_left)
+        left = time_left(at.seconds_left)
         so_far = f"{at.done:,} {at.phase}" if at.done else "loading the embedding model …"
         progress = f"{at.share:.0%} of {at.phase}" if at.total else so_far
         st.progress(at.share, text=f"**{name}** {progress}{left and ', '}{left}")

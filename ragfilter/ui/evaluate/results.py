@@ -11,10 +11,10 @@ import streamlit as st
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import caveats, frame
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, FIXED, KINDS, ORACLE, interval_of
+from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
 from ragfilter.evaluate.runs import MeasuredRun, changed_since
-from ragfilter.evaluate.variants import CURRENT, unmeasured
+from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, unmeasured
 from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted

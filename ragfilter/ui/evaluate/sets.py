@@ -21,7 +21,7 @@ from ragfilter.evaluate.query_files import LabelRow, read_import, write
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
-from ragfilter.text.query_id import query_id
+from ragfilter.text.titles import query_id
 from ragfilter.ui.kit.runs.chosen import SET, ChosenSet, llm
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, uploads

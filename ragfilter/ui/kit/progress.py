@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.text.pace import Pace, in_words
+from ragfilter.text.numbers import Pace, time_left
 from ragfilter.ui.kit import problems
 from ragfilter.ui.session.jobs import Job, Stopped
 
@@ -40,7 +40,7 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
     while not job.wait(TURN_S):
         done, total, now = job.at
         if total:
-            left = in_words(pace.left(done, total))
+            left = time_left(pace.left(done, total))
             bar.progress(
                 min(done / total, 1.0),
                 text=f"{now or what}: {done:,} of {total:,}{left and ', '}{left}",

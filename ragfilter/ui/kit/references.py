@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragfilter.judge.references import DEPTHS, ReachedChunk, finder, walk
+from ragfilter.judge.expansion import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult, User
 from ragfilter.report.verdicts import preview_expansion
 from ragfilter.settings import schema

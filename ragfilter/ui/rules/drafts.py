@@ -16,8 +16,7 @@ from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import foresee, total
 from ragfilter.rules.findings import Finding
 from ragfilter.rules.lint import analyse
-from ragfilter.text.numbers import counted
-from ragfilter.text.pace import in_words
+from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
@@ -117,7 +116,7 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
         say.aside("Rules are being drafted for another user.")
         return
     done, count, used = running.at
-    left = in_words(running.seconds / done * (count - done) if done else None)
+    left = time_left(running.seconds / done * (count - done) if done else None)
     said = " · ".join(filter(None, (f"{done:,} of {count:,} drafted", used, left)))
     st.progress(min(1.0, done / max(1, count)), text=said)
     stopping = running.stop.is_set()

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
+from ragfilter.evaluate.proposed import Suggested, suggest
 from ragfilter.rules.proposals import Proposal
 from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import progress
@@ -24,9 +24,9 @@ WANTED, FAMILY = "suggest-wanted", "suggest-family"
 def draw(work: Desk) -> None:
     """Draw the families, their proposals, and the buttons that accept them."""
     say.aside(
-        "A family is a set of similar chunks that differ in a few values: titles of one pattern, "
-        "texts nearly the same, or chunks close in meaning that state the same kinds of values, "
-        "such as stat blocks. No LLM is asked."
+        "A family is a set of chunks whose titles tell them apart: titles that count the same "
+        "thing, or titles of texts that state the same kinds of values, such as stat blocks. No "
+        "LLM is asked."
     )
     if st.session_state.get(WANTED) != work.collection:
         st.button(
@@ -47,8 +47,8 @@ def draw(work: Desk) -> None:
     if not made.families:
         say.empty(
             "No families.",
-            "No three chunks are similar and differ in a few values only, such as “Armor Class 6” "
-            "and “Armor Class 7”.",
+            "No three titles count the same thing, such as “Armor Class 6” and “Armor Class 7”, "
+            "or have texts that state the same kinds of values.",
         )
         return
     _family(work, made)
@@ -68,8 +68,7 @@ def _job(work: Desk) -> Job[Suggested]:
     def look(_: Job[Suggested]) -> Suggested:
         asked = resources.bench.labels.queries(work.collection, ASKED).values()
         chunks = [c for c in collection.chunks(ids).values() if user.sees(c)]
-        likeness = likeness_of(resources.bench.embedder)
-        return suggest(chunks, asked, known, likeness, collection.vectors)
+        return suggest(chunks, asked, known)
 
     return resources.jobs.start(user, key, look)
 
@@ -90,14 +89,12 @@ def _family(work: Desk, made: Suggested) -> None:
         list(by_pattern),
         key=FAMILY,
         persist_state="session",
-        format_func=lambda name: f"{by_pattern[name].title} · {len(by_pattern[name].members)}",
-        help="The title, words of the text, or the titles of the first members. # stands for the "
-        "number, and * for the name in which they differ.",
+        format_func=lambda name: f"{name} · {len(by_pattern[name].members)}",
+        help="What the titles or texts count. # stands for the number.",
     )
     if len(left) < len(by_pattern):
         done = len(by_pattern) - len(left)
         say.aside(f"Families with a rule on every chunk: {done:,} of {len(by_pattern):,}.")
-    family = by_pattern[pattern]
     proposals = proposed[pattern]
     losses = made.evidence.losses
     offered = [
@@ -114,9 +111,6 @@ def _family(work: Desk, made: Suggested) -> None:
     ]
     listed, chosen = st.columns((1.2, 1), gap="medium")
     with listed:
-        if family.names:
-            names = " and one of these: ".join(map(", ".join, family.places))
-            say.aside(f"Each rule also asks for one of these: {names}.")
         offers.draw(work, offered, made.evidence, {"value": [p.value for p in proposals]})
     with chosen:
         offers.accept(work, offered, "of this family", partial(_next, left, pattern))

@@ -14,7 +14,7 @@ import streamlit as st
 from ragfilter.rules.explain import Explanation, RulePart, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.rules.rule import parse
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.desk import Desk

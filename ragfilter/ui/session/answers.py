@@ -11,10 +11,10 @@ import threading
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from ragfilter.answer import compare, prompts
+from ragfilter.answer import compare
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, Answer, AnswerStream
+from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, VERSION, Answer, AnswerStream
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.layers.cutoff import cut_of
@@ -200,4 +200,4 @@ def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") ->
     chat, context = resources.bench.chat, side.context
     model = model or (chat.name if chat else EXTRACTIVE)
     contents = tuple((hit.id, hash(hit.chunk.text)) for hit in context.chunks)
-    return query, model, prompts.VERSION, contents, context.shortened
+    return query, model, VERSION, contents, context.shortened

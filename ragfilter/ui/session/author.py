@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import open_resources
 

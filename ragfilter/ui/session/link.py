@@ -18,7 +18,7 @@ from ragfilter.model import PUBLIC, User
 from ragfilter.rules.overview import WORDS
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Given, of_profile
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.session import state
 from ragfilter.ui.session.state import CUT, KEY, PANELS, WINDOWS, Session
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.basics.shelf import Shelf
-from ragfilter.engine.backends import Backends
+from ragfilter.engine.search import Backends
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User

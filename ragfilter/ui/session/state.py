@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec
 
 import streamlit as st
 
-from ragfilter.engine.replays import Replays
+from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.clearance import with_clearance
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import pandas as pd
@@ -190,7 +189,7 @@ def _choose(key: str, found: GatheredQuestions, made: Map) -> None:
 def _set(found: GatheredQuestions, made: Map, place: int) -> None:
     """Set the sliders to a place on the map, and record the labels that it was chosen on."""
     before, values = state.settings(), made.values(place)
-    provenance = Provenance(labels_version(found.labels), date.today().isoformat())
+    provenance = Provenance.of(found.labels)
     some = next(iter(found.pools.values()))
     after = before.with_values(values)
     # What other labels or an earlier click chose, and still is in force, stays on record.

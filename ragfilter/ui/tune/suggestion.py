@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from ragfilter.evaluate import caveats, tuning_words
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.candidates import gathering
-from ragfilter.evaluate.caveats import between_ends, unlabelled
-from ragfilter.evaluate.crossval import Interval, Target
+from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labels import labels_version
-from ragfilter.evaluate.learning import Provenance
-from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.told import NAMES, fixed_k, gain_in, notes, shown, verdict
-from ragfilter.evaluate.tune import TunedMeans, Tuning, tune
+from ragfilter.evaluate.tune import TunedMeans, Tuning, tune_questions
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress
 from ragfilter.ui.look import say
@@ -69,24 +64,17 @@ def ask(visit: Visit, given: Labels) -> None:
 def _begin(visit: Visit, given: Labels) -> None:
     """Start tuning, unless it is already running. An earlier suggestion is replaced, because it was
     compared with the settings of that time."""
-    if len(given.qrels) < 2:
-        st.error("Cross-validation needs at least two labelled questions. Label more on Inspect.")
-        return
-    key, jobs = _key(visit, given), visit.resources.jobs
     backends = visit.resources.backends(state.session().collection)
     settings, user = visit.settings, state.user()
     target, rerank = st.session_state.tune_as
-    provenance = Provenance(labels_version(given), date.today().isoformat())
 
     def work(job: Job[Tuning]) -> Tuning:
-        wide = gathering(settings, rerank=rerank)
-        pools = gather_all(given.labelled, wide, backends, user, progress=job.step)
-        return tune(
-            pools, given.qrels, settings, user, target=target, rerank=rerank,
-            provenance=provenance, progress=partial(job.step, what="Replaying"),
+        return tune_questions(
+            given, settings, backends, user, target=target, rerank=rerank,
+            gathered=job.step, replayed=partial(job.step, what="Replaying"),
         )  # fmt: skip
 
-    jobs.start(user, key, work, again=True)
+    visit.resources.jobs.start(user, _key(visit, given), work, again=True)
 
 
 def draw(visit: Visit, given: Labels) -> None:
@@ -97,63 +85,51 @@ def draw(visit: Visit, given: Labels) -> None:
         _draw(made, visit)
 
 
-def _draw(found: Tuning, visit: Visit) -> None:
+def _draw(tuning: Tuning, visit: Visit) -> None:
     with st.container(key="suggestion", border=True, gap="small"):
-        strip, said = st.empty(), st.empty()
-        for note in notes(found):
+        facts, text = st.empty(), st.empty()
+        for note in tuning_words.notes(tuning):
             say.aside(note)
-        _table(found)
+        _draw_strategies(tuning)
         with st.container(
             key="apply-bar", horizontal=True, vertical_alignment="bottom", gap="small"
         ):
             name = st.selectbox(
-                "Strategy", [BEST, *found.strategies], key="tuned-strategy", width=200,
+                "Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200,
                 help="The best strategy, or one of your choice even if others score higher: "
                 "calibrated has the recall dial, for example.",
             )  # fmt: skip
-            made = found if name == BEST else found.only(name)
-            changed = made.tuned.settings.changed_from(visit.settings)
+            chosen = tuning if name == BEST else tuning.only(name)
+            changed = chosen.tuned.settings.changed_from(visit.settings)
             st.button(
-                "Apply",
-                key="apply-tuning",
-                type="primary",
-                icon=":material/check:",
-                on_click=_apply,
-                args=(changed,),
-                disabled=not changed,
+                "Apply", key="apply-tuning", type="primary", icon=":material/check:",
+                on_click=_apply, args=(changed,), disabled=not changed,
                 help="Applies the tuned settings. Save them as TOML under Settings in the sidebar.",
-            )
-        with strip:
-            _facts(made)
-        with said:
-            _say(made, changed)
+            )  # fmt: skip
+        with facts:
+            means = tuning_words.compared_means(chosen).items()
+            say.facts("Suggestion", (_fact(name, each, chosen.target) for name, each in means))
+        text.markdown(_summary(chosen, changed))
 
 
-def _facts(made: Tuning) -> None:
-    rows = (
-        ("When suggested (tuned on labels)" if made.seen else "When suggested", made.before),
-        (f"Best fixed k ({made.k})", made.best_fixed_k),
-        ("Tuned", made.tuned.means),
-        ("Oracle", made.oracle),
+def _summary(tuning: Tuning, changed: Mapping[str, Any]) -> str:
+    """Whether the tuned settings are better, how that was measured, and what changes."""
+    figure, tuned, means = tuning.target.figure, tuning.tuned, tuning.tuned.means
+    changes = ", ".join(
+        f"{path} = {tuning_words.shown(path, value)}" for path, value in changed.items()
     )
-    say.facts("Suggestion", (_fact(name, means, made.target) for name, means in rows))
-
-
-def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
-    told = ", ".join(f"{path} = {shown(path, value)}" for path, value in changed.items())
-    told = f"Changes: {told}." if told else "These settings are in force."
-    figure, tuned = made.target.figure, made.tuned
-    means = tuned.means
-    bare = unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
-    against = (
-        ""
-        if made.seen
-        else f"; against the settings when suggested {gain_in(figure, tuned.gain_over_before.of)}"
+    over_before = tuning_words.gain_in(figure, tuned.gain_over_before.of)
+    against = "" if tuning.seen else f"; against the settings when suggested {over_before}"
+    sentences = (
+        tuning_words.gain_in(figure, tuned.gain.of) + f"{against}.",
+        f"{tuning.queries} questions, {tuning.folds}-fold cross-validation, {tuning.candidates} "
+        "candidates.",
+        f"Changes: {changes}." if changes else "These are the current settings.",
+        tuning_words.fixed_k(tuned.settings),
+        caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
     )
-    st.markdown(
-        f"**{message(verdict(made))}**: {message(gain_in(figure, tuned.gain.of) + against)}. "
-        f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
-        f"candidates. {message(told)} {message(fixed_k(tuned.settings))} {message(bare)}"
+    return (
+        f"**{message(tuning_words.verdict(tuning))}**: {message(' '.join(filter(None, sentences)))}"
     )
 
 
@@ -163,47 +139,32 @@ def _apply(changed: Mapping[str, Any]) -> None:
     state.session().settle = True
 
 
-def _table(made: Tuning) -> None:
+def _draw_strategies(tuning: Tuning) -> None:
     """Draw every strategy tuned alone, and how much better the learned one is."""
+    gains = {
+        name: tuning_words.gain_in(tuning.target.figure, gain.of)
+        for name, gain in tuning.over_strategies.items()
+    }
     with st.expander("Every strategy, tuned alone", key="tuned-alone"):
         st.dataframe(
             [
-                {
-                    "strategy": name,
-                    FIGURES[made.target.figure]: _number(each.means.of.mean, made.target),
-                    "95% interval": _range(each.means.of, made.target),
-                    "precision": f"{each.means.precision:.3f}",
-                    "recall": f"{each.means.recall:.3f}",
-                    "F1 upper bound": f"{each.means.f1_most:.3f}",
-                    "chunks": f"{each.means.kept:.1f}",
-                    "calibrated is better by": gain_in(
-                        made.target.figure, made.over_strategies[name].of
-                    )
-                    if name in made.over_strategies
-                    else "",
-                }
-                for name, each in made.strategies.items()
+                {"strategy": name}
+                | tuning_words.cells(each.means, tuning.target)
+                | {"calibrated is better by": gains.get(name, "")}
+                for name, each in tuning.strategies.items()
             ],
             hide_index=True,
         )
 
 
 def _fact(name: str, means: TunedMeans, target: Target) -> Fact:
-    of = means.of
-    extra = "" if target.figure == "f1" else f"recall {means.recall:.3f}, "
-    if means.unlabelled:
-        extra = f"F1 upper bound {means.f1_most:.3f}, {extra}"
-    size = f"{means.kept:.1f} chunks, {numbers.tokens(round(means.tokens))}"
-    value = f"{NAMES[target.figure]} {_number(of.mean, target)}"
-    return name, value, f"{_range(of, target)}, {extra}{size}"
-
-
-def _number(value: float, target: Target) -> str:
-    return f"{value:,.0f}" if target.figure == "tokens" else f"{value:.3f}"
-
-
-def _range(of: Interval, target: Target) -> str:
-    return between_ends(of, partial(_number, target=target))
+    row = tuning_words.cells(means, target)
+    shown = [row["95% interval"]]
+    shown += [f"F1 upper bound {row['F1 upper bound']}"] if means.unlabelled else []
+    shown += [f"recall {row['recall']}"] if target.figure != "f1" else []
+    size = f"{row['chunks']} chunks, {numbers.tokens(round(means.tokens))}"
+    figure = tuning_words.NAMES[target.figure]
+    return name, f"{figure} {row[figure]}", ", ".join([*shown, size])
 
 
 def _key(visit: Visit, given: Labels) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from ragfilter.answer import prompts
+from ragfilter.answer.stream import VERSION, messages
 from ragfilter.model import PoolResult, Rounds
 from ragfilter.report import trace_text
 from ragfilter.text import numbers
@@ -25,8 +25,8 @@ def prompt(result: PoolResult) -> None:
         )  # fmt: skip
     side = both[chosen]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
-    say.aside(f"{sent}, about {tokens} of chunk text; version {prompts.VERSION}")
-    for message in prompts.messages(result.query, side.context):
+    say.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
+    for message in messages(result.query, side.context):
         html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.judge.references import DEPTHS
+from ragfilter.judge.expansion import DEPTHS
 from ragfilter.model import Chunk, PoolResult
 from ragfilter.report import verdict_rows
 from ragfilter.text import numbers

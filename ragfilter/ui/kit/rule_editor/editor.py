@@ -18,7 +18,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.rules.findings import Finding
 from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, read_rule, template
 from ragfilter.rules.sibling import propose
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
 from ragfilter.ui.look import choice, html, say, script

@@ -19,7 +19,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.rule import read_rule
-from ragfilter.text.characters import whole
+from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft
 from ragfilter.ui.look import html, prose, script
 from ragfilter.ui.session import questions, state, widget

@@ -7,9 +7,9 @@ from html import escape
 from typing import Any
 
 from ragfilter.evaluate.caveats import between_ends
-from ragfilter.evaluate.frame import ORACLE, Row, interval_of
+from ragfilter.evaluate.frame import Row, interval_of
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, fixed_line, frontier
-from ragfilter.evaluate.variants import UNFILTERED
+from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.ink import LEGEND, Ink

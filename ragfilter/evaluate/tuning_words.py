@@ -5,15 +5,16 @@ from __future__ import annotations
 from operator import neg
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.evaluate.caveats import gain
+from ragfilter.evaluate.caveats import between_ends, gain
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.frame import ABOUT_ORACLE
+from ragfilter.evaluate.variants import ABOUT_ORACLE
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.tune import Tuning
+    from ragfilter.evaluate.crossval import Target
+    from ragfilter.evaluate.tune import TunedMeans, Tuning
 
 UNCHANGED = (
     "Nothing would change: chosen among all strategies, tuned settings do no better than the "
@@ -122,3 +123,30 @@ def shown(path: str, value: Any) -> str:
         return "none"
     # As in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def compared_means(tuning: Tuning) -> dict[str, TunedMeans]:
+    """What tuning compares, by its name."""
+    return {
+        f"Best fixed k ({tuning.k})": tuning.best_fixed_k,
+        "Before (tuned on labels)" if tuning.seen else "Before": tuning.before,
+        "Tuned": tuning.tuned.means,
+        "Oracle": tuning.oracle,
+    }
+
+
+def cells(means: TunedMeans, target: Target) -> dict[str, str]:
+    """A row of figures by the names of their columns, the figure that is tuned for first."""
+    write = "{:,.0f}".format if target.figure == "tokens" else "{:.3f}".format
+    short = f" (under {target.recall:g})" if means.recall < target.recall else ""
+    name = NAMES[target.figure]
+    return {
+        name: write(means.of.mean),
+        "95% interval": between_ends(means.of, write),
+        "precision": f"{means.precision:.3f}",
+        "recall": f"{means.recall:.3f}{short}",
+        "F1": f"{means.f1:.3f}",
+        "F1 upper bound": f"{means.f1_most:.3f}",
+        "chunks": f"{means.kept:.1f}",
+        "tokens": f"{means.tokens:,.0f}",
+    }

@@ -1,4 +1,4 @@
-"""`ragfilter compare` and `ragfilter experiment`, with a real LLM endpoint and without one.
+"""`ragfilter eval` over several settings, with a real LLM endpoint and without one.
 
 The collection and the embedder are fakes, so that no model is loaded.
 """
@@ -22,10 +22,10 @@ import pytest
 from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
-from ragfilter.cli import main, parts
-from ragfilter.engine.backends import Backends
+from ragfilter.cli import main, options
+from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
-from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, Space
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import ChatModel, Vectors
@@ -67,6 +67,9 @@ class Line:
 
 
 class Workbench:
+    prices = None
+    deployment = SimpleNamespace(data_dir=Path())
+
     def __init__(self, chat: ChatModel | None, line: Line) -> None:
         self.chat = chat
         self.line = line
@@ -100,7 +103,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
             yield Workbench(chat, line or Line())
 
-        monkeypatch.setattr(parts, "open_for", opened)
+        monkeypatch.setattr(options, "open_for", opened)
 
     return with_chat
 
@@ -144,42 +147,47 @@ PATIENT = ["--set", f"judge.timeout_ms={PATIENT_MS}"]
 FOUR = [*PATIENT, "--set", "judge.max_chunks=4", "--set", "retrieval.k=4"]
 
 
-def test_an_experiment_measures_every_prompt(
+def rows(document: Any) -> dict[str, Any]:
+    """The rows by name, without the best fixed k and the oracle."""
+    bounds = ("best fixed k", "oracle")
+    return {row["name"]: row for row in document["rows"] if row["name"] not in bounds}
+
+
+def test_every_prompt_of_the_judge_is_measured(
     bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(llm(serve))
-    command = ["experiment", *files, *FOUR, "--variants", "default, strict,terse"]
+    command = ["eval", *files, *FOUR, "--prompts", "default, strict,terse"]
     assert main([*command, "--json"]) == 0
     made = printed(capsys)
     assert (made["collection"], made["queries"], made["complete"]) == ("small", 2, True)
-    none, default, strict, terse = made["sides"]
-    assert [s["side"] for s in made["sides"]] == ["no judge", "default", "strict", "terse"]
-    assert none["precision"] == pytest.approx((2 / 4 + 3 / 4) / 2)
-    assert (default["precision"], default["recall"], default["noise_reduction"]) == (1, 1, 1)
-    assert strict["recall"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+    _, none, default, strict, terse = rows(made).values()
+    assert [*rows(made)] == ["unfiltered, k 4", "no judge", "default", "strict", "terse"]
+    assert none["precision"]["mean"] == pytest.approx((2 / 4 + 3 / 4) / 2)
+    assert (default["precision"]["mean"], default["recall"]["mean"]) == (1, 1)
+    assert default["noise_reduction"] == 1
+    assert strict["recall"]["mean"] == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert (none["llm_tokens"], default["llm_tokens"], terse["fallbacks"]) == (0, 320, 2)
-    assert (default["fallbacks"], terse["kept"]) == (0, 4)
-    assert len(made["per_query"]) == 8
-    assert "out of memory" in made["per_query"][3]["error"]
+    assert (default["fallbacks"], terse["chunks"]["mean"]) == (0, 4)
+    assert len(made["per_query"]) == 10
+    assert "out of memory" in made["per_query"][4]["error"]
 
     assert main(command) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("small: means over 2 queries\n")
-    lines = {line.split("  ")[0]: line.split() for line in shown.splitlines() if line}
-    assert lines["side"][:4] == ["side", "kept", "P", "R"]
-    assert lines["default"][1:6] == ["2.5", "1.000", "1.000", "1.000", "1.000"]
-    assert lines["default"][6] == "100.0%"
-    assert lines["terse"][-1] == "2"
+    assert re.search(
+        r"^default +2\.5 +1\.000 +1\.000 +1\.000 +1\.000 +100\.0%", shown, re.MULTILINE
+    )
     assert "fallback: The endpoint failed (HTTP 500): out of memory" in shown
 
 
-def test_without_variants_every_prompt_is_tried(
+def test_all_prompts_are_tried(
     bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(llm(serve))
-    assert main(["experiment", *files, *PATIENT, "--only", "first", "--json"]) == 0
+    assert main(["eval", *files, *PATIENT, "--prompts", "all", "--only", "first", "--json"]) == 0
     made = printed(capsys)
-    assert [s["side"] for s in made["sides"]] == ["no judge", "default", "strict", "terse"]
+    assert [*rows(made)][1:] == ["no judge", "default", "strict", "terse"]
     assert made["queries"] == 1
 
 
@@ -203,110 +211,113 @@ def test_a_prompt_of_ones_own_is_measured(
         monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(folder))
     server = serve(labelled)
     bench(OpenAIChat(model="tiny", base_url=server.url))
-    command = ["experiment", *files, *PATIENT, "--only", "first", "--json"]
-    assert main([*command, "--variants", "mine"]) == 0
+    command = ["eval", *files, *PATIENT, "--only", "first", "--json", "--prompts"]
+    assert main([*command, "mine"]) == 0
     out, err = capsys.readouterr()
-    assert [side["side"] for side in json.loads(out)["sides"]] == ["no judge", "mine"]
+    assert [*rows(json.loads(out))][1:] == ["no judge", "mine"]
     (asked,) = server.asked
     assert asked["body"]["messages"][0]["content"].startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5")
     assert "in my words" in asked["body"]["messages"][0]["content"]
     assert err.count(f"{folder / 'bad.toml'}: version: it must be a string.") == 1
-    # Without --variants, all of them are used.
-    assert main(command) == 0
-    assert [side["side"] for side in printed(capsys)["sides"]] == [
-        "no judge", "default", "strict", "terse", "mine",
-    ]  # fmt: skip
-    assert main([*command, "--variants", "bad"]) == 2
+    assert main([*command, "all"]) == 0
+    assert [*rows(printed(capsys))][1:] == ["no judge", "default", "strict", "terse", "mine"]
+    assert main([*command, "bad"]) == 2
     assert "Use one of default, strict, terse, mine." in capsys.readouterr().err
 
 
-def test_profiles_and_settings_are_compared_with_a_plain_search(
+def test_profiles_are_compared_with_a_plain_search_and_with_a_side(
     bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(None)
-    command = ["compare", *files, "-p", "adaptive-gap", "-p", "query-must", "--json"]
-    assert main([*command, "--set", "retrieval.k=4", "--limit", "1"]) == 0
+    command = ["eval", *files, "--set", "retrieval.k=4", "--json", "--limit", "1"]
+    profiles = ["-p", "adaptive-gap", "-p", "query-must"]
+    assert main([*command, *profiles]) == 0
     made = printed(capsys)
-    assert [s["side"] for s in made["sides"]] == ["unfiltered, k 4", "adaptive-gap", "query-must"]
-    assert [s["kept"] for s in made["sides"]] == [4, 5, 4]
+    assert [(name, row["chunks"]["mean"]) for name, row in rows(made).items()] == [
+        ("unfiltered, k 4", 4), ("adaptive-gap", 5), ("query-must", 4),
+    ]  # fmt: skip
+    assert made["against"] == "unfiltered, k 4"
     assert [row["id"] for row in made["per_query"]] == ["first"] * 3
-    assert [(each["a"], each["b"]) for each in made["pairs"]] == [
-        ("unfiltered, k 4", "adaptive-gap"), ("unfiltered, k 4", "query-must"),
-        ("adaptive-gap", "query-must"),
-    ]  # fmt: skip
-    f1 = {row["side"]: row["f1"] for row in made["per_query"]}
-    for each in made["pairs"]:
-        gain = f1[each["b"]] - f1[each["a"]]
-        assert each["gain"]["f1"] == pytest.approx(gain)
-        assert (each["wins"], each["losses"]) == (int(gain > 0), int(gain < 0))
     assert made["per_query"][2]["ids"] == ["0", "1", "2", "3"]
-    turned = ["compare", *files, "-p", "query-must", "-p", "adaptive-gap", "--json"]
-    assert main([*turned, "--set", "retrieval.k=4", "--limit", "1"]) == 0
-    unfiltered, first, second = (side | {"ms": 0} for side in made["sides"])
-    again = [side | {"ms": 0} for side in printed(capsys)["sides"]]
-    assert again == [unfiltered, second, first]
+    f1 = {row["name"]: row["f1"] for row in made["per_query"]}
+    for name, row in rows(made).items():
+        gain = f1[name] - f1["unfiltered, k 4"]
+        assert row["gain"]["mean"] == pytest.approx(gain)
+        assert (row["wins"], row["losses"]) == (int(gain > 0), int(gain < 0))
 
-    vary = ["--vary", "cutoff.max_results=1", "--vary", "", "--vary",
-            "cutoff.max_results=3 retrieval.source_pattern='1.md'"]  # fmt: skip
-    assert main(["compare", *files, "-p", "adaptive-gap", *vary, "--json"]) == 0
+    assert main([*command, "-p", "query-must", "--against", "adaptive-gap"]) == 0
     made = printed(capsys)
-    assert [s["side"] for s in made["sides"]] == [
-        "unfiltered, k 5",
-        "adaptive-gap cutoff.max_results=1",
-        "adaptive-gap",
-        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern='1.md'",
-    ]
-    assert [row["ids"] for row in made["per_query"][:4]] == [
-        ["0", "1", "2", "3", "4"], ["0"], ["0", "1", "2", "3", "4"], ["1", "3", "5"],
-    ]  # fmt: skip
+    # --set applies to what is measured, not to what it is compared with.
+    assert [*rows(made)][1:] == ["unfiltered, k 5", "A: adaptive-gap", "query-must"]
+    assert made["against"] == "A: adaptive-gap"
+    gain = f1["query-must"] - f1["adaptive-gap"]
+    assert rows(made)["query-must"]["gain"]["mean"] == pytest.approx(gain)
+
+
+def test_values_of_a_setting_are_compared(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    vary = ["--vary", "cutoff.max_results=1,3", "--vary", "retrieval.source_pattern=,1.md"]
+    assert main(["eval", *files, "-p", "adaptive-gap", *vary, "--json"]) == 0
+    made = printed(capsys)
+    kept = {row["name"]: row["ids"] for row in made["per_query"] if row["id"] == "first"}
+    assert kept == {
+        "unfiltered, k 5": ["0", "1", "2", "3", "4"],
+        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=": ["0"],
+        "adaptive-gap cutoff.max_results=1 retrieval.source_pattern=1.md": ["1"],
+        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern=": ["0", "1", "2"],
+        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern=1.md": ["1", "3", "5"],
+    }
 
 
 def test_with_and_without_the_judge(
     bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(llm(serve))
-    assert main(["compare", *files, "-p", "llm-filter", *FOUR]) == 0
+    assert main(["eval", *files, "-p", "llm-filter", *FOUR, "--against", "unfiltered"]) == 0
     shown = capsys.readouterr().out
-    assert "llm-filter against unfiltered, k 4, F1 over 2 queries: 2 better, 0 worse" in shown
+    assert "llm-filter against A: unfiltered, F1 over 2 queries: 2 better, 0 worse" in shown
     assert re.search(r"\(paired permutation test\)\n  \+0\.\d+  \S", shown)
     assert re.search(r"^unfiltered, k 4 +4\.0 +0\.625 +1\.000", shown, re.MULTILINE)
-    assert re.search(
-        r"^llm-filter +2\.5 +1\.000 +1\.000 +1\.000 +1\.000 +100\.0%", shown, re.MULTILINE
-    )
 
 
 def test_without_labels_there_is_the_rest(
     bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(None)
-    assert main(["compare", *files[:4], "--set", "retrieval.k=4", "--json"]) == 0
+    compared = ["eval", *files[:4], "-p", "full", "--against", "adaptive-gap"]
+    assert main([*compared, "--set", "retrieval.k=4", "--json"]) == 0
     made = printed(capsys)
     assert {row["id"] for row in made["per_query"]} == set(TEXTS)
-    assert made["sides"][0]["precision"] is None
-    assert made["pairs"] == []
-    assert made["sides"][0]["kept"] == 4
-    assert main(["compare", *files[:4], "--except", "first", "--only", "first"]) == 0
+    plain, *_ = rows(made).values()
+    assert (plain["precision"], plain["noise_reduction"], plain["chunks"]["mean"]) == (
+        None,
+        None,
+        4,
+    )
+    assert main([*compared, "--except", "first", "--only", "first"]) == 0
     assert "means over 0 queries" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["eval", "compare"])
+@pytest.mark.parametrize("more", [[], ["--against", "full"]])
 def test_a_query_without_a_relevant_chunk_in_the_collection_is_left_out(
-    command: str, bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+    more: list[str], bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(None)
     Path(files[5]).write_text("first\t0\t1\nsecond\t10\t0\nsecond\tx\t1\n", "utf-8")
-    assert main([command, *files, "-p", "adaptive-gap", "--json"]) == 0
+    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == 0
     assert "Only 1 question has a chunk labelled relevant" in (told := capsys.readouterr().err)
     assert (
         "1 of 2 labelled queries, such as 'second': none of their relevant chunks is in the "
         "collection line, as this user sees it, so they are left out" in told
     )
     Path(files[5]).write_text("second\t10\t0\nsecond\tx\t1\n", "utf-8")
-    assert main([command, *files, "-p", "adaptive-gap", "--json"]) == 2
+    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == 2
     assert "None of the chunks labelled as relevant is in" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["eval", "compare"])
+@pytest.mark.parametrize("more", [[], ["--against", "full"]])
 @pytest.mark.parametrize(
     ("chunks", "code", "missing", "said"),
     [
@@ -322,13 +333,13 @@ def test_a_query_without_a_relevant_chunk_in_the_collection_is_left_out(
     ],
 )  # fmt: skip
 def test_labels_that_name_unknown_chunks_are_told(
-    command: str, chunks: str, code: int, missing: list[str] | None, said: str,
+    more: list[str], chunks: str, code: int, missing: list[str] | None, said: str,
     bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     bench(None)
     rows = "".join(f"first\t{chunk}\t1\n" for chunk in chunks.split())
     Path(files[5]).write_text(rows, encoding="utf-8")
-    assert main([command, *files, "-p", "adaptive-gap", "--json"]) == code
+    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == code
     out, err = capsys.readouterr()
     # Both also say that one query is not much.
     assert (
@@ -369,7 +380,7 @@ class Stopping:
 
 
 class Losing(Line):
-    """A collection that is lost during the fifth measurement."""
+    """A collection that is lost during the second query."""
 
     searches = 0
 
@@ -387,7 +398,7 @@ def test_stopped_it_prints_what_is_finished(
     end: Callable[[], None] | None, as_json: bool,
 ) -> None:  # fmt: skip
     bench(Stopping(end or list), Line() if end else Losing())
-    command = ["experiment", *files, "--variants", "default,strict"]
+    command = ["eval", *files, "--prompts", "default,strict"]
     assert main([*command, *(["--json"] if as_json else [])]) == (130 if end else 2)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     out, err = capsys.readouterr()
@@ -395,17 +406,16 @@ def test_stopped_it_prints_what_is_finished(
     if as_json:
         made = json.loads(out)
         assert made["complete"] is False
-        assert [s["queries"] for s in made["sides"]] == [1, 1, 1]
         assert len(made["per_query"]) == 4
     else:
-        assert "means over 1 query; stopped after 4 of 6 measurements" in out
+        assert "means over 1 query; stopped after 1 of 2" in out
 
 
 def test_stopped_at_once_it_has_nothing_to_print(
     bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(None)
-    command = ["compare", *files, "-p", "adaptive-gap", "--json"]
+    command = ["eval", *files, "-p", "adaptive-gap", "--against", "adaptive-gap", "--json"]
     assert main([*command, "--set", "retrieval.source_pattern=nowhere"]) == 2
     out, err = capsys.readouterr()
     warning, refusal = err.splitlines()
@@ -419,37 +429,50 @@ def test_progress_goes_to_standard_error(
 ) -> None:  # fmt: skip
     bench(None)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert main(["compare", *files, "-p", "adaptive-gap", "--json"]) == 0
+    assert main(["eval", *files, "-p", "adaptive-gap", "--against", "full", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["complete"]
-    assert "4 of 4 measurements" in err
+    assert "queries" in err
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["experiment", "FILES"], "The judge needs an LLM, and none is configured. "
+        (["--prompts", "all"], "The judge is on and needs an LLM, and none is configured. "
          "Set OPENAI_API_KEY, or OPENAI_BASE_URL"),
-        (["compare", "FILES", "-p", "llm-filter"], "The judge needs an LLM"),
-        (["experiment", "FILES", "--variants", "default,srict"],
-         "judge.prompt = 'srict' (from --variants) is not allowed. Use one of default, strict"),
-        (["compare", "FILES", "-p", "best"], "There is no profile 'best'."),
-        (["compare", "FILES", "--vary", "cutoff.max_results"], "--vary cutoff.max_results: there"),
-        (["compare", "FILES", "--vary", "a='b"], "--vary a='b: No closing quotation."),
-        (["compare", "FILES", "--only", "zz"], "There is no query 'zz'."),
-        (["experiment", "-c", "small", "--queries", "QUERIES"], "The qrels are missing."),
-        (["compare", "-c", "small", "--queries", "QUERIES", "--only", "zz"], "There is no query"),
-        (["compare", "-c", "small", "--queries", "/nowhere"], "/nowhere cannot be read"),
-        (["compare", "-c", "small"], "Missing option '--queries'"),
+        (["-p", "llm-filter", "-p", "full"], "The judge is on and needs an LLM"),
+        (["--prompts", "default,srict"],
+         "judge.prompt = 'srict' (from --prompts) is not allowed. Use one of default, strict"),
+        (["-p", "best"], "There is no profile 'best'."),
+        (["--against", "best"], "There is no profile 'best'."),
+        (["--save", "x", "--against", "full"], "--against has no effect beside --save."),
+        (["--save", "x", "--limit", "2"], "--limit has no effect beside --save."),
+        (["--only", "zz", "--against", "full"], "There is no query 'zz'."),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(
     bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], args: list[str], said: str
 ) -> None:
     bench(None)
-    given = [part for arg in args for part in (files if arg == "FILES" else [arg])]
-    given = [files[3] if arg == "QUERIES" else arg for arg in given]
-    assert main(given) == 2
+    assert main(["eval", *files, *args]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"ragfilter: {said}")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--prompts", "all", "--queries", "QUERIES"], "The qrels are missing."),
+        (["--queries", "QUERIES"], "The qrels are missing."),
+        (["--against", "full", "--queries", "/nowhere"], "/nowhere cannot be read"),
+        ([], "Missing option '--queries'"),
+    ],
+)
+def test_queries_that_cannot_be_measured_are_one_line(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    bench(None)
+    given = [files[3] if arg == "QUERIES" else arg for arg in args]
+    assert main(["eval", "-c", "small", *given]) == 2
+    assert capsys.readouterr().err.startswith(f"ragfilter: {said}")
