@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, choose_part, open_rules, settled, stored, told
+from rules_page import MATRIX, choose_part, confirmed, open_rules, settled, stored, told
 
 from ragfilter.rules import edits
 from ragfilter.ui.session import resources
@@ -62,6 +62,6 @@ def test_the_rest_of_a_bulk_change_is_undone_without_what_was_changed_since(
     settled(page.run())
     assert page.at.button(key="history-undo").label == "Undo the others"
     assert "were changed since" in told(page)
-    page.press("history-undo")
+    confirmed(page, "history-undo", "history-undo-sure")
     assert "Undone: 2 rules." in told(page)
     assert {i: stored(i) for i in ids} == before | {ids[1]: '{"contain":"mine"}'}
