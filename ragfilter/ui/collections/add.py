@@ -259,9 +259,9 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
     if problem:
         st.error(message(problem))
     model = _model(target, visit)
-    given = visit.resources.bench.deployment.embedding_model
-    if target and given and model != visit.resources.bench.embedder.name:
-        problem = f"RAGFILTER_EMBEDDING_MODEL sets {given}, but {model} made {target}. Unset it."
+    fixed = visit.resources.bench.deployment.embedding_model
+    if target and fixed and model != visit.resources.bench.embedder.name:
+        problem = f"RAGFILTER_EMBEDDING_MODEL sets {fixed}, but {model} made {target}. Unset it."
         st.error(message(problem))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button(
@@ -282,11 +282,11 @@ def _model(target: str, visit: Visit) -> str:
         model = visit.collections[target].embedder
         say.aside(f"Embedding model: {model}.")
         return model
-    given = bench.deployment.embedding_model
+    fixed = bench.deployment.embedding_model
     chosen = st.text_input(
-        "Embedding model", bench.embedder.name, key="upload-model", disabled=bool(given),
+        "Embedding model", bench.embedder.name, key="upload-model", disabled=bool(fixed),
         help="RAGFILTER_EMBEDDING_MODEL sets it for every new collection."
-        if given
+        if fixed
         else "A sentence-transformers name or path, or openai:NAME for embeddings over the OpenAI "
         "protocol. The collection is queried with the same model.",
     ).strip()  # fmt: skip

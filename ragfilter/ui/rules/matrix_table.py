@@ -81,8 +81,8 @@ def columns(widths: Mapping[str, int]) -> dict[str, Any]:
 
 def last(work: Desk) -> Matrix | None:
     """The most recent matrix of the labelled questions, without the rules that changed since."""
-    made = work.resources.matrices.get(_key(work)[1:])
-    return None if made is None else made.of_unchanged(work.chunks)
+    matrix = work.resources.matrices.get(_key(work)[1:])
+    return None if matrix is None else matrix.of_unchanged(work.chunks)
 
 
 def make(work: Desk, *, asked: bool = False) -> Matrix | None:
