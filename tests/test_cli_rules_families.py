@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rule_runs import GOOD, Run, make_workspace
 
-from ragfilter.cli.parts import open_for
+from ragfilter.cli.access import open_for
 
 CLERICS = "ac #"
 

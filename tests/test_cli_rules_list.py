@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rule_runs import GOOD, SPREAD, Run, make_workspace
 
-from ragfilter.cli.parts import open_for
+from ragfilter.cli.access import open_for
 from ragfilter.stores.workspace import Workspace
 
 

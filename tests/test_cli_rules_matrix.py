@@ -9,7 +9,7 @@ import pytest
 from faults import KEY, Serve, says
 from rule_runs import GOOD, OTHER, Run, make_workspace
 
-from ragfilter.cli import main, parts
+from ragfilter.cli import access, main
 
 pytestmark = pytest.mark.model
 
@@ -63,7 +63,7 @@ def test_the_matrix_of_labelled_questions_and_of_a_log(
 def test_the_questions_that_were_asked(run: Run) -> None:
     run("matrix", "--questions", "asked", code=2)
     assert "No question has been asked of small yet." in run.err
-    with parts.open_for(run.folder, "test") as bench:
+    with access.open_for(run.folder, "test") as bench:
         bench.labels.remember("small", "trolls in the hills")
     made = run.json("matrix", "--questions", "asked")
     assert made["history"]["queries"] == 1
@@ -201,7 +201,7 @@ def test_a_change_is_tried_on_the_questions_that_were_asked(
     change = ("bulk", "--where", "id=troll", "--set-rule", GOOD, "--dry-run")
     settings = ("--profile", "query-must", "--set", "retrieval.k=6")
     run(*change, "--queries", "asked", code=2)
-    with parts.open_for(run.folder, "test") as bench:
+    with access.open_for(run.folder, "test") as bench:
         for question in ("how does a troll heal", "a cleric against armor class 6"):
             bench.labels.remember("small", question)
     effect = run.json(*change, "--queries", "asked", *settings)["effect"]
@@ -209,7 +209,7 @@ def test_a_change_is_tried_on_the_questions_that_were_asked(
     first, second = effect["changed"]
     assert (first["lost"], second["gained"]) == (["troll"], ["troll"])
     # Labels count, and the questions without any stay.
-    with parts.open_for(run.folder, "test") as bench:
+    with access.open_for(run.folder, "test") as bench:
         bench.labels.mark("small", first["query"], ["troll"], 2, who="test")
     effect = run.json(*change, "--queries", "asked", *settings)["effect"]
     assert (effect["queries"], effect["labelled"], effect["loses_relevant"]) == (2, 1, True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.cli.parts import parse_set
+from ragfilter.cli.options import parse_set
 from ragfilter.cli.settings import markdown
 from ragfilter.errors import SettingsError
 from ragfilter.settings.config import Given, load, to_toml

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.cli.parts import load_config
+from ragfilter.cli.options import load_config
 from ragfilter.engine.replay import replay
 from ragfilter.judge.expansion import DEPTHS
 from ragfilter.layers import clearance, quality

@@ -65,18 +65,18 @@ def saved(filtered: Answer, unfiltered: Answer) -> str:
     cannot be compared."""
     if any(a.extractive or a.error or not a.text for a in (filtered, unfiltered)):
         return ""
-    said = []
+    savings = []
     if filtered.cost is not None and unfiltered.cost:
-        said.append(_share(filtered.cost, unfiltered.cost, "cheaper", "dearer"))
+        savings.append(_share(filtered.cost, unfiltered.cost, "cheaper", "dearer"))
     else:
         before, after = (a.usage.prompt_tokens + a.usage.completion_tokens
                          for a in (unfiltered, filtered))  # fmt: skip
         if before:
-            said.append(_share(after, before, "fewer tokens", "more tokens"))
+            savings.append(_share(after, before, "fewer tokens", "more tokens"))
     seconds = (unfiltered.ms - filtered.ms) / 1000
     if abs(seconds) >= 0.05:
-        said.append(f"{abs(seconds):.1f} s {'faster' if seconds > 0 else 'slower'}")
-    return ", ".join(filter(None, said))
+        savings.append(f"{abs(seconds):.1f} s {'faster' if seconds > 0 else 'slower'}")
+    return ", ".join(filter(None, savings))
 
 
 def _share(after: float, before: float, less: str, more: str) -> str:

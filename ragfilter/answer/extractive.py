@@ -80,16 +80,18 @@ class Unit:
 def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote, ...]:
     """One to four quotes, best first, or up to six in a comparison; empty if the hits have no text.
     Raises ModelError."""
-    found = [
+    candidates = [
         (number, hit.chunk, unit)
         for number, hit in enumerate(hits, start=1)
         for unit in units(hit.chunk.text)
     ]
     # "One appears." answers nothing, unless there is nothing else.
-    found = ([f for f in found if f[2].is_row or f[2].text.count(" ") > 1] or found)[:MOST_UNITS]
-    if not found:
+    candidates = ([f for f in candidates if f[2].is_row or f[2].text.count(" ") > 1] or candidates)[
+        :MOST_UNITS
+    ]
+    if not candidates:
         return ()
-    vectors = embedder.embed([query, *(_passage(chunk, unit) for _, chunk, unit in found)])
+    vectors = embedder.embed([query, *(_passage(chunk, unit) for _, chunk, unit in candidates)])
     scores = vectors[1:] @ vectors[0]
     facts = _facts(query)
     sides = {name: _facts(part) for name, part in comparison.parts(query).items()}
@@ -97,7 +99,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
     agreeing = np.array(
         [
             _agreement(unit, _about(chunk, facts, sides) if compares else facts)
-            for _, chunk, unit in found
+            for _, chunk, unit in candidates
         ]
     )
     scores = scores + ROW_BONUS * agreeing
@@ -112,7 +114,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
         most = MOST_ROWS if needed[i] else MOST_QUOTES
         if len(picked) < most and np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < alike):
             picked.append(i)
-    return tuple(_quote(*found[i], score=float(scores[i])) for i in picked)
+    return tuple(_quote(*candidates[i], score=float(scores[i])) for i in picked)
 
 
 def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
@@ -144,17 +146,17 @@ def units(text: str) -> list[Unit]:
 def sentences(text: str) -> list[str]:
     """The sentences of one paragraph. Abbreviations, initials and decimals do not end a
     sentence."""
-    found: list[str] = []
+    ends: list[str] = []
     start = 0
     for match in _END.finditer(text):
         if match.group()[0] == "." and _is_abbreviation(
             text[start : match.start()], text[match.end() : match.end() + 2]
         ):
             continue
-        found.append(text[start : match.end()].strip())
+        ends.append(text[start : match.end()].strip())
         start = match.end()
     rest = text[start:].strip()
-    return [*found, rest] if rest else found
+    return [*ends, rest] if rest else ends
 
 
 def _blocks(lines: list[str]) -> Iterator[list[Unit]]:

@@ -49,9 +49,9 @@ TIME = sa.DateTime(timezone=True)
 
 def table(name: str, /, *others: sa.Constraint, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
     """A table whose rows are numbered (`id`) and never lack a value."""
-    made = [sa.Column(each, kind, nullable=False) for each, kind in columns.items()]
+    sql_columns = [sa.Column(each, kind, nullable=False) for each, kind in columns.items()]
     number = sa.Column("id", sa.Integer, primary_key=True)
-    return sa.Table(name, sa.MetaData(), number, *made, *others, sqlite_autoincrement=True)
+    return sa.Table(name, sa.MetaData(), number, *sql_columns, *others, sqlite_autoincrement=True)
 
 
 class Book:
@@ -168,14 +168,14 @@ class Book:
             raise
         except SQLAlchemyError as error:
             url, where = self._engine.url, self._where
-            found = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+            cause = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
             # A driver may repeat what it was given.
             for secret in (url.password, *map(str, url.query.values())):
-                found = found.replace(secret, "…") if secret else found
+                cause = cause.replace(secret, "…") if secret else cause
             remedy = f"Check that {where} is a writable file and that its disk is not full."
-            if _DAMAGED.search(found):
+            if _DAMAGED.search(cause):
                 remedy = f"Restore {where} from a backup, or move it away: {LOST}"
-            raise StoreError(f"{self.called} failed ({found}).", remedy=remedy) from error
+            raise StoreError(f"{self.called} failed ({cause}).", remedy=remedy) from error
 
 
 def _indexes(there: sa.Inspector) -> Iterator[ReflectedIndex]:

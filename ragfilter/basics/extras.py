@@ -37,10 +37,10 @@ def check_version(package: str, supported: str, *, extra: str) -> None:
     """
     from packaging.specifiers import SpecifierSet
 
-    found = version(package)
-    if found not in SpecifierSet(supported, prereleases=True):
+    installed = version(package)
+    if installed not in SpecifierSet(supported, prereleases=True):
         raise DependencyError(
-            f"{package} {found} is not supported, only {supported}.", remedy=_install(extra)
+            f"{package} {installed} is not supported, only {supported}.", remedy=_install(extra)
         )
 
 

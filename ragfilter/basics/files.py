@@ -112,13 +112,13 @@ T = TypeVar("T", bound=TomlTable)
 def toml_paths(folder: Path) -> tuple[Path, ...]:
     """The TOML files of a folder, in the order of their names. Raises InputError."""
     try:
-        found = [path for path in folder.iterdir() if path.suffix == SUFFIX]
+        files = [path for path in folder.iterdir() if path.suffix == SUFFIX]
     except OSError as error:
         raise InputError(
             f"{folder} cannot be read: {error.strerror or error}.",
             remedy=f"Name a folder of {SUFFIX} files.",
         ) from None
-    return tuple(sorted(found, key=lambda path: path.stem))
+    return tuple(sorted(files, key=lambda path: path.stem))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

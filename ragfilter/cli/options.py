@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.cli.access import open_for
+from ragfilter.cli import access
 from ragfilter.cli.output import LogFormat
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
@@ -199,7 +199,7 @@ class Place:
 
     def open(self, what: str) -> Workbench:
         """Open the workspace until it is closed; `what` names who holds it."""
-        return open_for(self.data_dir, what)
+        return access.open_for(self.data_dir, what)
 
     def head(self, incomplete: str) -> dict[str, Any]:
         """The beginning of a JSON document about the collection. `incomplete` says why it may be

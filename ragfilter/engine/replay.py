@@ -55,10 +55,12 @@ def replay(
         sides = clearance.visible_entities(pool, user)
         first = retrieved(pool, settings, user)
         memo[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
-    hits, shown, found = before = memo[start]
+    hits, visible_pool, entered = before = memo[start]
     shared = memo.setdefault((settings.retrieval, user), {})
-    inputs = LayerInput(settings, shown, memo[scan_rules], user, shared=shared, explain=explain)
-    seen = dict(found)
+    inputs = LayerInput(
+        settings, visible_pool, memo[scan_rules], user, shared=shared, explain=explain
+    )
+    seen = dict(entered)
     traces: list[LayerTrace] = []
     needs: list[Pending] = []
     status: Status = "ok"
@@ -72,9 +74,9 @@ def replay(
         key = (layer.name, own, settings.retrieval, id(before))
         if key not in memo:
             started = perf_counter()
-            made = layer.apply(hits, inputs)
-            new = [hit for hit in made.hits if hit.id not in found]
-            memo.setdefault(key, (made, new, (perf_counter() - started) * 1000))
+            output = layer.apply(hits, inputs)
+            new = [hit for hit in output.hits if hit.id not in entered]
+            memo.setdefault(key, (output, new, (perf_counter() - started) * 1000))
         step, new, ms = before = memo[key]
         traces.append(
             LayerTrace(
@@ -145,10 +147,10 @@ def as_user(result: PoolResult, *, memo: ReplayMemo | None = None) -> PoolResult
     if key not in memo:
         memo[key] = clearance.visible(pool, user), {}
     visible, own = memo[key]
-    made = replay(visible, result.settings, user, memo=own)
+    user_result = replay(visible, result.settings, user, memo=own)
     if result.status == "insufficient_clearance":
-        made = replace(made, status=result.status, message=result.message)
-    return made
+        user_result = replace(user_result, status=result.status, message=result.message)
+    return user_result
 
 
 def retrieved(pool: Pool, settings: Settings, user: User | None = None) -> tuple[Hit, ...]:
@@ -158,15 +160,15 @@ def retrieved(pool: Pool, settings: Settings, user: User | None = None) -> tuple
     none where it admits only what the user may not see, as in `gather`.
     """
     own = ("query", "rules")
-    found = _of_files(pool.hits, settings)
+    hits = _of_files(pool.hits, settings)
     user = clearance.viewer(user, settings)
-    if not any(user.sees(hit.chunk) for hit in found) and settings.retrieval.source_pattern.strip():
+    if not any(user.sees(hit.chunk) for hit in hits) and settings.retrieval.source_pattern.strip():
         return ()
     if not settings.entities.enabled:
-        return tuple(hit for hit in found if hit.found_by in own)
+        return tuple(hit for hit in hits if hit.found_by in own)
     sides = (*pool.entities, *clearance.visible_entities(pool, user))
     wanted = {i for side in sides for i in side.ids[: settings.entities.per_entity]}
-    return tuple(hit for hit in found if hit.found_by in own or hit.id in wanted)
+    return tuple(hit for hit in hits if hit.found_by in own or hit.id in wanted)
 
 
 def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
@@ -224,8 +226,8 @@ def unfiltered(pool: Pool, settings: Settings, user: User | None = None) -> tupl
     Clearance, where it is on, holds here too: the comparison must not show what is hidden.
     """
     user = clearance.viewer(user, settings)
-    found = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
-    return tuple(hit for hit in found if user.sees(hit.chunk))[: settings.retrieval.k]
+    hits = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
+    return tuple(hit for hit in hits if user.sees(hit.chunk))[: settings.retrieval.k]
 
 
 def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:

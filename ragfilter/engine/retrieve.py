@@ -14,7 +14,7 @@ from time import perf_counter
 
 from ragfilter.engine.complete import references_of, settle
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
-from ragfilter.engine.search import Backends, Search, by_distance, matcher
+from ragfilter.engine.search import Backends, Pairs, Search, by_distance, matcher
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
 from ragfilter.layers.base import LayerInput, LayerSpec
@@ -114,72 +114,65 @@ def _gather(
     *,
     wide: bool,
 ) -> tuple[Pool, Scan | None]:
-    """The pool, and the query held against every rule of the collection; None if that was not
+    """The pool, and the query matched with every rule of the collection; None if that was not
     needed."""
     query = whole(query)
     if not query.strip():
         raise InputError("The query is empty.", remedy="Pass a question.")
     started = perf_counter()
     backends = backends.at_once()
-    collection = backends.collection
-    catalogue = _catalogue(collection)
-    incomplete = backends.incomplete
+    collection, incomplete = backends.collection, backends.incomplete
     if incomplete:
         log.warning(incomplete)
     user = viewer(user, settings)
     settings = with_clearance(settings, user)
-    only = None if catalogue is None else _only_sources(settings, user, collection.name, catalogue)
-    compared = detect(query) if wide or settings.entities.enabled else ()
-    names = compared or (alternatives(query) if wide or settings.entities.enabled else ())
-    vectors = backends.embedder.embed([query, *names])
-    learned: dict[str, Chunk] | None = {} if catalogue is None else None
-    known = catalogue if learned is None else learned
-    assert known is not None
-    pushed = catalogue is None and not user.unrestricted
-    share = 1.0 if catalogue is None else catalogue.share(user)
-    search = Search(collection, known, user, only, pushed=pushed, learned=learned, share=share)
-    # What reads the whole pool must get the page's, or it would decide otherwise.
+    # A layer that reads the whole pool must get the page's pool, or it would decide otherwise.
     far = wide or _any_reads_all(_on(settings))
-    reach = _reach_of(settings, user, catalogue, wide=far)
+
+    # 1. Open the collection as this user, so that what is hidden changes nothing that follows.
+    catalogue = _catalogue(collection)
+    search = _open(collection, catalogue, settings, user)
+
+    # 2. Embed the query and the sides of a comparison in one call: several calls take longer.
+    sides, surely = _sides(query, settings, wide=wide)
+    vectors = backends.embedder.embed([query, *sides])
+
+    # 3. Search until enough chunks pass clearance and rules: only those reach the other layers.
     scan = None
     if catalogue is not None and (far or settings.query_must.enabled):
         scan = rule_book(catalogue.rules).scan(query)
-    passes = _clean_test(settings, user, known, scan or rule_book(()).scan(query), wide=far)
-    pairs, exact, calls = _search(vectors[0], reach, search, passes)
-    bare = search.pushed and not pairs
-    if bare:
-        # Nothing accessible: what there is is asked for without texts, to say which level it takes.
+    rules = scan or rule_book(()).scan(query)
+    passes = _clean_test(settings, user, search.known, rules, wide=far)
+    reach = _reach_of(settings, user, catalogue, wide=far)
+    findings = _search(vectors[0], reach, search, passes)
+    all_hidden = search.pushed and not findings.pairs
+    if all_hidden:
+        # Search again without clearance, and without texts, to say which level it takes.
         search = replace(search, pushed=False)
-        pairs, exact, calls = _search(vectors[0], reach, search, passes)
-    found_by = {i: "rules" for i, _ in exact}
-    pairs += exact
-    entities: list[Entity] = []
-    for name, vector in zip(names, vectors[1:], strict=True):
-        found = search.nearest(vector, PER_ENTITY if wide else settings.entities.per_entity)
-        entities.append(Entity(name, tuple(i for i, _ in found)))
-        calls += 1
-    if not compared:
-        entities = _known(entities, collection, user)
-    distances = dict(pairs)
-    extra = list(dict.fromkeys(i for e in entities for i in e.ids if i not in distances))
-    found_by |= {i: f"entity:{e.name}" for e in reversed(entities) for i in e.ids if i in extra}
-    if extra:
-        pairs += search.among(vectors[0], len(extra), extra)
-        calls += any(map(search.seen, extra))
-    plain = frozenset(distances)
-    if collection.space == "rank":
-        log.warning("%s gives no distances: what compares them is left out", collection.name)
-        pairs = [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
+        findings = _search(vectors[0], reach, search, passes)
+    complete = _is_whole([i for i, _ in findings.pairs], catalogue, search)
+
+    # 4. Search for each side alone: the query's nearest chunks may all be of one side.
+    width = PER_ENTITY if wide else settings.entities.per_entity
+    entities = [
+        Entity(name, tuple(i for i, _ in search.nearest(vector, width)))
+        for name, vector in zip(sides, vectors[1:], strict=True)
+    ]
+    findings.searches += len(entities)
+    if not surely:
+        entities = _titled(entities, collection, user)
+    _add_sides(findings, entities, vectors[0], search)
+
+    # 5. Fetch the texts of what can be shown or kept: those of a whole pool take too long.
+    pairs = _in_order(findings.pairs, collection)
+    if all_hidden:
+        known = ((i, search.known[i]) for i, _ in pairs if i in search.known)
+        chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in known}
     else:
-        pairs.sort(key=by_distance)
-    named = {i for entity in entities for i in entity.ids}
-    if bare:
-        bares = ((i, known[i]) for i, _ in pairs if i in known)
-        chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in bares}
-    else:
+        named = {i for entity in entities for i in entity.ids}
         chunks = _payload(pairs, named, reach, search, passes, wide=wide)
     hits = tuple(
-        Hit(chunks[i], d, rank, found_by.get(i, "query"))
+        Hit(chunks[i], d, rank, findings.found_by.get(i, "query"))
         for rank, (i, d) in enumerate(pairs, start=1)
         if i in chunks
     )
@@ -192,15 +185,58 @@ def _gather(
         references=references_of((hit.chunk for hit in hits), collection),
         embedder=backends.embedder.name,
         source_pattern=settings.retrieval.source_pattern,
-        complete=_is_whole(plain, catalogue, search),
+        complete=complete,
         incomplete=incomplete,
-        queries=calls,
+        queries=findings.searches,
     )
     pool = _with_pinned_texts(pool, settings, collection, user, scan, wide=wide)
     return replace(pool, gather_ms=(perf_counter() - started) * 1000), scan
 
 
-def _is_whole(ids: frozenset[str], catalogue: Catalogue | None, search: Search) -> bool:
+def _open(
+    collection: Collection, catalogue: Catalogue | None, settings: Settings, user: User
+) -> Search:
+    """The collection as `user` sees it. Without a catalogue, clearance is pushed into the store,
+    and chunks become known as they are found."""
+    if catalogue is None:
+        learned: dict[str, Chunk] = {}
+        pushed = not user.unrestricted
+        return Search(collection, learned, user, pushed=pushed, learned=learned)
+    files = _only_sources(settings, user, collection.name, catalogue)
+    return Search(collection, catalogue, user, files, share=catalogue.share(user))
+
+
+def _sides(query: str, settings: Settings, *, wide: bool) -> tuple[tuple[str, ...], bool]:
+    """The sides of a comparison, and whether it surely is one. "X or Y" may also be one thing."""
+    if not (wide or settings.entities.enabled):
+        return (), True
+    compared = detect(query)
+    return compared or alternatives(query), bool(compared)
+
+
+def _add_sides(
+    findings: SearchFindings, entities: Sequence[Entity], vector: Vectors, search: Search
+) -> None:
+    """Add what only the sides found, with its distance to the query."""
+    own = {i for i, _ in findings.pairs}
+    extra = list(dict.fromkeys(i for e in entities for i in e.ids if i not in own))
+    # The first side that found a chunk is the one that is named.
+    for entity in reversed(entities):
+        findings.found_by |= {i: f"entity:{entity.name}" for i in entity.ids if i not in own}
+    if extra:
+        findings.pairs += search.among(vector, len(extra), extra)
+        findings.searches += any(map(search.seen, extra))
+
+
+def _in_order(pairs: Pairs, collection: Collection) -> Pairs:
+    """The pairs by distance; in a store that gives only an order, each with its place in it."""
+    if collection.space == "rank":
+        log.warning("%s gives no distances: what compares them is left out", collection.name)
+        return [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
+    return sorted(pairs, key=by_distance)
+
+
+def _is_whole(ids: Sequence[str], catalogue: Catalogue | None, search: Search) -> bool:
     """Whether these are all chunks that the user may see."""
     if catalogue is None:
         return search.user.unrestricted and len(ids) >= search.collection.count()
@@ -240,13 +276,13 @@ def _catalogue(collection: Collection) -> Catalogue | None:
     return known if known is None or isinstance(known, Catalogue) else Catalogue(known)
 
 
-def _known(entities: list[Entity], collection: Collection, user: User) -> list[Entity]:
-    """The sides of a bare "X or Y", where the collection holds a chunk titled like each that the
-    user may see; none otherwise."""
+def _titled(entities: list[Entity], collection: Collection, user: User) -> list[Entity]:
+    """The sides of a bare "X or Y", if the collection holds a chunk titled like each that the user
+    may see; none otherwise."""
     chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
     for entity in entities:
-        found = (chunks[i] for i in entity.ids if i in chunks)
-        if not any(title_is(entity.name, chunk.title) and user.sees(chunk) for chunk in found):
+        own = (chunks[i] for i in entity.ids if i in chunks)
+        if not any(title_is(entity.name, chunk.title) and user.sees(chunk) for chunk in own):
             return []
     return entities
 
@@ -323,18 +359,19 @@ def _only_sources(
     if not pattern.strip():
         return None
     fits = matcher(pattern)
-    seen = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
-    if catalogue and not any(map(fits, seen)):
+    visible_sources = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
+    if catalogue and not any(map(fits, visible_sources)):
         raise InputError(
-            f"No file of the collection {name!r} matches {pattern!r}.", remedy=_files_there(seen)
+            f"No file of the collection {name!r} matches {pattern!r}.",
+            remedy=_files_there(visible_sources),
         )
-    there = dict.fromkeys(chunk.source for chunk in catalogue.audiences)
-    return tuple(source for source in there if fits(source))
+    sources = dict.fromkeys(chunk.source for chunk in catalogue.audiences)
+    return tuple(source for source in sources if fits(source))
 
 
-def _files_there(backends: Iterable[str]) -> str:
+def _files_there(sources: Iterable[str]) -> str:
     """The names of the first few files."""
-    names = sorted(filter(None, backends))
+    names = sorted(filter(None, sources))
     if not names:
         return "Its chunks have no file names; leave the pattern empty."
     more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
@@ -357,29 +394,40 @@ def _clean_test(
     return passes
 
 
+@dataclass(slots=True)
+class SearchFindings:
+    """What searches found: pairs of id and distance, which search found an id (unless the query's
+    own did), and the number of searches."""
+
+    pairs: Pairs
+    found_by: dict[str, str]
+    searches: int
+
+
 def _search(
     vector: Vectors, reach: SearchReach, search: Search, passes: Callable[[str], bool]
-) -> tuple[list[tuple[str, float]], list[tuple[str, float]], int]:
+) -> SearchFindings:
     """The query's own hits, doubled while clean ones run short; then what one exact `ids=` query
-    over the chunks whose rules hold adds to them; and the number of searches."""
+    over the chunks whose rules hold adds to them."""
     wanted, n = reach.wanted, reach.first
-    calls = 0
+    searches = 0
     while True:
         pairs = search.nearest(vector, n)
-        calls += 1
+        searches += 1
         clean = sum(passes(i) for i, _ in pairs)
         if clean >= wanted or n >= reach.most or sum(search.seen(i) for i, _ in pairs) < n:
             break
         n *= 2
-    exact: list[tuple[str, float]] = []
+    found_by: dict[str, str] = {}
     if clean < wanted and search.learned is None:
         ids = [i for i in search.known if passes(i)]
         if len(ids) > clean:
-            known = {i for i, _ in pairs}
-            found = search.among(vector, min(wanted, len(ids)), ids)
-            exact = [pair for pair in found if pair[0] not in known]
-            calls += 1
-    return pairs, exact, calls
+            own = {i for i, _ in pairs}
+            exact = search.among(vector, min(wanted, len(ids)), ids)
+            found_by = {i: "rules" for i, _ in exact if i not in own}
+            pairs += [pair for pair in exact if pair[0] in found_by]
+            searches += 1
+    return SearchFindings(pairs, found_by, searches)
 
 
 def _payload(
@@ -403,5 +451,5 @@ def _payload(
     shown |= {*islice(filter(passes, seen), reach.wanted)}
     whole = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
     whole |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in whole])
-    there = ((i, whole.get(i) or search.known.get(i)) for i, _ in pairs)
-    return {i: chunk for i, chunk in there if chunk is not None}
+    chunks = ((i, whole.get(i) or search.known.get(i)) for i, _ in pairs)
+    return {i: chunk for i, chunk in chunks if chunk is not None}

@@ -66,12 +66,14 @@ def changes(result: PoolResult, chunk_id: str, *, most: int = 3) -> tuple[Settin
         return ()
     wanted = chunk_id not in {kept.id for kept in result.kept}
     search = _Search(result.pool, result.settings, result.user, chunk_id, wanted)
-    found = [each for info in _candidates(result, chunk_id, wanted) if (each := search.along(info))]
-    found.sort(key=lambda each: each[0])
-    turned = [search.change(path, value) for _, path, value in found[:most]]
-    if not turned:
-        turned = [search.change(path, value) for path, value in search.switches(result)]
-    return tuple(turned)
+    turning = [
+        each for info in _candidates(result, chunk_id, wanted) if (each := search.along(info))
+    ]
+    turning.sort(key=lambda each: each[0])
+    proposals = [search.change(path, value) for _, path, value in turning[:most]]
+    if not proposals:
+        proposals = [search.change(path, value) for path, value in search.switches(result)]
+    return tuple(proposals)
 
 
 def stays(result: PoolResult, chunk_id: str) -> str:
@@ -82,14 +84,14 @@ def stays(result: PoolResult, chunk_id: str) -> str:
         for decision in trace.decisions:
             if decision.chunk_id != chunk_id:
                 continue
-            said = f"{layer(trace.layer).title}: {decision.reason}"
+            decision_text = f"{layer(trace.layer).title}: {decision.reason}"
             if decision.outcome == "pinned":
-                return f"It is pinned by {said}."
+                return f"It is pinned by {decision_text}."
             if decision.outcome == "dropped" and not kept:
                 if trace.layer == "clearance":
-                    return f"{said}."
+                    return f"{decision_text}."
                 # Of one layer or of several.
-                return f"More than one limit keeps it out. First {said}."
+                return f"More than one limit keeps it out. First {decision_text}."
     return "No limit of an active layer drops it, even at its lowest or highest value."
 
 
@@ -119,8 +121,8 @@ def wording(result: PoolResult, chunk_id: str) -> Wording | None:
     unmet = [part for part in explain(rule, result.query).parts if not part.met]
     terms = tuple(dict.fromkeys(p.near.term if p.near else p.terms[0] for p in unmet if p.terms))
     question = " ".join((result.query, *terms))
-    made = replay(replace(result.pool, query=question), result.settings, result.user)
-    after, before = ([h.id for h in each.kept] for each in (made, result))
+    reworded = replay(replace(result.pool, query=question), result.settings, result.user)
+    after, before = ([h.id for h in each.kept] for each in (reworded, result))
     if chunk_id not in after:
         return None
     came, went = _moved(before, after, chunk_id)
@@ -179,8 +181,8 @@ class _Search:
     def turns(self, path: str, value: Any) -> bool:
         return self._turned(self.replayed(path, value))
 
-    def _turned(self, made: PoolResult | None) -> bool:
-        return made is not None and self.wanted == any(h.id == self.chunk_id for h in made.kept)
+    def _turned(self, result: PoolResult | None) -> bool:
+        return result is not None and self.wanted == any(h.id == self.chunk_id for h in result.kept)
 
     def along(self, info: FieldInfo) -> tuple[float, str, Any] | None:
         """The nearest value of a number that turns the chunk's fate, after the share of its range
@@ -189,15 +191,15 @@ class _Search:
         step = 1 if info.type is int else GRID
         low, high = info.low or 0, max(info.ceiling or now, now)
         here = now / step
-        found = []
+        nearest = []
         for end, way in ((round(low / step), -1), (round(high / step), 1)):
             places = range(_beside(here, way), end + way, way)
             # A whole number of steps, so that a decimal is written as it is read.
             values = [now, *(n if info.type is int else round(n * GRID, 3) for n in places)]
             value = self._first(info.path, values)
             if value is not None:
-                found.append((abs(value - now) / ((high - low) or 1), info.path, value))
-        return min(found, default=None)
+                nearest.append((abs(value - now) / ((high - low) or 1), info.path, value))
+        return min(nearest, default=None)
 
     def _first(self, path: str, values: Sequence[Any]) -> Any | None:
         """The first of `values` that turns; the one in force, which does not, stands before all."""
@@ -208,11 +210,11 @@ class _Search:
         @cache
         def at(i: int) -> tuple[bool, object]:
             """Whether it turns; what is kept, and how many each layer lets through."""
-            made = self.replayed(path, values[i])
-            if made is None:
+            result = self.replayed(path, values[i])
+            if result is None:
                 return False, None
-            kept = tuple(hit.id for hit in made.kept)
-            return self._turned(made), (kept, *(trace.n_out for trace in made.traces))
+            kept = tuple(hit.id for hit in result.kept)
+            return self._turned(result), (kept, *(trace.n_out for trace in result.traces))
 
         i = _first_turn(at, 0, len(values) - 1)
         return None if i is None else values[i]
@@ -229,8 +231,8 @@ class _Search:
     def change(self, path: str, value: Any) -> SettingChange:
         """The change with what else it brings and loses."""
         before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
-        made = self.replayed(path, value)
-        after = [] if made is None else [hit.id for hit in made.kept]
+        changed = self.replayed(path, value)
+        after = [] if changed is None else [hit.id for hit in changed.kept]
         return SettingChange(
             path, self.settings.get(path), value, *_moved(before, after, self.chunk_id)
         )

@@ -10,7 +10,9 @@ conflicts    blocks of chunks that are labelled relevant
 precision    of its blocks, how many are not labelled relevant
 delta_f1     mean F1 without the rule less mean F1 with it; `delta_recall` alike. Above 0 it harms.
 
-`ragfilter.evaluate.asked` defines what is *retrieved*.
+*Retrieved* is what a search for the next chunks whose rules hold goes through: the hits down to the
+last one that a later layer can look at, and hits behind it that are pinned by their rule. A rule
+may also block other chunks there, to no effect, unless references are pinned: then they count, too.
 
 A rule is a rule text: chunks with the same text share a row. A part of a rule (a group, a term)
 decides a chunk if the rule without that part would decide otherwise, or no longer pin it.
@@ -19,16 +21,22 @@ decides a chunk if the rule without that part would decide otherwise, or no long
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
-from ragfilter.evaluate.asked import PreparedQuestion, ready
+from ragfilter.engine.replay import keep, replay, retrieved, with_rules
+from ragfilter.engine.retrieve import used
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.metrics import precision_recall_f1
-from ragfilter.layers.clearance import viewer
-from ragfilter.model import Chunk, Pool, User
-from ragfilter.rules.match import RuleBook
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
+from ragfilter.layers.base import LayerInput, LayerSpec
+from ragfilter.layers.clearance import viewer, visible, with_clearance
+from ragfilter.layers.query_must import TOGETHER
+from ragfilter.layers.registry import LAYERS
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
+from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Settings
 
@@ -129,7 +137,7 @@ class _Tally:
     recall: float = 0.0
 
     def add(
-        self, asked: PreparedQuestion, freed: frozenset[str], passes: int, kept: Sequence[str]
+        self, question: _Question, freed: frozenset[str], passes: int, kept: Sequence[str]
     ) -> None:
         """Count a question: without the rule or part, `freed` would pass and `kept` would be
         kept."""
@@ -137,11 +145,11 @@ class _Tally:
         self.blocks += len(freed)
         self.passes += passes
         self.overlap += len(freed.difference(kept))
-        self.conflicts += ((asked.id, i) for i in sorted(freed & asked.relevant))
-        if asked.scores is not None and set(kept) != set(asked.kept):
-            scores = precision_recall_f1(kept, asked.relevant)
-            self.f1 += scores.f1 - asked.scores.f1
-            self.recall += scores.recall - asked.scores.recall
+        self.conflicts += ((question.id, i) for i in sorted(freed & question.relevant))
+        if question.scores is not None and set(kept) != set(question.kept):
+            scores = precision_recall_f1(kept, question.relevant)
+            self.f1 += scores.f1 - question.scores.f1
+            self.recall += scores.recall - question.scores.recall
 
     def row(self, rule: str, ids: Sequence[str], place: str, labelled: int) -> RuleRow:
         right = self.blocks - len(self.conflicts)
@@ -174,13 +182,13 @@ def build_matrix(
     including chunks.
     """
     viewed = viewer(user, settings)
-    asked = ready(pools, qrels, settings, viewed)
+    questions = _prepare_all(pools, qrels, settings, viewed)
     ids: dict[str, list[str]] = defaultdict(list)
     for chunk in chunks:
         if chunk.rule and viewed.sees(chunk):
             ids[chunk.rule].append(chunk.id)
     tallies: dict[str, _Tally] = {rule: _Tally() for rule in ids}
-    for question in asked:
+    for question in questions:
         of_rule: dict[str, list[str]] = defaultdict(list)
         for hit in question.seen:
             if hit.chunk.rule in tallies:
@@ -194,14 +202,14 @@ def build_matrix(
                 kept, _ = question.with_rules(dict.fromkeys(question.ruled_by(rule)))
             freed = frozenset() if passes else frozenset(found)
             tallies[rule].add(question, freed, len(found) * passes, kept)
-    labelled = sum(question.scores is not None for question in asked)
+    labelled = sum(question.scores is not None for question in questions)
     rows = [tally.row(rule, ids[rule], "", labelled) for rule, tally in tallies.items()]
     return Matrix(
-        len(asked),
+        len(questions),
         labelled,
         tuple(sorted(rows, key=_harm)),
-        _crowding(asked),
-        waiting=sum(question.waiting for question in asked),
+        _crowding(questions),
+        waiting=sum(question.waiting for question in questions),
     )
 
 
@@ -222,11 +230,11 @@ def build_parts(
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
     labelled = sum(i in qrels for i in pools)
     met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}
-    asked = ready(met, qrels, settings, viewed)
+    questions = _prepare_all(met, qrels, settings, viewed)
     rests = {place: read.without(place).text for place in read.removable}
     tallies = {place: _Tally() for place in rests}
     book = RuleBook(rests.values())
-    for question in asked:
+    for question in questions:
         found = frozenset(hit.id for hit in question.seen if hit.chunk.rule == rule)
         was, scan = question.scan.check(rule), book.scan(question.pool.query)
         for place, rest in rests.items():
@@ -261,9 +269,9 @@ def row_document(row: RuleRow) -> dict[str, Any]:
     return asdict(row) | {"fires": row.fires}
 
 
-def _crowding(asked: Iterable[PreparedQuestion]) -> tuple[CrowdRow, ...]:
+def _crowding(questions: Iterable[_Question]) -> tuple[CrowdRow, ...]:
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for question in asked:
+    for question in questions:
         if question.scores is None:
             continue
         for hit in question.seen:
@@ -288,3 +296,162 @@ def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
         1.0 if row.precision is None else row.precision,
         row.blocks - row.overlap,
     )
+
+
+# questions, prepared for replays with rules removed
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A prepared question. `seen` are the retrieved hits that the user may see. `kept` and `scores`
+    are those with all rules applied.
+
+    Removing a rule that blocks lets its chunks join the `survivors` of the rules, and changes
+    nothing else: what is pinned, and what the layers `behind` may look at, stays the same.
+    `blocked` has by id how many survivors come before a chunk, and the chunk without its rule.
+    """
+
+    id: str
+    pool: Pool
+    settings: Settings
+    user: User
+    scan: Scan
+    seen: tuple[Hit, ...]
+    survivors: tuple[Hit, ...]
+    blocked: Mapping[str, tuple[int, Hit]]
+    behind: tuple[LayerSpec, ...]
+    inputs: LayerInput
+    relevant: frozenset[str]
+    kept: tuple[str, ...] = ()
+    scores: Scores | None = None
+    waiting: bool = False
+
+    def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+        """What is kept if the rules of `freed` (blocked ids, in retrieval order) do not count, and
+        whether a layer lacks something."""
+        if self.settings.judge.enabled or _follows(self.settings, self.inputs.pinned):
+            # The judge's expansions reach chunks that were not retrieved, where rules count as
+            # well. A chunk that comes in may be the one whose references are pinned.
+            return self.with_rules(dict.fromkeys(freed))
+        hits = list(self.survivors)
+        for place, hit in reversed([self.blocked[i] for i in freed]):
+            hits.insert(place, hit)
+        kept, needs = keep(self.behind, tuple(hits), self.inputs)
+        return _ids(kept), bool(needs)
+
+    def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
+        """The same with other rules on some chunks; a rule that holds may pin its chunks."""
+        changed = with_rules(self.pool, rules)
+        result = replay(changed, self.settings, self.user, self.scan, explain=False)
+        return _ids(result.kept), bool(result.needs)
+
+    def ruled_by(self, rule: str) -> frozenset[str]:
+        """The ids of all chunks with this rule, including those that were not retrieved: if the
+        first of them are no longer pinned, the next would be."""
+        hits = (*self.pool.hits, *self.pool.reachable)
+        return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
+
+
+def _prepare_all(
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User
+) -> list[_Question]:
+    """Prepare the questions of `pools` (by id). Rules count even if `settings` switch them off."""
+    settings = settings.with_values({"query_must.enabled": True})
+    if not settings.judge.enabled:
+        # Nothing hidden is left, so clearance need not be checked again and again. A judge's prompt
+        # depends on the whole pool, so with a judge the pool stays as it was.
+        pools = {i: visible(pool, user) for i, pool in pools.items()}
+        user = UNRESTRICTED
+    settings = with_clearance(settings, user)
+    rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
+    book = RuleBook(filter(None, rules))
+    unruled: dict[str, Chunk] = {}
+
+    def without_rule(chunk: Chunk) -> Chunk:
+        return unruled.get(chunk.id) or unruled.setdefault(chunk.id, replace(chunk, rule=None))
+
+    prepare = partial(_prepare, book=book, settings=settings, user=user, without_rule=without_rule)
+    return [prepare(i, pool, qrels.get(i)) for i, pool in pools.items()]
+
+
+def _prepare(
+    query_id: str,
+    pool: Pool,
+    labels: Mapping[str, int] | None,
+    *,
+    book: RuleBook,
+    settings: Settings,
+    user: User,
+    without_rule: Callable[[Chunk], Chunk],
+) -> _Question:
+    scan = book.scan(pool.query)
+    hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
+    on = [layer for layer in LAYERS if layer.enabled(settings)]
+    at = [layer.name for layer in on].index("query_must")
+    inputs = LayerInput(settings, pool, scan, user, explain=False)
+    step = on[at].apply(hits, inputs)
+    seen = _seen(hits, pool, settings, scan)
+    # Later layers look at none of the hits behind, except pinned ones, which they put first.
+    found = {hit.id for hit in seen}
+    seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in found]
+    found.update(step.pinned)
+    if _follows(settings, step.pinned):
+        blocked = (hit for hit in hits if not scan.passes(hit.chunk.rule))
+        seen += [hit for hit in blocked if hit.id not in found]
+    survivors = tuple(hit for hit in step.hits if hit.id in found)
+    question = _Question(
+        id=query_id,
+        pool=pool,
+        settings=settings,
+        user=user,
+        scan=scan,
+        seen=tuple(seen),
+        survivors=survivors,
+        blocked=_blocked(hits, survivors, found, scan, without_rule),
+        behind=tuple(on[at + 1 :]),
+        inputs=inputs.after(step),
+        relevant=relevant_of(labels or {}),
+    )
+    kept, waiting = question.let_pass(())
+    scores = None if labels is None else precision_recall_f1(kept, question.relevant)
+    return replace(question, kept=kept, scores=scores, waiting=waiting)
+
+
+def _follows(settings: Settings, pinned: Mapping[str, str]) -> bool:
+    """Whether references may be pinned: then a chunk that was blocked may come in from anywhere."""
+    return settings.query_must.references > 0 and len(pinned) >= TOGETHER
+
+
+def _seen(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:
+    """The hits down to the last one that a later layer can look at. The sides of a comparison may
+    be pinned, and then take nobody's place."""
+    sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
+    wanted = used(settings)
+    seen = []
+    for hit in hits:
+        if hit.id in sides:
+            seen.append(hit)
+        elif wanted:
+            seen.append(hit)
+            wanted -= scan.passes(hit.chunk.rule)
+    return seen
+
+
+def _blocked(
+    hits: Sequence[Hit],
+    survivors: Iterable[Hit],
+    found: Container[str],
+    scan: Scan,
+    without_rule: Callable[[Chunk], Chunk],
+) -> dict[str, tuple[int, Hit]]:
+    stays = {hit.id for hit in survivors}
+    before = accumulate((hit.id in stays for hit in hits), initial=0)
+    return {
+        hit.id: (place, replace(hit, chunk=without_rule(hit.chunk)))
+        for hit, place in zip(hits, before, strict=False)
+        if hit.id in found and not scan.passes(hit.chunk.rule)
+    }
+
+
+def _ids(hits: Iterable[Hit]) -> tuple[str, ...]:
+    return tuple(hit.id for hit in hits)

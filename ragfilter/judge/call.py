@@ -81,8 +81,8 @@ class JudgePrompt:
     @property
     def key(self) -> str:
         """A hash of everything that an answer depends on, except the model."""
-        said = [(message.role, message.content) for message in self.messages]
-        return sha256(json.dumps([self.version, said, self.asked]).encode()).hexdigest()
+        content = [(message.role, message.content) for message in self.messages]
+        return sha256(json.dumps([self.version, content, self.asked]).encode()).hexdigest()
 
     def answered(self, judgement: Judgement) -> Judgement:
         """`judgement`, made with exactly these messages, as that of this prompt: the same messages
@@ -134,8 +134,8 @@ def system(variant: PromptVariant) -> str:
 def version(variant: PromptVariant) -> str:
     """``name@version-hash``: the hash changes with every word, even if nobody raised the
     version."""
-    words = repr((LAYOUT, system(variant), variant.fields, variant.most_tokens))
-    return f"{variant.name}@{variant.version}-{sha256(words.encode()).hexdigest()[:8]}"
+    wording = repr((LAYOUT, system(variant), variant.fields, variant.most_tokens))
+    return f"{variant.name}@{variant.version}-{sha256(wording.encode()).hexdigest()[:8]}"
 
 
 def width(settings: Judge) -> int:
@@ -262,11 +262,11 @@ def no_room(settings: Judge) -> str:
 
 def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
     """The figures of one judged replay. `trace` is that of the judge."""
-    said = judgement or Judgement(())
+    answer = judgement or Judgement(())
     outcomes = [decision.outcome for decision in trace.decisions]
     expanded = outcomes.count("expanded")
     kept = trace.n_out - expanded
-    original = len(said.asked) + len(said.left_out) if judgement else trace.n_in
+    original = len(answer.asked) + len(answer.left_out) if judgement else trace.n_in
     fallback = "fallback" in outcomes
     return JudgeStats(
         original=original,
@@ -274,16 +274,16 @@ def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
         expanded=expanded,
         reduction=1 - kept / original if original else 0.0,
         fallback=fallback,
-        ms=said.ms,
-        prompt_tokens=said.prompt_tokens,
-        completion_tokens=said.completion_tokens,
-        error=said.error or (trace.note if fallback else ""),
-        cached=said.cached,
-        model=said.model,
-        prompt_version=said.prompt_version,
-        left_out=len(said.left_out),
-        remarks=len(said.remarks),
-        shortened=len(said.shortened),
+        ms=answer.ms,
+        prompt_tokens=answer.prompt_tokens,
+        completion_tokens=answer.completion_tokens,
+        error=answer.error or (trace.note if fallback else ""),
+        cached=answer.cached,
+        model=answer.model,
+        prompt_version=answer.prompt_version,
+        left_out=len(answer.left_out),
+        remarks=len(answer.remarks),
+        shortened=len(answer.shortened),
     )
 
 

@@ -59,17 +59,17 @@ def blocks(
 ) -> tuple[Block, ...]:
     """The first of `chunks`, as many as fit into `room` tokens, each with its score in words. No
     block takes more than `most` tokens."""
-    made = [_Sent(chunk, score, fields) for chunk, score in chunks]
-    if all(one.whole <= most for one in made) and sum(one.whole for one in made) <= room:
-        return tuple(one.all for one in made)
-    while made and sum(one.least for one in made) > room:
-        made.pop()
-    needs = [(one.least, min(one.whole, max(one.least, most))) for one in made]
+    sent = [_Sent(chunk, score, fields) for chunk, score in chunks]
+    if all(one.whole <= most for one in sent) and sum(one.whole for one in sent) <= room:
+        return tuple(one.all for one in sent)
+    while sent and sum(one.least for one in sent) > room:
+        sent.pop()
+    needs = [(one.least, min(one.whole, max(one.least, most))) for one in sent]
     share = _share(needs, room)
-    words = _rare_words(query, [one.chunk for one in made])
+    words = _rare_words(query, [one.chunk for one in sent])
     return tuple(
         one.within(min(whole, max(least, share)), words)
-        for one, (least, whole) in zip(made, needs, strict=True)
+        for one, (least, whole) in zip(sent, needs, strict=True)
     )
 
 
@@ -178,12 +178,12 @@ def excerpt(text: str, tokens: int, words: Mapping[str, float]) -> str:
         if parts[place].tokens <= tokens:
             taken.append(place)
             tokens -= parts[place].tokens
-    said: list[str] = []
+    pieces: list[str] = []
     expected = 0
     for place in sorted(taken):
-        said += [parts[place].text] if place == expected else [_GAP, parts[place].text]
+        pieces += [parts[place].text] if place == expected else [_GAP, parts[place].text]
         expected = place + 1
-    return " ".join(said)
+    return " ".join(pieces)
 
 
 class _Part(NamedTuple):
@@ -196,8 +196,8 @@ class _Part(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _parts(text: str) -> tuple[_Part, ...]:
-    found = (unit.text for unit in units(text[:MOST_READ]))
-    return tuple(_Part(part, _words(part), estimate(part) + 2) for part in found)
+    texts = (unit.text for unit in units(text[:MOST_READ]))
+    return tuple(_Part(part, _words(part), estimate(part) + 2) for part in texts)
 
 
 def _words(text: str) -> frozenset[str]:

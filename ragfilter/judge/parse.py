@@ -145,8 +145,8 @@ class _Asked:
 
     def id_in(self, cell: str) -> str:
         """The id that is all that `cell` holds; empty if there is none."""
-        found = None if cell in self.ids else self._cell.fullmatch(cell)
-        return "" if found and _is_ordinal(found) else self.id_of(found["id"] if found else cell)
+        match = None if cell in self.ids else self._cell.fullmatch(cell)
+        return "" if match and _is_ordinal(match) else self.id_of(match["id"] if match else cell)
 
     def in_line(self, line: str) -> _Said | None:
         """The decision of a line that begins with an id or a number."""
@@ -159,9 +159,9 @@ class _Asked:
         """Every id in `text`."""
         return {self.id_of(found[0]) for found in self._mention.finditer(text)}
 
-    def counting(self, said: Iterable[_Said]) -> set[str]:
+    def counting(self, decisions: Iterable[_Said]) -> set[str]:
         """The numbers in `said` that may count the chunks, from 0 or 1 on, rather than be ids."""
-        names = {one.name for one in said if one.action is not None and one.name}
+        names = {one.name for one in decisions if one.action is not None and one.name}
         numbers = {name for name in names if name.isdecimal()}
         others = {i for i in map(self.id_of, names - numbers) if i}
         if not numbers or numbers | others == self.ids:
@@ -189,7 +189,7 @@ _UNASKED = re.compile(
 def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
     """Read what `text` says about the ids in `asked`."""
     ids = _Asked(asked)
-    said: dict[str, list[Verdict | None]] = {chunk_id: [] for chunk_id in asked}
+    by_id: dict[str, list[Verdict | None]] = {chunk_id: [] for chunk_id in asked}
     text = without_thought(text)
     decisions = _decisions(text, ids)
     counting = ids.counting(decisions)
@@ -200,23 +200,23 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
         if not chunk_id:
             unknown += bool(action)
         elif action is not None and name not in counting:
-            said[chunk_id].append(_verdict(chunk_id, action))
+            by_id[chunk_id].append(_verdict(chunk_id, action))
     verdicts: list[Verdict] = []
     remarks: list[str] = []
     unreadable: list[str] = []
-    for chunk_id, given in said.items():
+    for chunk_id, of_chunk in by_id.items():
         name = _short(chunk_id)
-        readable = [verdict for verdict in given if verdict]
-        if len(readable) < len(given):
+        readable = [verdict for verdict in of_chunk if verdict]
+        if len(readable) < len(of_chunk):
             remarks.append(f"unknown action for {name}")
         for one, next_ in pairwise(readable):
             if one != next_:
                 remarks.append(f"changed for {name}: {one.written}, then {next_.written}")
         if readable:
             verdicts.append(readable[-1])
-        elif given or chunk_id in mentioned:
+        elif of_chunk or chunk_id in mentioned:
             unreadable.append(chunk_id)
-            if not given:
+            if not of_chunk:
                 remarks.append(f"no clear decision for {name}")
     if len(remarks) > MOST_REMARKS:
         remarks = [*remarks[:MOST_REMARKS], f"and {len(remarks) - MOST_REMARKS} more"]
@@ -228,15 +228,15 @@ def parse(text: str, asked: Sequence[str]) -> ParsedVerdicts:
 
 def _decisions(text: str, asked: _Asked) -> list[_Said]:
     """What decides in `text`, in its order: lines, rows, and what JSON says."""
-    found: list[_Said] = []
+    decisions: list[_Said] = []
     in_json = False
     try:
-        for said, from_json in _read(text, asked, with_json=True):
-            found.append(said)
-            in_json = in_json or (from_json and bool(asked.id_of(said.name)))
+        for decision, from_json in _read(text, asked, with_json=True):
+            decisions.append(decision)
+            in_json = in_json or (from_json and bool(asked.id_of(decision.name)))
     except (ValueError, RecursionError):
-        return [] if in_json else [said for said, _ in _read(text, asked, with_json=False)]
-    return found
+        return [] if in_json else [decision for decision, _ in _read(text, asked, with_json=False)]
+    return decisions
 
 
 def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said, bool]]:
@@ -252,13 +252,13 @@ def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said,
         if row:
             table.append(row)
         else:
-            yield from ((said, False) for said in _of_table(table, asked))
+            yield from ((decision, False) for decision in _of_table(table, asked))
             table = []
-            said = asked.in_line(line) if fresh else None
+            decision = asked.in_line(line) if fresh else None
             while value and value.start() < at:
                 value = _JSON.search(text, at)
-            if said:
-                yield said, False
+            if decision:
+                yield decision, False
             elif value and value.start() <= end:
                 data, at = json.JSONDecoder().raw_decode(text, value.start())
                 for item in JudgeAnswer.model_validate(data).decisions:
@@ -269,7 +269,7 @@ def _read(text: str, asked: _Asked, *, with_json: bool) -> Iterator[tuple[_Said,
             elif _UNASKED.match(line):
                 yield _Said("", "KEEP"), False
         at, fresh = end + 1, True
-    yield from ((said, False) for said in _of_table(table, asked))
+    yield from ((decision, False) for decision in _of_table(table, asked))
 
 
 class _Row(NamedTuple):

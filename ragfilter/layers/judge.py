@@ -205,35 +205,37 @@ def _obey(
                 hit.id, "judge", "expanded", reason, float(reached.step), float(verdict.depth)
             )
     others = tuple(decision for decision in unasked if decision.chunk_id not in brought)
-    made = (*decisions.values(), *others)
+    all_decisions = (*decisions.values(), *others)
     note = _note(judgement, len(kept), len(brought))
     detail = JudgeDetail(judgement, tuple(steps))
     if not kept:
         message = NOTHING_RELEVANT.format(n=len(judgement.asked))
         status: Status = "low_quality_results"
-        return LayerOutput((), made, detail=detail, note=note, status=status, message=message)
-    return LayerOutput((*kept, *brought.values()), made, detail=detail, note=note)
+        return LayerOutput(
+            (), all_decisions, detail=detail, note=note, status=status, message=message
+        )
+    return LayerOutput((*kept, *brought.values()), all_decisions, detail=detail, note=note)
 
 
 def _decision(
     hit: Hit, verdict: Verdict | None, judgement: Judgement, inputs: LayerInput
 ) -> Decision:
     if verdict is None:
-        said = "not named by the judge"
+        reason = "not named by the judge"
         if hit.id in judgement.left_out:
             budget = inputs.settings.judge.max_prompt_tokens
-            said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
+            reason = f"left out of the judge's prompt: its budget of {budget} tokens was full"
         elif hit.id in judgement.unreadable:
-            said = "the judge's decision could not be read"
+            reason = "the judge's decision could not be read"
     else:
-        said = f"the judge said {verdict.written}"
+        reason = f"the judge said {verdict.written}"
     if hit.id in judgement.shortened:
-        said = f"{said} (its text shortened)"
+        reason = f"{reason} (its text shortened)"
     if hit.id in inputs.pinned:
-        return Decision(hit.id, "judge", "pinned", f"{inputs.pinned[hit.id]}; {said}")
+        return Decision(hit.id, "judge", "pinned", f"{inputs.pinned[hit.id]}; {reason}")
     keeps = verdict is not None and verdict.action != "DISCARD"
     by = "judge.max_prompt_tokens" if hit.id in judgement.left_out else ""
-    return Decision(hit.id, "judge", "kept" if keeps else "dropped", said, setting=by)
+    return Decision(hit.id, "judge", "kept" if keeps else "dropped", reason, setting=by)
 
 
 def _note(judgement: Judgement, kept: int, brought: int) -> str:
@@ -278,18 +280,18 @@ def _reached(
     root: Hit, depth: int, inputs: LayerInput, find: Finder, closed: frozenset[str]
 ) -> Iterator[tuple[Hit, ReachedChunk]]:
     """What the references of `root` lead to within `depth` steps."""
-    found: dict[str, Hit] = {}
+    opened: dict[str, Hit] = {}
 
     def open_chunk(chunk_id: str) -> Chunk | None:
         hit = None if chunk_id in closed else find(chunk_id)
         if hit is None:
             return None
-        found[chunk_id] = hit
+        opened[chunk_id] = hit
         return hit.chunk
 
     most = inputs.settings.judge.max_expansion
     for reached in walk(root.chunk, depth=depth, most=most, find=open_chunk):
-        yield found[reached.chunk.id], reached
+        yield opened[reached.chunk.id], reached
 
 
 def _as_brought(hit: Hit, root: Hit) -> Hit:

@@ -286,10 +286,10 @@ def _capped(trace: LayerTrace, keeps: Sequence[Decision], result: PoolResult) ->
 def _path(detail: Widening) -> str:
     """``; first 3, 5: none, first 7: 2``: how far it looked, and what was good."""
     *poor, last = detail.widths
-    found = f"first {last.width}: {last.good}" if last.good else ""
+    last_width = f"first {last.width}: {last.good}" if last.good else ""
     poor = poor if last.good else [*poor, last]
     nothing = f"first {', '.join(str(tried.width) for tried in poor)}: none" if poor else ""
-    return f"; {', '.join(filter(None, (nothing, found)))}"
+    return f"; {', '.join(filter(None, (nothing, last_width)))}"
 
 
 def _unused(settings: Settings) -> frozenset[str]:

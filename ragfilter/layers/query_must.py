@@ -11,7 +11,7 @@ from itertools import compress, islice
 
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, PoolResult, Round, Rounds
-from ragfilter.rules.another import another
+from ragfilter.rules.explain import differing_value
 from ragfilter.text.numbers import chunks
 
 REFERENCES = "query_must.references"
@@ -63,10 +63,10 @@ def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput)
     best = next((hit for hit in kept if hit.id not in met), None)
     if best is None or sum(hit.id in met and best.id in hit.chunk.refs for hit in kept) < TOGETHER:
         return {}
-    there = {hit.id for hit in inputs.own_hits}
-    found = (hit for hit in kept if hit.id in best.chunk.refs and hit.id in there)
+    own_ids = {hit.id for hit in inputs.own_hits}
+    referred = (hit for hit in kept if hit.id in best.chunk.refs and hit.id in own_ids)
     why = f"the best chunk, “{best.chunk.name}”, refers to it"
-    return {hit.id: why for hit in islice(found, most)}
+    return {hit.id: why for hit in islice(referred, most)}
 
 
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:
@@ -103,7 +103,7 @@ def _line(trace: LayerTrace, result: PoolResult) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: PoolResult) -> str:
-    kind = another(hit.chunk.rule, result.query)
+    kind = differing_value(hit.chunk.rule, result.query)
     return f"were about another {kind}" if kind else "were for other questions"
 
 

@@ -32,18 +32,18 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     values = [hit.distance for hit in hits]
     near = ids[: settings.depth]
     known: dict[str, _Said] = inputs.shared.setdefault("words", {})
-    said = [
+    reads = [
         known.get(i) or known.setdefault(i, _read(hit, query))
         for i, hit in zip(near, hits, strict=False)
     ]
-    pinned = _stating(query, near, said, inputs) if settings.pin_values else {}
+    pinned = _stating(query, near, reads, inputs) if settings.pin_values else {}
     pins = {**pinned, **inputs.pinned}
     background = inputs.background
     way = 0.0
     if near and background is not None:
         way = max(0.0, background - min(values[: settings.depth]))
     scale = settings.weight * way
-    shared = words.compare(query, [each.held for each in said])
+    shared = words.compare(query, [each.held for each in reads])
     for place, overlap in enumerate(shared):
         values[place] -= scale * overlap.share
     order = sorted(range(len(hits)), key=values.__getitem__)

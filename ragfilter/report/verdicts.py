@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragfilter.answer.stream import Prices
 from ragfilter.judge import call
 from ragfilter.judge.call import Judgements, JudgePrompt, JudgeStats
 from ragfilter.judge.expansion import DEPTHS, Finder, Library, ReachedChunk, finder, walk
@@ -22,6 +21,9 @@ from ragfilter.report.rows import seen, visible
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from ragfilter.answer.stream import Prices
 
 
 @dataclass(frozen=True, slots=True)

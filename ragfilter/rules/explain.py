@@ -1,5 +1,5 @@
-"""One rule against one question, part by part: where its terms occur, and what came nearest if none
-does. Pure.
+"""One rule against one question, part by part: where its terms occur, what came nearest if none
+does, and in which value the question differs from the rule. Pure.
 
 The verdict comes from the matcher (`ragfilter.rules.match`). This module only finds the places in
 the original question. Places are offsets into `whole(question)`.
@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 
-from ragfilter.rules.match import check, lowered
-from ragfilter.rules.rule import Match, Rule, terms_at
+from ragfilter.rules.match import check, lowered, prepared
+from ragfilter.rules.rule import Match, Rule, read_rule, terms_at
 from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
@@ -24,6 +25,8 @@ MOST_COMPARED = 20_000
 """Words times terms; with more, only the first terms of a group are compared."""
 _WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
 """A word without the signs around it: a question mark is not a differing letter."""
+_NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
+_LIKE = r"-?\d+(?:st|nd|rd|th)?"
 Span = tuple[int, int]
 
 
@@ -158,6 +161,39 @@ class _Text:
 
     def _span(self, start: int, end: int) -> Span:
         return self.origins[start][0], self.origins[end - 1][1]
+
+
+@lru_cache(maxsize=4096)
+def differing_value(text: str | None, question: str) -> str:
+    """What the stored rule and the question give different numbers ("armor class 6" if the rule
+    wants 7), in the rule's own words; derived only from the terms of the rule.
+
+    This is a part of the rule that the question does not meet. Most of its terms contain a number,
+    and one of them has the question's words. Empty if there is none.
+    """
+    rule = read_rule(text)
+    if not isinstance(rule, Rule):
+        return ""
+    asked, sought = normalise(question), prepared(question, rule.match)
+    for terms in rule.demands.values():
+        if any(prepared(term, rule.match) in sought for term in terms):
+            continue
+        numbered = [each for term in terms if (each := _numbered(normalise(term)))]
+        if 2 * len(numbered) > len(terms) and any(re.search(like, asked) for _, like in numbered):
+            return numbered[0][0]
+    return ""
+
+
+def _numbered(term: str) -> tuple[str, str] | None:
+    """The words of a term with one number, and a pattern that matches the term with any number."""
+    numbers = list(_NUMBER.finditer(term))
+    if len(numbers) != 1:
+        return None
+    before, after = term[: numbers[0].start()], term[numbers[0].end() :]
+    words = " ".join(f"{before} {after}".split()).strip(" -")
+    if not any(char.isalpha() for char in words):
+        return None
+    return words, rf"(?<!\w){re.escape(before)}{_LIKE}{re.escape(after)}(?!\w)"
 
 
 Characters = list[tuple[str, Span]]

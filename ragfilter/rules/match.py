@@ -17,21 +17,29 @@ apostrophes and quotation marks are alike, as in ``word`` mode.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import ahocorasick_rs
 import numpy as np
 import numpy.typing as npt
 
 from ragfilter.errors import RuleError
-from ragfilter.rules.needles import Needles
 from ragfilter.rules.rule import InvalidRule, Match, Rule, read_text
 from ragfilter.text.normalise import QUOTES, mark_words, normalise, whole
 
 Ints = npt.NDArray[np.int64]
 
+# Only the first HEAD characters of a needle go into the automaton, and the text is read in windows.
+# So at most HEAD matches end at one place, and WINDOW * HEAD are held at once, however long or
+# similar the needles are and however long the text is.
+HEAD = 64
+WINDOW = 4096
+# After a window with more matches than this, needles that were found are no longer searched for,
+# because they would be found again and again.
+MANY = 4 * WINDOW
 # A reason names at most this many failures, terms per failure, and characters per term.
 SHOWN_FAILURES = 4
 SHOWN_TERMS = 4
@@ -295,6 +303,44 @@ def _named(terms: Sequence[str], most: int = SHOWN_TERMS) -> str:
     if len(shown) > SHOWN_CHARS:
         shown = f"{shown[: SHOWN_CHARS - 1]}…"
     return f"{shown}, …" if len(terms) > most else shown
+
+
+class Needles:
+    """Finds which of many numbered search terms occur in a text, in one pass (Aho-Corasick).
+    Immutable."""
+
+    def __init__(self, needles: Mapping[str, int]) -> None:
+        """`needles`: text to number. No text may be empty, and each must be encodable as UTF-8."""
+        by_head: dict[str, list[tuple[str, int]]] = {}
+        for needle, number in needles.items():
+            by_head.setdefault(needle[:HEAD], []).append((needle, number))
+        self._heads = list(by_head)
+        self._needles = list(by_head.values())
+        self._automaton = ahocorasick_rs.AhoCorasick(self._heads)
+
+    def find(self, text: str) -> set[int]:
+        """The numbers of the needles that occur in `text`. Linear in the length of the text."""
+        return {
+            number
+            for head in self._find_heads(text)
+            for needle, number in self._needles[head]
+            if len(needle) <= HEAD or needle in text
+        }
+
+    def _find_heads(self, text: str) -> set[int]:
+        found: set[int] = set()
+        sought: Sequence[int] = range(len(self._heads))
+        automaton = self._automaton
+        for start in range(0, len(text), WINDOW):
+            window = text[start : start + WINDOW + HEAD]
+            matches = automaton.find_matches_as_indexes(window, overlapping=True)
+            found.update({sought[index] for index, _, _ in matches})
+            if len(found) == len(self._heads):
+                break
+            if len(matches) > MANY:
+                sought = [head for head in sought if head not in found]
+                automaton = ahocorasick_rs.AhoCorasick([self._heads[head] for head in sought])
+        return found
 
 
 @dataclass(frozen=True, slots=True)

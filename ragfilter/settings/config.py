@@ -81,8 +81,8 @@ class Config:
     def variable(self, path: str, value: Any) -> str:
         """The environment variable that gives a setting this value; empty if none does."""
         origin = self.origins.get(path, "")
-        given = origin.startswith(FROM_ENVIRONMENT) and self.settings.get(path) == value
-        return origin.removeprefix(FROM_ENVIRONMENT).strip() if given else ""
+        from_variable = origin.startswith(FROM_ENVIRONMENT) and self.settings.get(path) == value
+        return origin.removeprefix(FROM_ENVIRONMENT).strip() if from_variable else ""
 
 
 def load(
@@ -97,22 +97,22 @@ def load(
 
     Raises SettingsError.
     """
-    from_file, named = read_toml(file) if file else (None, None)
+    from_file, named_profile = read_toml(file) if file else (None, None)
     environ = os.environ if environ is None else environ
     places = (
         (profile, ""),
         (environ.get(f"{PREFIX}PROFILE"), f"{FROM_ENVIRONMENT} {PREFIX}PROFILE"),
-        (named, str(file)),
+        (named_profile, str(file)),
         (profiles.DEFAULT, ""),
     )
     name, origin = next((name, origin) for name, origin in places if name)
-    given = [Given(f"profile {name}", profiles.profile(name, origin=origin).values)]
+    sources = [Given(f"profile {name}", profiles.profile(name, origin=origin).values)]
     if from_file:
-        given.append(from_file)
-    below = {path: value for place in given for path, value in place.values.items()}
+        sources.append(from_file)
+    below = {path: value for place in sources for path, value in place.values.items()}
     reranker = below.get("quality.reranker", field("quality.reranker").default)
-    given += read_environment(environ, reranker=reranker)
-    settings, origins = merge([*given, *flags])
+    sources += read_environment(environ, reranker=reranker)
+    settings, origins = merge([*sources, *flags])
     return Config(settings, name, origins)
 
 
@@ -174,16 +174,16 @@ def _lines(text: str) -> dict[str, int]:
 
     Only for messages: a text over several lines that itself looks like a setting could mislead it.
     """
-    section, found = "", dict[str, int]()
+    section, places = "", dict[str, int]()
     for number, line in enumerate(text.split("\n"), start=1):
         header, key = _HEADER.match(line), _KEY.match(line)
         if header:
             section = _bare(header[1])
-            found.setdefault(section, number)
+            places.setdefault(section, number)
         elif key:
             path = _bare(key[1])
-            found.setdefault(f"{section}.{path}" if section else path, number)
-    return found
+            places.setdefault(f"{section}.{path}" if section else path, number)
+    return places
 
 
 def _bare(key: str) -> str:
@@ -195,21 +195,21 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
 
     `reranker` is the one without them: ENABLE_RERANKER only replaces none.
     """
-    given = [
+    sources = [
         Given(f"{FROM_ENVIRONMENT} {name}", {path: environ[name]})
         for name, path in SEED_VARIABLES.items()
         if environ.get(name, "") != ""
     ]
     if environ.get("RERANKER_MODEL"):
         origin = f"{FROM_ENVIRONMENT} RERANKER_MODEL"
-        given.append(Given(origin, {"quality.reranker": "cross_encoder"}))
+        sources.append(Given(origin, {"quality.reranker": "cross_encoder"}))
     if environ.get("ENABLE_RERANKER", "") != "":
         origin = f"{FROM_ENVIRONMENT} ENABLE_RERANKER"
         wanted = _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin)
         if not wanted:
-            given.append(Given(origin, {"quality.reranker": "none"}))
+            sources.append(Given(origin, {"quality.reranker": "none"}))
         elif reranker == "none" and not environ.get("RERANKER_MODEL"):
-            given.append(Given(origin, {"quality.reranker": "late_interaction"}))
+            sources.append(Given(origin, {"quality.reranker": "late_interaction"}))
     known = {variable(f.path): f.path for f in fields()}
     others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
     for name, value in environ.items():
@@ -224,8 +224,8 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
                 remedy=f"{hint} Or unset it.",
                 action="settings",
             )
-        given.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
-    return given
+        sources.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
+    return sources
 
 
 def reads(name: str) -> bool:
@@ -322,14 +322,18 @@ def _bad(path: str, value: Any, origin: str) -> SettingsError:
 
 def _unknown(path: str, origin: str) -> SettingsError:
     hint = _suggestion(path, [f.path for f in fields()])
-    said = f"There is no setting {path!r} (from {origin})."
-    return SettingsError(said, remedy=hint, action="settings")
+    message = f"There is no setting {path!r} (from {origin})."
+    return SettingsError(message, remedy=hint, action="settings")
 
 
 def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     """What was probably meant: a slip of `word`, or the only one that begins or ends like it."""
-    near = get_close_matches(word, known, n=1, cutoff=ALIKE)
-    if not near:
+    similar = get_close_matches(word, known, n=1, cutoff=ALIKE)
+    if not similar:
         end = f".{word.rpartition('.')[2]}"
-        near = [name for name in known if name.startswith(word) or name.endswith(end)]
-    return f"Did you mean {before}{near[0]}?" if len(near) == 1 else "See the settings reference."
+        similar = [name for name in known if name.startswith(word) or name.endswith(end)]
+    return (
+        f"Did you mean {before}{similar[0]}?"
+        if len(similar) == 1
+        else "See the settings reference."
+    )

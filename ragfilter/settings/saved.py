@@ -14,8 +14,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-9]")
 
 def names(workspace: Path) -> list[str]:
     """The names that settings are saved under, in order."""
-    found = (workspace / FOLDER).glob("*.toml")
-    return sorted((path.stem for path in found if _NAME.fullmatch(path.stem)), key=str.casefold)
+    files = (workspace / FOLDER).glob("*.toml")
+    return sorted((path.stem for path in files if _NAME.fullmatch(path.stem)), key=str.casefold)
 
 
 def path(workspace: Path, name: str) -> Path:

@@ -303,13 +303,13 @@ def parts(query: str) -> dict[str, str]:
     text, sides = normalise(query[:MAX_QUERY]), detect(query)
     starts, end = [0], 0
     for side in sides:
-        found = _pattern(side).search(text, end)
-        if found is None:
+        side_match = _pattern(side).search(text, end)
+        if side_match is None:
             return {}
         if end:
-            joints = [joint.end() for joint in _JOINT.finditer(text, end, found.start())]
-            starts.append(joints[-1] if joints else found.start())
-        end = found.end()
+            joints = [joint.end() for joint in _JOINT.finditer(text, end, side_match.start())]
+            starts.append(joints[-1] if joints else side_match.start())
+        end = side_match.end()
     return {
         side: text[start:stop]
         for side, start, stop in zip(sides, starts, [*starts[1:], None], strict=False)
@@ -346,10 +346,10 @@ def _without_aspect(name: str, others: Sequence[str]) -> str:
     """`name` without "for analytics" or, after a proper name, "performance", unless another side
     has the same, as in "walking speed vs running speed"."""
     for aspect in (_ASPECT, _OF_PROPER):
-        found = aspect.search(name)
-        if not found or any(f" {found['word']}" in other for other in others):
+        match = aspect.search(name)
+        if not match or any(f" {match['word']}" in other for other in others):
             continue
-        left = name[: found.start()]
+        left = name[: match.start()]
         if aspect is _ASPECT or not left.islower():
             name = _entity(left) or name
     return name
@@ -374,9 +374,9 @@ def alternatives(query: str) -> tuple[str, ...]:
     plain = _TRIM.sub("", _BRACKETS.sub(" ", query[:MAX_QUERY]))
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
         return ()
-    found = [_entity(part) for part in _OR.split(plain)]
-    sides = {name.casefold(): name for name in found}
-    return tuple(sides.values())[:MAX_ENTITIES] if all(found) and len(sides) > 1 else ()
+    sides_typed = [_entity(part) for part in _OR.split(plain)]
+    sides = {name.casefold(): name for name in sides_typed}
+    return tuple(sides.values())[:MAX_ENTITIES] if all(sides_typed) and len(sides) > 1 else ()
 
 
 def names(entity: str, text: str) -> bool:
@@ -423,10 +423,10 @@ def _versus(sentence: str) -> list[str]:
 
 
 def _compare(sentence: str) -> list[str]:
-    found = _COMPARE.search(sentence)
-    if not found or _PHRASINGS[0].search(sentence):
+    match = _COMPARE.search(sentence)
+    if not match or _PHRASINGS[0].search(sentence):
         return []
-    rest = re.sub(r"^\s*and\s+contrast\s+", "", sentence[found.end() :], flags=re.IGNORECASE)
+    rest = re.sub(r"^\s*and\s+contrast\s+", "", sentence[match.end() :], flags=re.IGNORECASE)
     head, _, tail = rest.partition(": ")
     rest = head if _AND.search(head) or _WITH.search(head) or _TO.search(head) else tail or head
     # "to" and "with" also stand in names ("speak with dead"): they split where they stand once.
@@ -439,10 +439,10 @@ def _compare(sentence: str) -> list[str]:
 
 def _phrased(sentence: str) -> list[str]:
     for phrasing in _PHRASINGS:
-        found = phrasing.search(sentence)
-        if not found:
+        match = phrasing.search(sentence)
+        if not match:
             continue
-        part = found.groupdict()
+        part = match.groupdict()
         if part.get("sides"):
             sides = _split(part["sides"])
         else:
@@ -501,12 +501,12 @@ def _listed(sentence: str) -> list[str]:
 def _entities(parts: Iterable[str]) -> list[str]:
     """The names among `parts`, up to the first part that is none (a trailing clause)."""
     typed = [part for part in parts if _TRIM.sub("", part)]
-    found = list(takewhile(bool, map(_entity, typed)))
-    if len(set(map(str.casefold, found))) < len(found):
+    entities = list(takewhile(bool, map(_entity, typed)))
+    if len(set(map(str.casefold, entities))) < len(entities):
         # "Yahoo! vs Yahoo": the sign is part of a name where nothing else tells two apart.
-        marked = zip(found, typed, strict=False)
-        found = [f"{name}!" if f"{name}!" in part else name for name, part in marked]
-    return found
+        marked = zip(entities, typed, strict=False)
+        entities = [f"{name}!" if f"{name}!" in part else name for name, part in marked]
+    return entities
 
 
 def _entity(part: str) -> str:

@@ -11,19 +11,19 @@ def unfold(text: str) -> str:
     ``AC: 6; HD: 3``. What is no table with headings stays as it is."""
     if "|" not in text:
         return text
-    made: list[str] = []
+    rows: list[str] = []
     heads: list[str] = []
     for line in text.splitlines():
         is_rule = "-" in line and not line.strip(" \t|:-")
-        if is_rule and made and "|" in made[-1]:
-            heads = _cells(made.pop())
+        if is_rule and rows and "|" in rows[-1]:
+            heads = _cells(rows.pop())
         elif heads and "|" in line:
             pairs = zip(heads, _cells(line), strict=False)
-            made.append("; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs))
+            rows.append("; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs))
         else:
             heads = []
-            made.append(line)
-    return "\n".join(made)
+            rows.append(line)
+    return "\n".join(rows)
 
 
 def _cells(line: str) -> list[str]:
@@ -54,7 +54,7 @@ def separated(text: str) -> tuple[str, str]:
     """
     if told := _TOLD.match(text):
         return told[1], "\n" + text[told.end() :]
-    found = _HEADER.match(text)
-    header = _QUOTED.sub("", found[0]) if found else ""
+    header_match = _HEADER.match(text)
+    header = _QUOTED.sub("", header_match[0]) if header_match else ""
     separator = max(",;\t|", key=header.count)
     return (separator if separator in header else NONE), text

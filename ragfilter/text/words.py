@@ -72,16 +72,16 @@ def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
     most = (K1 + 1) * sum(weights.values())
     mean = sum([passage.length for passage in passages]) / n
     by_weight = sorted(shared_by, key=lambda word: -weights[word])
-    made = []
+    results = []
     for passage in passages:
         if not passage.counts:
-            made.append(NO_OVERLAP)
+            results.append(NO_OVERLAP)
             continue
         base = K1 * (1 - B + B * passage.length / mean)
         counts = passage.counts
         share = sum([weights[w] * n * (K1 + 1) / (n + base) for w, n in counts.items()])
-        made.append(Overlap(share / most, tuple([w for w in by_weight if w in counts])))
-    return tuple(made)
+        results.append(Overlap(share / most, tuple([w for w in by_weight if w in counts])))
+    return tuple(results)
 
 
 def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
@@ -98,11 +98,11 @@ def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
         there = weights[b]
         return sum(x * there.get(w, 0.0) for w, x in weights[a].items()) / sizes[a] / sizes[b]
 
-    made = []
+    means = []
     for place in range(len(counts)):
         others = [cosine(other, place) for other in best if other != place]
-        made.append(sum(others) / len(others) if others else 0.0)
-    return tuple(made)
+        means.append(sum(others) / len(others) if others else 0.0)
+    return tuple(means)
 
 
 def values(text: str) -> frozenset[Value]:
@@ -137,14 +137,14 @@ def _counts(text: str) -> Counter[str]:
 @lru_cache(maxsize=2048)
 def _values(text: str) -> frozenset[Value]:
     words = tokens(text)
-    found = set()
+    values_found = set()
     for i, word in enumerate(words):
         if not _NUMBER.fullmatch(word):
             continue
         name = i - 2 if i > 1 and words[i - 1] in _JOINS else i - 1
         if name >= 0 and not any(char.isdigit() for char in words[name]):
-            found.add((words[name], word))
-    return frozenset(found)
+            values_found.add((words[name], word))
+    return frozenset(values_found)
 
 
 def _singular(word: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from ragfilter.ui.look import script
+from ragfilter.ui.look import frame
 from ragfilter.ui.session import resources
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
@@ -47,7 +47,7 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
         page.at.text_input(key="typed-so-far").set_value(text)
         return page.run()
 
-    monkeypatch.setattr(script, "mount", draw)
+    monkeypatch.setattr(frame, "mount", draw)
     return type_on
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ragfilter.settings import config, saved
 from ragfilter.ui.inspect.curve.tune import VIEW
-from ragfilter.ui.kit.sidebar.controls import key
+from ragfilter.ui.kit.controls import key
 
 pytestmark = pytest.mark.model
 

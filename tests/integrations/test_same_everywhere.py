@@ -16,7 +16,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from stores import Remembering
 
 import ragfilter as rf
-from ragfilter.cli import parts
+from ragfilter.cli import access, options
 from ragfilter.engine.replay import replay, retrieved
 from ragfilter.ingest import demo
 from ragfilter.layers.quality import reranker_key
@@ -25,7 +25,7 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.collection import ChromaCollection
-from ragfilter.ui.session import pools
+from ragfilter.ui.session import questions
 from ragfilter.ui.session.resources import Resources
 from ragfilter.workbench import open_workbench
 
@@ -145,9 +145,9 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> list[str]:
     """What the page replays, without drawing."""
-    asked = pools.put(query, "demo", settings, user, page)
-    pool = pools.pool_of(asked, settings, page)
-    pool = pools.settle(asked, pool, settings, user, page)
+    asked = questions.ask_now(query, "demo", settings, user, page)
+    pool = questions.pool_of(asked, settings, page)
+    pool = questions.settle_pool(asked, pool, settings, user, page)
     return [hit.id for hit in replay(pool, settings, user).kept]
 
 
@@ -164,15 +164,15 @@ def test_all_keep_the_same_chunks_in_the_same_order(
         made = {**opened._made, (Reranker, reranker_key(Settings().quality)): once}
         bench = replace(opened, embedder=Remembering(), _made=made)
         page = Resources(bench, bench.deployment)
-        backends, store = parts.backends(bench, "demo"), bench.workspace.store()
+        backends, store = access.backends(bench, "demo"), bench.workspace.store()
         assert store.collection("demo").catalogue() is None
         for place, (name, query) in enumerate(demo.queries().items()):
             passed.clear()
             for profile in profiles:
-                loaded = parts.load_config(profile, None, None, {})
+                loaded = options.load_config(profile, None, None, {})
                 flt = rf.Filter(profile, reranker=once)
                 store.catalogue_limit = CHUNKS
-                asked = parts.ask(query, loaded.settings, backends, user)
+                asked = access.ask(query, loaded.settings, backends, user)
                 kept = [hit.id for hit in asked.kept]
                 assert [hit.id for hit in bench["demo"].search(query, profile, user=user)] == kept
                 assert by_page(query, loaded.settings, user, page) == kept

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.rules import explain as explaining
-from ragfilter.rules.explain import Explanation
+from ragfilter.rules.explain import Explanation, differing_value
 from ragfilter.rules.match import check
 from ragfilter.rules.rule import InvalidRule, parse, read_text
 
@@ -106,3 +107,36 @@ def test_a_place_is_found_exactly_where_the_matcher_finds_the_term(
     assert made.passes == check(read, question).passes == made.parts[0].met
     for found in made.parts[0].found:
         assert all(0 <= start < end <= len(question) for start, end in found.spans)
+
+
+CLASS = ["armor class 7", "armor class of 7", "ac 7", "armor class seven"]
+MINUS = ["armor class -7", "ac -7", "armor class minus 7"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "question", "kind"),
+    [
+        ({"contain_one_of": [["cleric"], CLASS]}, "cleric against armor class 6", "armor class"),
+        ({"contain_one_of": [["thief"], CLASS]}, "a cleric and AC 6", "armor class"),
+        ({"contain_one_of": [CLASS]}, "armor class -2", "armor class"),
+        ({"contain_one_of": [MINUS]}, "armor class 7", "armor class"),
+        ({"contain": "status 404"}, "what is Status 429?", "status"),
+        ({"contain_all_of": ["7th level"]}, "a 9th level cleric", "level"),
+        # Met, or not named by the question at all.
+        ({"contain_one_of": [["thief"], CLASS]}, "a cleric and AC 7", ""),
+        ({"contain_one_of": [CLASS]}, "how do I hit?", ""),
+        # One number among other words does not make a kind of thing.
+        ({"contain_one_of": [["fighter", "warrior", "level 0"]]}, "level 7 cleric", ""),
+        ({"contain_one_of": [["6", "7"]]}, "intelligence 5", ""),
+        ({"contain_none_of": ["armor class 6"]}, "armor class 6", ""),
+    ],
+)
+def test_a_value_in_which_the_question_differs_is_named(
+    rule: dict[str, object], question: str, kind: str
+) -> None:
+    assert differing_value(json.dumps(rule), question) == kind
+
+
+@pytest.mark.parametrize("rule", [None, "", "{", '{"contain": 7}'])
+def test_a_rule_that_says_nothing_names_no_value(rule: str | None) -> None:
+    assert differing_value(rule, "armor class 6") == ""

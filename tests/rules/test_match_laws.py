@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragfilter.rules.match import RuleBook, Scan
-from ragfilter.rules.needles import Needles
+from ragfilter.rules.match import Needles, RuleBook, Scan
 from ragfilter.rules.rule import Rule
 from ragfilter.text.normalise import by_script, normalise
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragfilter.basics.files import kind, write_text
-from ragfilter.cli import parts
+from ragfilter.cli import output
 from ragfilter.cli.options import OTHER_OUT, Filtering, Place
 from ragfilter.cli.rules.saving import (
     effect_document,
@@ -45,7 +45,7 @@ def suggest_families(
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
     with place.open("rules") as bench:
         selected = select(bench, place.collection, where or (), user=viewing.viewer, limit=limit)
-        parts.tell(selected.incomplete)
+        output.tell(selected.incomplete)
         known = gather_labelled(labelled, bench, place, viewing)
         asked = bench.labels.queries(place.collection, ASKED).values()
         made = suggest(selected.chunks, asked, known)
@@ -54,7 +54,7 @@ def suggest_families(
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
         write_text(out, "".join(lines), remedy=OTHER_OUT)
     document = place.head(selected.incomplete) | _document(made, records)
-    parts.emit(document if as_json else _text(place.collection, made, out))
+    output.emit(document if as_json else _text(place.collection, made, out))
 
 
 def record(each: Proposal, made: Suggested) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, Where
 from ragfilter.cli.rules.saving import gather_labelled, loss_remarks
@@ -81,7 +81,7 @@ def suggest(
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection."""
     if families:
-        parts.refuse_beside("--families", llm=llm, timeout=timeout, templates=templates)
+        options.refuse_beside("--families", llm=llm, timeout=timeout, templates=templates)
         from ragfilter.cli.rules.families import suggest_families
 
         labelled = queries, qrels
@@ -110,14 +110,14 @@ def suggest(
                 "starts a tiny one.",
             )
         selected = select(bench, place.collection, where or (), user=user, limit=limit)
-        parts.tell(selected.incomplete)
+        output.tell(selected.incomplete)
         chosen = selected.chunks
         waiting = [chunk for chunk in chosen if chunk.id not in done]
         known = gather_labelled((queries, qrels), bench, place, viewing) if waiting else None
     if waiting:
         step = -(-len(waiting) // SAMPLE)
         expected = runs.foresee(waiting[::step], len(waiting), prompts)
-        parts.tell(drafting.expected_text(len(waiting), expected, bench.prices))
+        output.tell(drafting.expected_text(len(waiting), expected, bench.prices))
     made: list[Draft] = []
     rows: list[RuleRow | None] = []
     started = perf_counter()
@@ -131,20 +131,20 @@ def suggest(
             document |= drafting.totals_document(totals)
             drafted = zip(made, waiting, rows, strict=False)
             document["drafts"] = [drafting.record(d, c, place.collection, r) for d, c, r in drafted]
-            parts.emit(document)
+            output.emit(document)
         else:
-            parts.emit(drafting.totals_text(totals, before=before))
+            output.emit(drafting.totals_text(totals, before=before))
             if out:
-                parts.emit(drafting.without_text(made))
+                output.emit(drafting.without_text(made))
                 if totals.drafted or before:
-                    parts.emit(drafting.next_text(out, place.collection, doubtful=totals.doubtful))
+                    output.emit(drafting.next_text(out, place.collection, doubtful=totals.doubtful))
 
-    show = parts.progress("chunks drafted")
+    show = output.progress("chunks drafted")
     if not out and not as_json and sys.stdout.isatty():
         show = _no_progress
     elif not sys.stderr.isatty():
-        show = drafting.plain_progress("chunks drafted", parts.tell)
-    with contextlib.closing(chat), parts.at_the_end(report):
+        show = drafting.plain_progress("chunks drafted", output.tell)
+    with contextlib.closing(chat), output.at_the_end(report):
         found = runs.drafts(
             waiting,
             chat,
@@ -161,10 +161,10 @@ def suggest(
                     drafting.append(out, drafting.record(draft, chunk, place.collection, row))
                 except InputError:
                     # The document of --json contains it; otherwise it would be lost.
-                    parts.emit("" if as_json else shown)
+                    output.emit("" if as_json else shown)
                     raise
             elif not as_json:
-                parts.emit(shown)
+                output.emit(shown)
             show(len(made), len(waiting))
 
 

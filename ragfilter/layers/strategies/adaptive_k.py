@@ -30,8 +30,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     reason = f"largest drop {winner.size:.3f} after hit {winner.after_rank}"
     if settings.b_extra:
         reason += f", and {settings.b_extra} more"
-    made = cut_at("adaptive_k", winner.after_rank, reason, gaps)
-    return replace(made, kept=min(made.kept + settings.b_extra, n))
+    cut_after = cut_at("adaptive_k", winner.after_rank, reason, gaps)
+    return replace(cut_after, kept=min(cut_after.kept + settings.b_extra, n))
 
 
 SPEC = StrategySpec(

@@ -18,8 +18,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     gaps = tuple(step._replace(cliff=step.after_rank in peaks) for step in steps(values))
     jumps = settings.jumps
     if len(peaks) < jumps:
-        found = "no jump" if not peaks else f"only {len(peaks)} of {jumps} jumps"
-        return Cut("autocut", len(values), f"{found}; kept all", gaps)
+        shortage = "no jump" if not peaks else f"only {len(peaks)} of {jumps} jumps"
+        return Cut("autocut", len(values), f"{shortage}; kept all", gaps)
     rank = peaks[jumps - 1]
     return cut_at("autocut", rank, f"jump {jumps} before rank {rank + 1}", gaps, peaks)
 

@@ -53,16 +53,16 @@ def _runs(curve: NDArray[np.float64], most: int) -> list[tuple[int, ...]]:
     # By where a run ends: the error up to there, and where the last run begins.
     cost = error[0]
     begins: list[NDArray[np.intp]] = []
-    made = []
+    runs = []
     for _ in range(2, most + 1):
         every = cost[:, None] + error
         begins.append(every.argmin(axis=0))
         cost = every.min(axis=0)
-        found = [n]
+        bounds = [n]
         for begun in reversed(begins):
-            found.append(int(begun[found[-1]]))
-        made.append(tuple(reversed(found[1:])))
-    return made
+            bounds.append(int(begun[bounds[-1]]))
+        runs.append(tuple(reversed(bounds[1:])))
+    return runs
 
 
 def _silhouette(curve: NDArray[np.float64], starts: Sequence[int]) -> float:

@@ -33,8 +33,8 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
             return cut_at("spike", rank, f"the curve bends after hit {rank}", gaps)
         grew = grew or bend > EPSILON
     plain = settings.model_copy(update={"b_extra": 0})
-    made = largest_drop(values, plain, pinned, background)
-    return replace(made, strategy="spike", reason=f"no bend; {made.reason}")
+    drop = largest_drop(values, plain, pinned, background)
+    return replace(drop, strategy="spike", reason=f"no bend; {drop.reason}")
 
 
 SPEC = StrategySpec(

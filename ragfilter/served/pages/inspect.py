@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import ask, copy_link, empty, problems
-from ragfilter.ui.kit.sidebar import controls
+from ragfilter.ui.kit import ask, controls, empty, problems
+from ragfilter.ui.kit.share import draw_link
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 
@@ -31,7 +31,7 @@ def draw() -> None:
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
         if share is not None:
-            copy_link.draw(share, view)
+            draw_link(share, view)
         controls.draw(here, view)
         if view is not None:
             stage.finish(view, beside)

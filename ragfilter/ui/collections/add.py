@@ -26,7 +26,7 @@ from ragfilter.ingest.records import Record
 from ragfilter.ingest.uploads import SUFFIXES, stage
 from ragfilter.stores.chroma.store import check_name
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -81,7 +81,7 @@ class UploadDraft:
 @problems.shown()
 def draw(visit: Visit) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
-    say.heading("Add data")
+    elements.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
     folder = st.segmented_control(
@@ -99,7 +99,7 @@ def draw(visit: Visit) -> None:
     )
     draft = _draft(uploads, resources)
     if draft is None:
-        say.aside("Drop files to see how they are split before they are indexed.")
+        elements.aside("Drop files to see how they are split before they are indexed.")
         return
     reading = _reading(draft) if draft.files else ReadOptions()
     records, unreadable = _preview(draft, reading)
@@ -189,7 +189,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
     them."""
     if not names:
         return {}
-    say.aside("Columns of the CSV files. Others are kept as metadata.")
+    elements.aside("Columns of the CSV files. Others are kept as metadata.")
     chosen: dict[str, str] = {}
     with st.container(key="columns", horizontal=True, gap="small"):
         for field, (label, about) in MAPPED.items():
@@ -223,14 +223,14 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 def _chunks(records: Sequence[Record]) -> None:
     """Draw the first chunks as they would be stored."""
-    say.aside("The first chunks")
+    elements.aside("The first chunks")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
             chunk = record.chunk
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
             facts += [f"{len(chunk.text):,} characters"]
             st.markdown(f"**{literal(chunk.title or chunk.id)}**")
-            say.aside(" · ".join(filter(None, facts)))
+            elements.aside(" · ".join(filter(None, facts)))
             st.text(chunk.text)
 
 
@@ -280,7 +280,7 @@ def _model(target: str, visit: Visit) -> str:
     bench = visit.resources.bench
     if target:
         model = visit.collections[target].embedder
-        say.aside(f"Embedding model: {model}.")
+        elements.aside(f"Embedding model: {model}.")
         return model
     fixed = bench.deployment.embedding_model
     chosen = st.text_input(

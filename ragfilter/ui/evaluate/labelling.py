@@ -17,7 +17,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.runs import opening
 from ragfilter.ui.kit.runs.chosen import ChosenSet
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
@@ -33,9 +33,9 @@ def draw(asked: ChosenSet) -> None:
     seen = asked.labels
     st.markdown(message(told(seen)))
     _conflicts(seen, asked.chunks)
-    say.heading("Labels by an LLM")
+    elements.heading("Labels by an LLM")
     if any(label.made_by == "llm" for label in seen):
-        say.aside(stored.agreed(seen).told)
+        elements.aside(stored.agreed(seen).told)
     _propose(asked)
 
 
@@ -56,10 +56,12 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     parted = conflicts(labels)
     if not parted:
         if labels:
-            say.aside("No two people disagree.")
+            elements.aside("No two people disagree.")
         return
-    say.heading("Disagreements")
-    say.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
+    elements.heading("Disagreements")
+    elements.aside(
+        "The latest label counts. Click a row to open the chunk and resolve the conflict."
+    )
     table = pd.DataFrame(
         {
             "question": [pair[0].query for pair in parted],
@@ -83,7 +85,7 @@ def _propose(asked: ChosenSet) -> None:
     """Draw the cost estimate first, then the button that asks the LLM."""
     resources = asked.resources
     if resources.bench.chat is None:
-        say.empty(
+        elements.empty(
             "No LLM is configured.",
             "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, to let an LLM propose "
             "labels here.",

@@ -16,11 +16,11 @@ from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect.panels import labels
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
-from ragfilter.ui.look import choice, hint, theme
+from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import on_button, quiet
-from ragfilter.ui.session import reports, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 NAME, HEIGHT = "rows", 400
@@ -34,7 +34,7 @@ def draw(view: View) -> None:
     """The table with its controls."""
     result, rows = view.shown, view.rows
     with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        order = choice.draw("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
+        order = elements.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         wanted = st.text_input(
             "Filter",
             st.session_state.get("filter", ""),
@@ -60,7 +60,7 @@ def draw(view: View) -> None:
         admitted = _admitted(view)
         shown = _matching(_ordered(rows, order), wanted or "", admitted)
         st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.chunks(len(rows))}"))
-        hint.beside(
+        elements.hint(
             "By rank: the order in which the store found them. Kept first: the result, then what "
             "was dropped. The filter shows chunks that contain all of its words in title, id, "
             "type, source, layer or reason. Beside it, choose the state of their rule. "
@@ -93,8 +93,8 @@ def draw(view: View) -> None:
             help="Download these chunks in this order, as the user may see them. Cells that a "
             "spreadsheet would run as formulas are escaped.",
         )
-        reports.button(
-            partial(reports.of_query, view, str(state.session().profile)),
+        share.report_button(
+            partial(share.report_of_query, view, str(state.session().profile)),
             "ragfilter.html",
             key="download-report",
         )

@@ -14,11 +14,10 @@ from ragfilter.report.story import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import answer, ask, empty, people, problems, progress, summary
-from ragfilter.ui.kit.help import switch
-from ragfilter.ui.look import chart, hint, html, prose, theme
+from ragfilter.ui.kit import answer, ask, empty, problems, progress, share, summary, view_as
+from ragfilter.ui.look import elements, html, plotting, prose, theme
 from ragfilter.ui.present import scene
-from ragfilter.ui.session import link, reports, state, visit
+from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
@@ -60,7 +59,7 @@ def draw(here: Visit) -> None:
         ask.draw(here)
         if not here.ready:
             # Nothing can be asked, so the box and its buttons are missing.
-            switch.draw()
+            ask.draw_present_button()
         empty.draw(here, error, empty.PRESENT)
         return
     problems.incomplete(view.result.pool.incomplete)
@@ -80,13 +79,15 @@ def _head(view: View, story: Story, missing: str, word: str) -> None:
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
-                people.choose("presented-to", people.offered(people.groups(view.resources)))
-        reports.button(
-            partial(reports.of_query, view, str(state.session().profile)),
+                view_as.choose_user(
+                    "presented-to", view_as.offered_users(view_as.groups(view.resources))
+                )
+        share.report_button(
+            partial(share.report_of_query, view, str(state.session().profile)),
             "ragfilter.html",
             key="present-report",
         )
-        switch.draw()
+        ask.draw_present_button()
     prices = view.resources.prices
     price = (prices.prompt, prices.currency) if prices else ()
     lines = sentences(story, *price, word=word)
@@ -101,7 +102,7 @@ def _head(view: View, story: Story, missing: str, word: str) -> None:
         if missing:
             html.draw(f'<p class="rf-aside">{html.text(missing)}</p>')
         if view.result.settings.clearance.enabled:
-            lacking = people.note(people.groups(view.resources), view.user)
+            lacking = view_as.hidden_note(view_as.groups(view.resources), view.user)
             html.draw(f'<p class="rf-aside">{html.text(lacking)}</p>')
 
 
@@ -150,7 +151,7 @@ def _scene(story: Story, word: str) -> int:
             f'<p class="rf-scene" role="status">{html.text(_caption(story, now, word))}</p>',
             width="content",
         )
-        hint.beside(STEPS)
+        elements.hint(STEPS)
     return now
 
 
@@ -170,7 +171,7 @@ def _picture(view: View, story: Story, after: int, word: str) -> None:
     # Each plot is a new element; its height is reserved while it is drawn.
     st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(story)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
-        chart.draw(
+        plotting.draw(
             scene.plot(view.mine, story, after=after, before=before, dark=dark, word=word),
             key="scene-chart",
             fixed=True,
@@ -189,14 +190,14 @@ def _title(side: AnswerSide) -> None:
             f"<span>{counted(n, 'passage')}, {numbers.tokens(context.tokens)}</span></h2>",
             width="content",
         )
-        hint.beside(f"{SIDES[side.name]} {TOKENS}")
+        elements.hint(f"{SIDES[side.name]} {TOKENS}")
 
 
 def _answer(
     query: str, side: AnswerSide, other: AnswerSide, text: Answer, resources: Resources
 ) -> None:
     """Draw the answer, then the passages it was made from."""
-    answer.words(query, side, other, text, resources)
+    answer.draw_words(query, side, other, text, resources)
     theirs = {hit.id for hit in other.context.chunks}
     items = "".join(
         f"<li{'' if hit.id in theirs else ' class=rf-only'}>"

@@ -19,7 +19,7 @@ from ragfilter.model import Hit, PoolResult
 from ragfilter.report.story import Story, counted
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import Ink, annotation
+from ragfilter.ui.look.plotting import Ink, annotation
 
 BAND = "The passages in this band would be sent without the filter."
 FALLEN = "Each sign below is a passage that was ruled out for this reason; point at one to read it."

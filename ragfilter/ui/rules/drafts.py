@@ -20,12 +20,12 @@ from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import drafting_run, offers
 from ragfilter.ui.rules.drafting_run import TROUBLE, Drafting, tokens
 from ragfilter.ui.rules.offers import Offer
-from ragfilter.ui.session import models
+from ragfilter.ui.session import answers
 
 BARE = "drafts-bare"
 SAMPLE = 40
@@ -40,7 +40,7 @@ def draw(work: Desk) -> None:
     under_way = running if running is not None and not running.done else None
     shown = drafting_run.is_shown(work.collection, work.user, work.resources)
     if work.resources.bench.chat is None:
-        say.empty(NO_LLM, NO_LLM_MORE)
+        elements.empty(NO_LLM, NO_LLM_MORE)
     elif under_way is not None:
         # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection, shown=shown)
@@ -72,7 +72,7 @@ def _begin(work: Desk) -> None:
         if row.id not in there and sender.sees(row.chunk) and not (bare and row.chunk.rule)
     ]
     if not chosen:
-        say.empty(
+        elements.empty(
             "Nothing to draft.",
             "The filter under Chunks shows no chunk that lacks a draft. Clear it, or take chunks "
             "that have a rule as well.",
@@ -101,7 +101,7 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         usage = foresee(whole, len(chosen), resources.bench.templates())
     except RagfilterError as error:
         return str(error)
-    name = models.called(chat.name) if chat is not None else ""
+    name = answers.model_label(chat.name) if chat is not None else ""
     return (
         f"{counted(len(chosen), 'chunk')}: {tokens(usage, resources.prices)}, read and "
         f"written by {name}; up to three times as much if first answers have faults. A faulty "
@@ -113,7 +113,7 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
     if running.done:
         st.rerun()
     if not shown:
-        say.aside("Rules are being drafted for another user.")
+        elements.aside("Rules are being drafted for another user.")
         return
     done, count, used = running.at
     left = time_left(running.seconds / done * (count - done) if done else None)

@@ -13,7 +13,7 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session.jobs import Job
@@ -23,7 +23,7 @@ WANTED, FAMILY = "suggest-wanted", "suggest-family"
 
 def draw(work: Desk) -> None:
     """Draw the families, their proposals, and the buttons that accept them."""
-    say.aside(
+    elements.aside(
         "A family is a set of chunks whose titles tell them apart: titles that count the same "
         "thing, or titles of texts that state the same kinds of values, such as stat blocks. No "
         "LLM is asked."
@@ -45,7 +45,7 @@ def draw(work: Desk) -> None:
     if made is None:
         return
     if not made.families:
-        say.empty(
+        elements.empty(
             "No families.",
             "No three titles count the same thing, such as “Armor Class 6” and “Armor Class 7”, "
             "or have texts that state the same kinds of values.",
@@ -94,7 +94,7 @@ def _family(work: Desk, made: Suggested) -> None:
     )
     if len(left) < len(by_pattern):
         done = len(by_pattern) - len(left)
-        say.aside(f"Families with a rule on every chunk: {done:,} of {len(by_pattern):,}.")
+        elements.aside(f"Families with a rule on every chunk: {done:,} of {len(by_pattern):,}.")
     proposals = proposed[pattern]
     losses = made.evidence.losses
     offered = [

@@ -19,7 +19,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 
 TITLE_WIDTH = 27
@@ -120,7 +120,7 @@ def draw(work: Desk) -> None:
         rule_effect.wait_for(work, asked=asked)
         return
     if not matrix.rules:
-        say.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
+        elements.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
         return
     over = (
         f"{counted(matrix.queries, 'question')} asked"
@@ -128,7 +128,7 @@ def draw(work: Desk) -> None:
         else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
     )
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
-    say.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
+    elements.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
     _rules(work, matrix.rules, questions)
 
 
@@ -144,7 +144,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         height=400,
     )  # fmt: skip
     if selected is None:
-        say.aside("Click a rule to see what each of its groups and terms does.")
+        elements.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
     st.button(
@@ -172,7 +172,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         column_config=_columns("part"),
     )
     if row.conflicts:
-        say.aside("Questions whose relevant chunk the rule blocks")
+        elements.aside("Questions whose relevant chunk the rule blocks")
         st.dataframe(
             {
                 "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],

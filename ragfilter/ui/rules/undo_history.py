@@ -16,11 +16,11 @@ from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.saving import DONE
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import change_preview
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
+from ragfilter.ui.session.visit import author
 
 PAGE, TITLE_WIDTH = 50, 35
 OPEN, TURN = "history-open", "history-turn"
@@ -31,7 +31,7 @@ def draw(work: Desk) -> None:
     journal, among = work.resources.bench.journal, _among(work)
     count = journal.count_steps(work.collection, among=among)
     if not count:
-        say.empty("No rule has been edited yet.", "Every saved change is listed here.")
+        elements.empty("No rule has been edited yet.", "Every saved change is listed here.")
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
@@ -98,7 +98,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
         if edit.collection == work.collection and (among is None or edit.chunk_id in among)
     ]
     if not visible:
-        say.empty("No change is open.", "Click a row.")
+        elements.empty("No change is open.", "Click a row.")
         return
     first = visible[0]
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible), 'rule')}."))
@@ -132,7 +132,7 @@ def _turn(work: Desk, edit_id: int, turn: Turn, *, rest: bool = False) -> None:
             among=_among(work), rest=rest,
         )  # fmt: skip
     except RagfilterError as error:
-        say.aside(f"{turn.capitalize()} is not possible: {error}")
+        elements.aside(f"{turn.capitalize()} is not possible: {error}")
         if isinstance(error, ConflictError) and error.action == "rest" and not rest:
             _turn(work, edit_id, turn, rest=True)
         return

@@ -1,4 +1,5 @@
-"""What lives as long as the server: the open workbench and cached pools, scores and answers.
+"""What lives as long as the server: the open workbench, cached pools, scores and answers, and the
+models that use these caches.
 
 None of it is in session state. All sessions share it, so the keys say what a value belongs to.
 """
@@ -6,23 +7,25 @@ None of it is in session state. All sessions share it, so the keys say what a va
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 
 from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.search import Backends
+from ragfilter.errors import ModelError
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
-from ragfilter.protocols import Catalogue, Reranker, Vectors
+from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.ui.session.jobs import Jobs
-from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
+    from ragfilter.ui.kit.examples import Example
     from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.sidebar.examples import Example
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 NEIGHBOURS, MEASURED = 64, 8
@@ -108,7 +111,7 @@ class Resources:
             return plain
 
         def reranker(quality: Quality) -> Reranker:
-            return Remembering(make(quality), reranker_key(quality), self.scores)
+            return CachedReranker(make(quality), reranker_key(quality), self.scores)
 
         return replace(plain, reranker=reranker)
 
@@ -131,3 +134,69 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     bench = open_workbench(_deployment, kind="app")
     Worker(bench).start()
     return Resources(bench, _deployment)
+
+
+ScoreKey = tuple[str, str, str]
+
+
+def score_key(reranker: str, query: str, text: str) -> ScoreKey:
+    """The key of a score: the reranker, the query, and a hash of the text."""
+    return reranker, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CachedReranker:
+    """`inner`, with its scores cached on `shelf`. Raises ModelError as `inner` does."""
+
+    inner: Reranker
+    name: str
+    shelf: Shelf[float]
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        keys = [score_key(self.name, query, text) for text in texts]
+        known = {k: self.shelf.get(k) for k in keys}
+        missing = [(k, t) for k, t in zip(keys, texts, strict=True) if known[k] is None]
+        if missing:
+            fresh = self.inner.score(query, [text for _, text in missing])
+            for (k, _), score in zip(missing, fresh, strict=True):
+                known[k] = self.shelf.put(k, score)
+        return [value for k in keys if (value := known[k]) is not None]
+
+
+TEXTS_AT_ONCE = 32
+"""Texts that are embedded and cached together."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedEmbedder:
+    """`inner`, with its vectors cached on `shelf`.
+
+    With `only_known` the model is never called: an unknown text raises ModelError. `progress` is
+    told of every few texts, and ends the work if it raises; what was embedded stays cached.
+    """
+
+    inner: Embedder
+    shelf: Shelf[Vectors]
+    only_known: bool = False
+    progress: Progress | None = None
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        known = {text: self.shelf.get((self.name, text)) for text in texts}
+        missing = [text for text, vector in known.items() if vector is None]
+        if missing and self.only_known:
+            raise ModelError(f"{len(missing)} texts are not embedded yet.")
+        progress = progress or self.progress
+        for start in range(0, len(missing), TEXTS_AT_ONCE):
+            part = missing[start : start + TEXTS_AT_ONCE]
+            for text, vector in zip(part, self.inner.embed(part), strict=True):
+                known[text] = self.shelf.put((self.name, text), vector)
+            if progress is not None:
+                progress(start + len(part), len(missing))
+        return np.stack([vector for text in texts if (vector := known[text]) is not None])
+
+    def knows(self, word: str) -> bool:
+        return not isinstance(self.inner, Vocabulary) or self.inner.knows(word)

@@ -21,8 +21,8 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.runs.opening import inspect
-from ragfilter.ui.look import chart, hint, say, theme
-from ragfilter.ui.look.say import Fact
+from ragfilter.ui.look import elements, plotting, theme
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune import suggestion, tuning_map
@@ -53,7 +53,7 @@ def draw(visit: Visit) -> None:
     if asked.given is None:
         return
     if judged:
-        say.empty(
+        elements.empty(
             "The judge is on, and tuning cannot replay LLM answers.",
             "Switch it off to tune the rest.",
         )
@@ -65,7 +65,7 @@ def draw(visit: Visit) -> None:
     suggestion.draw(visit, asked.given)
     found = tuning_map.gathered(visit, asked.given, (x, y))
     if found is None:
-        say.empty(
+        elements.empty(
             "No map yet.",
             "Map replays all labelled questions under many values of the settings chosen "
             "above. A click on the map then sets the sliders. Suggest settings tries "
@@ -81,10 +81,10 @@ def draw(visit: Visit) -> None:
 def _warn(settings: Settings, given: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
     for said in about_labels(given):
-        say.aside(said)
+        elements.aside(said)
     learned = in_sample(settings, labels_version(given), state.session().collection)
     if learned:
-        say.aside(learned)
+        elements.aside(learned)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
@@ -115,7 +115,7 @@ def _label(path: str) -> str:
 
 def _draw_map(settings: Settings, found: GatheredQuestions, made: Map, measure: str) -> None:
     if not made.places:
-        say.empty("The map has no point.", f"{made.left_out}.")
+        elements.empty("The map has no point.", f"{made.left_out}.")
         return
     here, best = made.nearest(settings), made.highest(measure)
     old = _before(settings)
@@ -125,13 +125,13 @@ def _draw_map(settings: Settings, found: GatheredQuestions, made: Map, measure: 
     with st.container(key="plots"):
         left, right = st.columns((1.15, 1), gap="medium")
     with left:
-        chart.draw(
+        plotting.draw(
             tuning_map.heatmap(made, measure, here, best, before, dark=dark), key="map-chart",
             on_select=lambda: _choose("map-chart", found, made), selection_mode="points",
             alt=f"{tuning_map.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
-        chart.draw(
+        plotting.draw(
             tuning_map.front(made, here, best, before, dark=dark), key="front-chart",
             on_select=lambda: _choose("front-chart", found, made), selection_mode="points",
             alt="Recall against context tokens of every setting",
@@ -152,15 +152,15 @@ def _told(found: GatheredQuestions, made: Map, measure: str, here: int, best: in
                            for path, value in made.values(place).items())  # fmt: skip
         size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
         facts.append((f"{word}: {set_to}", f"{tuning_map.SHOWN[measure]} {at[measure]:.3f}", size))
-    say.facts("Map", facts)
+    elements.facts("Map", facts)
     if made.left_out:
-        say.aside(f"Of {len(made.xs) * len(made.ys)} points, {made.left_out}.")
+        elements.aside(f"Of {len(made.xs) * len(made.ys)} points, {made.left_out}.")
     # Of the first one only: the two notes would hardly differ.
     for word, place in places[:1]:
         at = made.at(place)
         said = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
         if said:
-            say.aside(f"{word}: {said[0].lower()}{said[1:]}")
+            elements.aside(f"{word}: {said[0].lower()}{said[1:]}")
     with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Use the highest",
@@ -171,7 +171,7 @@ def _told(found: GatheredQuestions, made: Map, measure: str, here: int, best: in
             disabled=here == best,
             help="Sets these values in the sidebar, here and on Inspect.",
         )
-        hint.beside(
+        elements.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
             "highest is chosen and measured on these same questions, so it will be lower on "
             "others; Suggest settings measures on held-out questions."
@@ -219,7 +219,7 @@ def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
     a row opens the question."""
     old = _before(settings)
     if old is None:
-        say.empty(
+        elements.empty(
             "No click led to these settings.",
             "Click the map to list the questions whose kept chunks change.",
         )
@@ -227,7 +227,7 @@ def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
     made = changes(found.pools, found.labels.qrels, old, settings, state.user())
     every = len(found.pools)
     if not made:
-        say.empty(f"All {every} questions keep the same chunks as before.")
+        elements.empty(f"All {every} questions keep the same chunks as before.")
         return
     better = sum(each.gain > 0 for each in made)
     worse = sum(each.gain < 0 for each in made)

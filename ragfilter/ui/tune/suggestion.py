@@ -15,9 +15,9 @@ from ragfilter.evaluate.labels import labels_version
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune_questions
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
@@ -89,7 +89,7 @@ def _draw(tuning: Tuning, visit: Visit) -> None:
     with st.container(key="suggestion", border=True, gap="small"):
         facts, text = st.empty(), st.empty()
         for note in tuning_words.notes(tuning):
-            say.aside(note)
+            elements.aside(note)
         _draw_strategies(tuning)
         with st.container(
             key="apply-bar", horizontal=True, vertical_alignment="bottom", gap="small"
@@ -108,7 +108,7 @@ def _draw(tuning: Tuning, visit: Visit) -> None:
             )  # fmt: skip
         with facts:
             means = tuning_words.compared_means(chosen).items()
-            say.facts("Suggestion", (_fact(name, each, chosen.target) for name, each in means))
+            elements.facts("Suggestion", (_fact(name, each, chosen.target) for name, each in means))
         text.markdown(_summary(chosen, changed))
 
 

@@ -21,8 +21,8 @@ from ragfilter.model import Pool
 from ragfilter.settings.schema import fields
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.runs.plots import FIGURES, layout
-from ragfilter.ui.look import say
-from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
+from ragfilter.ui.look import elements
+from ragfilter.ui.look.plotting import CLEAR, LEGEND, Ink
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
@@ -113,7 +113,7 @@ def replayed(
         job = _replay(visit, found, axes, key)
         made = progress.result(job, "mapping-anew", "Replaying", stop=STOP)
     if made is None and job.stop.is_set():
-        say.empty("The map was stopped.", "Map starts it again from the beginning.")
+        elements.empty("The map was stopped.", "Map starts it again from the beginning.")
     return made
 
 

@@ -9,7 +9,7 @@ from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail
 from ragfilter.settings.schema import Cutoff
 from ragfilter.text import numbers
-from ragfilter.ui.look.ink import Ink, annotation
+from ragfilter.ui.look.plotting import Ink, annotation
 
 Shapes = list[dict[str, Any]]
 STEPS, LANE, CURVE = 0.2, 0.24, 0.28

@@ -15,7 +15,7 @@ from ragfilter.text import numbers
 from ragfilter.ui.inspect.curve import drag, tune
 from ragfilter.ui.inspect.curve import plot as curve
 from ragfilter.ui.inspect.curve import points as curve_points
-from ragfilter.ui.look import chart, choice, hint, html, theme
+from ragfilter.ui.look import elements, html, plotting, theme
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
@@ -41,7 +41,7 @@ def draw(view: View) -> None:
     with st.container(key="curve-box", height="stretch"):
         chosen = state.session().chunk
         plot = curve.plot(result, points, detail, window, chosen=chosen, dark=theme.is_dark())
-        chart.draw(
+        plotting.draw(
             plot,
             key="curve",
             fixed=True,
@@ -55,7 +55,7 @@ def draw(view: View) -> None:
         drag.draw(result, points, detail, plot, told=told)
     with bar:
         if scored:
-            choice.draw("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
+            elements.choice("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
         _ranges(len(points.x), last, window, scored=scored)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
     with tuning:
@@ -98,7 +98,7 @@ def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool)
                     help="First and last rank on the curve.",
                 )
     scores = "By score: the values that the cutoff used after reranking. By distance: every hit. "
-    hint.beside(
+    elements.hint(
         f"{scores if scored else ''}"
         "Choose which ranks the curve shows. Click a point to open its chunk."
     )

@@ -25,7 +25,7 @@ from ragfilter.ui.inspect.curve import marks
 from ragfilter.ui.inspect.curve.marks import fallback
 from ragfilter.ui.inspect.curve.points import Points
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import Ink
+from ragfilter.ui.look.plotting import Ink
 
 HEIGHT = 388
 

@@ -11,7 +11,7 @@ from ragfilter.model import PoolResult
 from ragfilter.report.thresholds import first_step, limits
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
-from ragfilter.ui.kit.sidebar import setting
+from ragfilter.ui.kit import controls
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 
@@ -36,7 +36,9 @@ def draw(result: PoolResult) -> None:
     with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
         own = state.own()
         for path in shown:
-            setting.draw(field(path), result.settings, own, view=VIEW, label=SHORT.get(path, ""))
+            controls.draw_setting(
+                field(path), result.settings, own, view=VIEW, label=SHORT.get(path, "")
+            )
         if not shown:
             html.draw(
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '

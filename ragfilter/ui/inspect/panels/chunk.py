@@ -15,7 +15,7 @@ from ragfilter.report.rows import rerank_score
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import table
 from ragfilter.ui.inspect.panels import labels, reference_graph, rule_editor, whatif
-from ragfilter.ui.look import hint, html
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import View
 
@@ -90,7 +90,7 @@ def _part(view: View, chunk_id: str) -> str:
             label_visibility="collapsed",
             **widget.of("chunk-part", shown, state.put, "part"),
         )
-        hint.beside(
+        elements.hint(
             "Text: what the chunk says, and the smallest changes that would bring it back or drop "
             "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
             "References: chunks that the judge's EXPAND would bring in."

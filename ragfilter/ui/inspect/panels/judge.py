@@ -21,7 +21,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect import needs
 from ragfilter.ui.kit import grid, judge_words
-from ragfilter.ui.look import html, say, theme
+from ragfilter.ui.look import elements, html, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -38,7 +38,7 @@ def draw(view: View) -> None:
     if not settings.enabled:
         state_of = judge_words.SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
         _say(f"<b>The judge is off.</b> {html.prose(state_of)}")
-        say.aside(judge_words.ABOUT)
+        elements.aside(judge_words.ABOUT)
         return
     stats = judge_stats(result)
     costs = needs.judging_costs(result, resources)
@@ -55,7 +55,7 @@ def draw(view: View) -> None:
         html.draw(f'<p class="rf-aside">{html.text(judge_words.by_whom(stats, settings))}</p>')
         _remarks(result)
     _prompt(result)
-    say.aside(judge_words.ABOUT)
+    elements.aside(judge_words.ABOUT)
 
 
 def _waiting(costs: Forecast | None, result: PoolResult, resources: Resources) -> None:
@@ -184,14 +184,14 @@ def _prompt(result: PoolResult) -> None:
         judgement = result.judgement
         # It may name chunks that only other users may see.
         if not (state.session().operator or result.user.unrestricted):
-            say.aside(
+            elements.aside(
                 "With clearance on, only operators see the reply: it may come from a query by a "
                 "user who sees more. View as operator to read it."
             )
         elif judgement is not None and judgement.cached and not judgement.reply:
-            say.aside("The reply of an earlier run is not kept.")
+            elements.aside("The reply of an earlier run is not kept.")
         elif judgement is None or not judgement.reply:
-            say.aside("The reply was empty.")
+            elements.aside("The reply was empty.")
         else:
             st.code(judgement.reply, language=None, wrap_lines=True)
 

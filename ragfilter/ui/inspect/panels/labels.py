@@ -16,10 +16,9 @@ from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message, quiet
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.session.state import LabelChange
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.visit import View, author
 
 MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
 """The button of every grade, and its shortcut key."""

@@ -9,7 +9,7 @@ from ragfilter.answer.stream import VERSION, messages
 from ragfilter.model import PoolResult, Rounds
 from ragfilter.report import trace_text
 from ragfilter.text import numbers
-from ragfilter.ui.look import choice, html, say
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import answers
 
 
@@ -18,14 +18,14 @@ def prompt(result: PoolResult) -> None:
     """The messages as they are sent, for either context."""
     both = {side.name: side for side in answers.sides(result)}
     with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        chosen = choice.draw(
+        chosen = elements.choice(
             "Context", both,
             "The prompt with the kept chunks, or with the first k of an unfiltered search.",
             key="prompt-side", default="filtered",
         )  # fmt: skip
     side = both[chosen]
     sent, tokens = numbers.chunks(len(side.context.chunks)), numbers.tokens(side.context.tokens)
-    say.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
+    elements.aside(f"{sent}, about {tokens} of chunk text; version {VERSION}")
     for message in messages(result.query, side.context):
         html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
         st.code(message.content, language=None, wrap_lines=True)

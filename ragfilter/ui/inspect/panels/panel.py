@@ -6,8 +6,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.ui.inspect.panels import labels
-from ragfilter.ui.kit import clearance, empty
-from ragfilter.ui.look import hint, html
+from ragfilter.ui.kit import empty, view_as
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
@@ -31,13 +31,13 @@ def draw(view: View) -> DeltaGenerator:
                 label_visibility="collapsed",
                 **widget.of("panel-box", state.session().panel, state.put, "panel"),
             )
-            hint.beside(
+            elements.hint(
                 "Answer: filtered and unfiltered, side by side. Prompt: what is sent to the LLM. "
                 "Chunk: text, rule and references. Judge: what the LLM says about each chunk, "
                 "and what it costs. Rounds: the re-query loop. Debug: the full trace."
             )
         html.heading(state.session().panel)
-        clearance.note(state.session().panel, view.user)
+        view_as.draw_note(state.session().panel, view.user)
         _page(view)
     return panel
 

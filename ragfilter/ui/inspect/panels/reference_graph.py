@@ -11,7 +11,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import references
 from ragfilter.ui.kit.references import Known, Node, ReferenceTree
-from ragfilter.ui.look import html, say, theme
+from ragfilter.ui.look import elements, html, theme
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -57,7 +57,7 @@ def draw(view: View, chunk: Chunk) -> None:
         for number, node in enumerate(made.nodes[:MOST_SHOWN]):
             _row(number, node, opens=node.id in there)
     if len(made.nodes) > MOST_SHOWN:
-        say.aside(f"and {numbers.chunks(len(made.nodes) - MOST_SHOWN)} more")
+        elements.aside(f"and {numbers.chunks(len(made.nodes) - MOST_SHOWN)} more")
     if aside := _aside(made, result):
         html.draw(aside)
 

@@ -23,7 +23,7 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import html, say
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session.jobs import Job
 
@@ -126,7 +126,7 @@ def wait_for(work: Desk, *, asked: bool = False) -> None:
 def available(work: Desk, *, asked: bool = False) -> bool:
     """Whether there are such questions. If not, draw how to get some."""
     if _questions(work, asked=asked) is None:
-        say.aside(NONE_ASKED if asked else NO_LABELS)
+        elements.aside(NONE_ASKED if asked else NO_LABELS)
         return False
     job = _job(work, asked=asked)
     if job is not None and job.failure:
@@ -135,13 +135,13 @@ def available(work: Desk, *, asked: bool = False) -> bool:
         return False
     if asked:
         if (count := len(_asked(work))) > MOST_ASKED:
-            say.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
+            elements.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
         return True
     if work.settings.judge.enabled:
-        say.aside("Measured without the judge, which would ask the LLM about every question.")
+        elements.aside("Measured without the judge, which would ask the LLM about every question.")
     known = work.labels
     if known is not None and (count := len(known.qrels)) > MOST_LABELLED:
-        say.aside(f"Measured on the first {MOST_LABELLED} of {count:,} labelled questions.")
+        elements.aside(f"Measured on the first {MOST_LABELLED} of {count:,} labelled questions.")
     return True
 
 

@@ -15,7 +15,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run
 from ragfilter.text import numbers
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
@@ -128,9 +128,9 @@ def explain(asked: ChosenSet) -> None:
     """Say why nothing can be measured or, if an LLM's labels count, how far they agree with
     people's. Raises StoreError."""
     if asked.why is not None:
-        say.empty(asked.why.message, asked.why.remedy)
+        elements.empty(asked.why.message, asked.why.remedy)
     elif llm():
-        say.aside(f"LLM labels count here. {stored.agreed(asked.labels).told}")
+        elements.aside(f"LLM labels count here. {stored.agreed(asked.labels).told}")
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:

@@ -10,8 +10,8 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.runs.chosen import ChosenSet, llm
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import author
 
 STOP = "Stops after the current question. Evaluate continues from there."
 

@@ -11,9 +11,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import open_resources
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session.visit import View, author
 
 Names = tuple[str, str]
 

@@ -1,9 +1,12 @@
-"""What all plots share: the colours of the theme, the font and the layout. Pure."""
+"""What all plots share: the colours of the theme, the font, the layout, and how they are drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
 
 from ragfilter.ui.look import theme
 
@@ -55,3 +58,14 @@ class Ink:
             "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": font, "hoverlabel": hint,
             "showlegend": False,
         }  # fmt: skip
+
+
+def draw(
+    plot: go.Figure | dict[str, Any], *, key: str, alt: str, fixed: bool = False, **more: Any
+) -> None:
+    """Draw a plot in our colours without Plotly's buttons; a `fixed` one ignores double clicks.
+
+    `more` is for `st.plotly_chart`.
+    """
+    config = {"displayModeBar": False} | ({"doubleClick": False} if fixed else {})
+    st.plotly_chart(plot, key=key, alt=alt, theme=None, config=config, **more)

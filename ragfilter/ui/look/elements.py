@@ -1,11 +1,12 @@
-"""Sentences on the page: an aside, what fills an empty place, a row of facts.
+"""Small elements of the page: an aside, what fills an empty place, a row of facts, a question mark
+with an explanation, a choice between a few words.
 
 For our own text, in which `code` is between backticks. Text from outside is shown literally.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import streamlit as st
@@ -41,3 +42,28 @@ def facts(label: str, found: Iterable[Fact]) -> None:
         for name, value, more in found
     )
     html.draw(f'<section class="rf-strip" aria-label="{html.text(label)}">{body}</section>')
+
+
+def hint(text: str) -> None:
+    """Explain the control before it. With a hidden label, Streamlit hides the label's help too."""
+    st.markdown("", help=text, width="content")
+
+
+def choice(
+    label: str,
+    options: Iterable[str],
+    about: str = "",
+    *,
+    key: str,
+    default: str,
+    on_change: Callable[[], None] | None = None,
+) -> str:
+    """Draw a choice that is kept as long as the session, and `about` at a question mark beside it.
+    Returns what is chosen."""
+    chosen = st.segmented_control(
+        label, list(options), key=key, default=default, required=True, persist_state="session",
+        label_visibility="collapsed", on_change=on_change,
+    )  # fmt: skip
+    if about:
+        hint(about)
+    return chosen

@@ -1,7 +1,8 @@
 """The sidebar: collection, profile, and the layers in their order.
 
-Every control comes from `settings.fields()`. A layer's controls are drawn only while the layer is
-on, and only those that its current choices use.
+Every control comes from `settings.fields()`: its value, whether it was changed, and a button that
+resets it. A layer's controls are drawn only while the layer is on, and only those that its current
+choices use.
 """
 
 from __future__ import annotations
@@ -13,25 +14,158 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ragfilter.judge.call import NO_LLM
-from ragfilter.layers.base import LayerSpec
+from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS, SWITCHES
+from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, field, fields
-from ragfilter.ui.kit import clearance, costs
-from ragfilter.ui.kit.sidebar import files, setting
-from ragfilter.ui.kit.sidebar.setting import key as key
+from ragfilter.text import numbers
+from ragfilter.ui.kit import settings_files, view_as
 from ragfilter.ui.look import html
-from ragfilter.ui.look.prose import quiet
-from ragfilter.ui.session import collections, state, widget
-from ragfilter.ui.session.author import MOST, author, sign
+from ragfilter.ui.look.prose import literal, quiet
+from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import View, Visit
+from ragfilter.ui.session.visit import MOST_NAME, View, Visit, author, collection_label, sign
 
 if TYPE_CHECKING:
     from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
+
+ORDER_HELP = (
+    "Each layer works on what the one above lets through. Clearance comes first so that nothing "
+    "hidden reaches a model. Rules come before distances so that chunks which the question rules "
+    "out do not shape the curve. Expensive layers come later, when fewer chunks are left: free "
+    "layers replay in milliseconds, a local model takes tenths of a second per question, and an "
+    "LLM takes seconds and tokens and is asked only by its button."
+)
+COST_HELP: dict[Cost, str] = {
+    "free": "Free: decided in milliseconds, without the store or a model.",
+    "store query": "Costs one store query per side when the question is asked; its controls are "
+    "free.",
+    "local model": "Runs a model on this machine if the first results are poor. Its scores are "
+    "cached.",
+    "LLM call": "Costs one LLM call, only when its button is pressed. The answer is cached.",
+}
+"""What each cost means, in a sentence."""
+
+
+CHOICE_LABELS = {
+    "late_interaction": "late interaction",
+    "cross_encoder": "cross-encoder",
+    "when_poor": "when poor",
+    **{each.name: each.title for each in STRATEGIES if each.title},
+}
+WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
+"""The meaning of an empty text setting."""
+NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
+"""The text shown for an empty table."""
+MARK, CHANGED = "●", "Changed."
+"""The sign and word of a value that differs from the profile's."""
+ORDERED = ("quality.min_top_k", "quality.max_top_k")
+"""The first must not exceed the second, so moving one beyond the other moves both."""
+
+
+def key(path: str, view: str = "set") -> str:
+    """The widget key of a setting: ``set-cutoff-gap_threshold``. `view` separates two widgets of
+    the same setting."""
+    return f"{view}-{path.replace('.', '-')}"
+
+
+def draw_setting(
+    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", label: str = ""
+) -> None:
+    """Draw the setting's widget. A value that differs from `own`, the profile with the
+    environment's changes, is marked and gets a reset button."""
+    value = settings.get(info.path)
+    if info.table:
+        # Tables cannot be typed in: they are learned, or loaded with a settings file.
+        told = info.table.read(value).summary if value else NOTHING.get(info.path)
+        if told is not None:
+            html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(told)}</p>')
+        return
+    before = own.settings.get(info.path)
+    is_changed = value != before
+    # The container is the same whether the value is changed or not, because a widget that moves
+    # loses the focus.
+    with st.container(key=f"box-{key(info.path, view)}", gap=None):
+        _widget(info, value, view, f"{MARK} {label or info.label}" if is_changed
+                else label or info.label)  # fmt: skip
+        if view == "set":
+            tell_variable(info.path, value, own)
+        if is_changed:
+            variable = own.variable(info.path, before)
+            st.button(
+                value_text(info, before) + (f" ({variable})" if variable else ""),
+                key=f"back-{key(info.path, view)}",
+                icon=":material/undo:",
+                type="tertiary",
+                on_click=state.change,
+                args=({info.path: before},),
+                help="Back to the value of the environment variable."
+                if variable
+                else "Back to the profile's value.",
+            )
+
+
+def tell_variable(path: str, value: Any, own: Config) -> None:
+    """Draw which environment variable gave a setting this value, if one did."""
+    if variable := own.variable(path, value):
+        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
+
+
+def value_text(info: FieldInfo, value: Any) -> str:
+    """A value as it is written next to its label."""
+    if info.type is bool:
+        return "on" if value else "off"
+    if info.type is float:
+        return numbers.distance(value)
+    return literal(choice_label(str(value)) or WHEN_EMPTY.get(info.path, "empty"))
+
+
+def choice_label(choice: str) -> str:
+    """The page's name for a choice."""
+    return CHOICE_LABELS.get(choice, choice)
+
+
+def apply_choice(value: Any, path: str) -> None:
+    """Apply what the user chose for a setting."""
+    if value is None:
+        return
+    values = {path: value}
+    if path in ORDERED:
+        low, high = ORDERED
+        other = high if path == low else low
+        there = state.settings().get(other)
+        values[other] = max(value, there) if other == high else min(value, there)
+    state.change(values)
+
+
+def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
+    given = widget.of(key(info.path, view), value, apply_choice, info.path)
+    given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
+    if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
+        st.segmented_control(
+            label, info.choices, default=value, format_func=choice_label, required=True,
+            width="stretch", **given,
+        )  # fmt: skip
+    elif info.choices:
+        at = info.choices.index(value)
+        st.selectbox(label, info.choices, at, format_func=choice_label, filter_mode=None, **given)
+    elif info.type is bool:
+        st.toggle(label, value, **given)
+    elif info.type is str:
+        st.text_input(label, value, placeholder=WHEN_EMPTY.get(info.path), **given)
+    elif info.ceiling is None:
+        st.number_input(label, info.low, info.high, value, **given)
+    else:
+        # A value beyond the ceiling, from a file or a link, widens the slider.
+        low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
+        step = info.type(info.step or 1)
+        form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
+        st.slider(label, low, high, value, step=step, format=form, **given)
+
 
 OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
 """The sections without a switch."""
@@ -41,7 +175,7 @@ JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls 
 def choose(visit: Visit) -> None:
     """Draw the product's name, and the choice of collection and profile."""
     user = state.onlooker()
-    labels = {name: collections.label(each, user) for name, each in visit.collections.items()}
+    labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
     names = list(labels)
     with st.sidebar:
         with st.container(key="choices", gap="small"):
@@ -122,7 +256,7 @@ def draw_author() -> None:
         st.text_input(
             "Your name",
             author(),
-            max_chars=MOST,
+            max_chars=MOST_NAME,
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), sign),
         )
@@ -139,7 +273,7 @@ def _layers(visit: Visit, view: View | None) -> None:
         judged = judge_words.card(view.result, resources.prices)
     asides = {"cutoff": cut, "judge": judged or JUDGE_COSTS}
     with st.container(key="layers", gap=None):
-        st.markdown(quiet("Layers, in order of execution"), help=costs.ORDER)
+        st.markdown(quiet("Layers, in order of execution"), help=ORDER_HELP)
         for layer in LAYERS:
             if layer.switched:
                 aside = asides.get(layer.name, "")
@@ -149,12 +283,12 @@ def _layers(visit: Visit, view: View | None) -> None:
         for section, infos in others.items() if box.open else ():
             html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
             for info in infos:
-                setting.draw(info, settings, own)
+                draw_setting(info, settings, own)
     if not box.open:
         _tell_closed([*chain.from_iterable(others.values())], settings, own)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
-        files.load(resources.deployment.data_dir)
-        files.save(settings, resources.deployment.data_dir)
+        settings_files.load(resources.deployment.data_dir)
+        settings_files.save(settings, resources.deployment.data_dir)
 
 
 def _card(
@@ -170,16 +304,16 @@ def _card(
     info = field(f"{name}.enabled")
     with st.container(key=f"layer-{name}", border=True, gap=None):
         switched = on != own.settings.get(info.path)
-        back = f"{setting.CHANGED} The profile has it {'off' if on else 'on'}. " if switched else ""
+        back = f"{CHANGED} The profile has it {'off' if on else 'on'}. " if switched else ""
         st.toggle(
-            f"{f'{setting.MARK} ' if switched else ''}{layer.title} · {cost}",
+            f"{f'{MARK} ' if switched else ''}{layer.title} · {cost}",
             on,
-            help=f"{back}{info.help} {costs.HELP[cost]}",
+            help=f"{back}{info.help} {COST_HELP[cost]}",
             disabled=no_llm and not on,
             width="stretch",
-            **widget.of(key(info.path), on, setting.changed, info.path),
+            **widget.of(key(info.path), on, apply_choice, info.path),
         )
-        setting.tell_variable(info.path, on, own)
+        tell_variable(info.path, on, own)
         acting = "" if line is None else line.line
         said = NO_LLM if no_llm else acting if on else layer.off(settings)
         drops = on and line is not None and line.n_out < line.n_in
@@ -194,18 +328,18 @@ def _card(
             )
         if on:
             if name == "clearance":
-                clearance.draw_choice()
+                view_as.draw_choice()
             if aside and not also:
                 html.draw(f'<p class="rf-line">{html.text(aside)}</p>')
             used = [field(f"{name}.{each}") for each in layer.used(settings)]
             for info in used:
                 if info.name in layer.first:
-                    setting.draw(info, settings, own)
+                    draw_setting(info, settings, own)
             more = [info for info in used if info.name not in layer.first]
             if more:
                 with _box("More", key=f"more-{name}", type="compact") as box:
                     for info in more if box.open else ():
-                        setting.draw(info, settings, own)
+                        draw_setting(info, settings, own)
                 if not box.open:
                     _tell_closed(more, settings, own)
 
@@ -215,10 +349,7 @@ def _tell_closed(infos: Sequence[FieldInfo], settings: Settings, own: Config) ->
     that gave some."""
     changed = [i.label for i in infos if settings.get(i.path) != own.settings.get(i.path)]
     if changed:
-        html.draw(
-            f'<p class="rf-line">{setting.MARK} {setting.CHANGED[:-1]}: '
-            f"{html.text(', '.join(changed))}.</p>"
-        )
+        html.draw(f'<p class="rf-line">{MARK} {CHANGED[:-1]}: {html.text(", ".join(changed))}.</p>')
     named = (own.variable(info.path, settings.get(info.path)) for info in infos)
     if variables := ", ".join(filter(None, named)):
         html.draw(f'<p class="rf-line">From the environment: {html.text(variables)}.</p>')
@@ -232,7 +363,7 @@ def _box(label: str, **given: Any) -> ExpanderContainer:
 
 def _side_by_side(summary: Summary) -> str:
     """Draw how many hits each strategy would keep, to help choose one."""
-    kept = " · ".join(f"{setting.word(name)} {n}" for name, n in summary.strategies)
+    kept = " · ".join(f"{choice_label(name)} {n}" for name, n in summary.strategies)
     return f"keeps: {kept}" if kept else ""
 
 
