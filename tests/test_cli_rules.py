@@ -603,6 +603,16 @@ def test_findings_and_their_exit_codes(run: Run, snapshot: Any) -> None:
     assert "--kind 'TYPO' is not a kind. Use one of unreadable, " in run.err
 
 
+def test_rules_are_proposed_for_families_and_applied(run: Run, snapshot: Any) -> None:
+    store_rule(run.folder, "cleric-6", None)
+    assert run("check", "--kind", "family") == snapshot
+    # What a user may not see is no member of a family.
+    assert "secret" not in run("check", "--kind", "family", "--apply", "--dry-run")
+    assert list(fixed(run, "--kind", "family")) == ["cleric-6", "cleric-7", "cleric-8"]
+    assert '"ac 7"' in (run.rule("cleric-7") or "")
+    assert run.json("check", "--kind", "family")["findings"] == []
+
+
 def test_a_rule_that_asks_for_nothing_is_removed(run: Run) -> None:
     store_rule(run.folder, "boat", "{}")
     assert "  better: no rule\n" in run("check")

@@ -371,8 +371,8 @@ class Journal(database.Book):
         return tuple(map(_edit, self._read(query)))
 
     def _first(self, query: sa.Select[Any]) -> Edit | None:
-        found = self._entries(query.order_by(edits.c.id.desc()).limit(1))
-        return found[0] if found else None
+        entries = self._entries(query.order_by(edits.c.id.desc()).limit(1))
+        return entries[0] if entries else None
 
 
 def _together(edit: Edit, table: sa.FromClause) -> sa.ColumnElement[bool]:

@@ -27,7 +27,7 @@ FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
 
 
-def ask(visit: Visit, given: Labels) -> None:
+def ask(visit: Visit, labels: Labels) -> None:
     """Draw the target of the tuning, whether to try reranking, and the button."""
     with st.container(key="ask-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         figure = st.selectbox(
@@ -58,10 +58,10 @@ def ask(visit: Visit, given: Labels) -> None:
     target = Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall)
     st.session_state.tune_as = (target, rerank)
     if pressed:
-        _begin(visit, given)
+        _begin(visit, labels)
 
 
-def _begin(visit: Visit, given: Labels) -> None:
+def _begin(visit: Visit, labels: Labels) -> None:
     """Start tuning, unless it is already running. An earlier suggestion is replaced, because it was
     compared with the settings of that time."""
     backends = visit.resources.backends(state.session().collection)
@@ -70,16 +70,16 @@ def _begin(visit: Visit, given: Labels) -> None:
 
     def work(job: Job[Tuning]) -> Tuning:
         return tune_questions(
-            given, settings, backends, user, target=target, rerank=rerank,
+            labels, settings, backends, user, target=target, rerank=rerank,
             gathered=job.step, replayed=partial(job.step, what="Replaying"),
         )  # fmt: skip
 
-    visit.resources.jobs.start(user, _key(visit, given), work, again=True)
+    visit.resources.jobs.start(user, _key(visit, labels), work, again=True)
 
 
-def draw(visit: Visit, given: Labels) -> None:
+def draw(visit: Visit, labels: Labels) -> None:
     """Draw the suggestion, if one was requested."""
-    job = visit.resources.jobs.find(_key(visit, given))
+    job = visit.resources.jobs.find(_key(visit, labels))
     made = progress.result(job, "tuning", "Gathering", stop=STOP)
     if made is not None:
         _draw(made, visit)
@@ -167,12 +167,12 @@ def _fact(name: str, means: TunedMeans, target: Target) -> Fact:
     return name, f"{figure} {row[figure]}", ", ".join([*shown, size])
 
 
-def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
+def _key(visit: Visit, labels: Labels) -> tuple[object, ...]:
     """The key of a suggestion. It does not include the cutoff's settings, so applying the
     suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
     version = visit.resources.bench.collection(state.session().collection).version
     return (
-        "tuning", state.session().collection, version, labels_version(given), state.user(),
+        "tuning", state.session().collection, version, labels_version(labels), state.user(),
         str(settings), state.session().profile, st.session_state.get("tune_as"),
     )  # fmt: skip
