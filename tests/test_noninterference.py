@@ -40,11 +40,10 @@ from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.evaluation import document, evaluate
-from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.evaluate.measure import gather_all, measure
 from ragfilter.evaluate.tune import tune
 from ragfilter.evaluate.variants import variants

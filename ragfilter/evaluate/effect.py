@@ -21,7 +21,7 @@ from typing import Any
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.retrieve import target, used
-from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User

@@ -17,9 +17,8 @@ import numpy as np
 from ragfilter.answer.context import fits
 from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import replay, scan_rules
-from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
 from ragfilter.evaluate.metrics import FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput

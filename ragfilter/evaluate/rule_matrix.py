@@ -29,7 +29,7 @@ from typing import Any
 
 from ragfilter.engine.replay import keep, replay, retrieved, with_rules
 from ragfilter.engine.retrieve import used
-from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import viewer, visible, with_clearance

@@ -19,7 +19,6 @@ import numpy as np
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates, gathering
 from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.crossval import (
@@ -33,6 +32,7 @@ from ragfilter.evaluate.crossval import (
     intervals,
     picked,
 )
+from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.metrics import FIGURES

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, stored
+from ragfilter.evaluate import caveats, query_sets
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.publish.measured import of_runs
@@ -55,7 +55,7 @@ def draw(
         return
     a, b = (row for row in found if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [stored.title(name, llm=chosen.llm())]:
+    if list(titles) != [query_sets.title(name, llm=chosen.llm())]:
         elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         running.load(a.run.id, resources), running.load(b.run.id, resources), resources.bench,

@@ -7,8 +7,8 @@ import shlex
 import streamlit as st
 
 from ragfilter.evaluate import gate
+from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun
-from ragfilter.evaluate.stored import untitled
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.look import elements

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate import llm_labels, stored
-from ragfilter.evaluate.llm_labels import Bill, Request
+from ragfilter.evaluate import labelling, query_sets
+from ragfilter.evaluate.labelling import Bill, Request
 from ragfilter.model import Chunk
 from ragfilter.stores.labels import Label, conflicts
 from ragfilter.text import numbers
@@ -35,7 +35,7 @@ def draw(asked: ChosenSet) -> None:
     _conflicts(seen, asked.chunks)
     elements.heading("Labels by an LLM")
     if any(label.made_by == "llm" for label in seen):
-        elements.aside(stored.agreed(seen).told)
+        elements.aside(query_sets.agreed(seen).told)
     _propose(asked)
 
 
@@ -142,15 +142,15 @@ def _prepare(asked: ChosenSet, depth: int) -> tuple[tuple[Request, ...], Bill]:
     RagfilterError."""
     backends = asked.resources.backends(asked.collection)
     of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
-    questions = stored.questions(*of_set)
+    questions = query_sets.questions(*of_set)
     bar, made = st.progress(0.0, text="Looking up the chunks …"), []
-    for each in llm_labels.requests(
+    for each in labelling.requests(
         questions.values(), asked.book.standing(asked.collection), asked.visit.settings, backends,
         state.user(), depth=depth,
     ):  # fmt: skip
         made.append(each)
         bar.progress(min(len(made) / len(questions), 1.0), text="Looking up the chunks …")
-    return tuple(made), llm_labels.bill(made, backends, asked.resources.prices)
+    return tuple(made), labelling.bill(made, backends, asked.resources.prices)
 
 
 def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
@@ -161,9 +161,9 @@ def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
 
     def work(job: Job[int]) -> int:
         made, calls = 0, sum(len(each.prompts) for each in requests)
-        found = llm_labels.propose(requests, settings, backends, timeout_s=timeout_s)
+        found = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
         for number, each in enumerate(found, start=1):
-            made += llm_labels.keep(each, book, collection, backends)
+            made += labelling.keep(each, book, collection, backends)
             if not job.tell(number, calls):
                 break
         return made

@@ -30,8 +30,8 @@ from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
-    from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.effect import LabelledQuestions
+    from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.evaluate.runs import MeasuredRun
@@ -88,7 +88,7 @@ class Resources:
     def checks_of(self, collection: str, version: str, user: User) -> Checks:
         """The linter's findings about rules of this version of a collection, whose questions say
         which words are usual: those that `user` may know. Raises StoreError."""
-        from ragfilter.evaluate.stored import every_question
+        from ragfilter.evaluate.query_sets import every_question
         from ragfilter.rules.lint import usual_words
 
         labels = self.bench.labels

@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.caveats import about_labels, in_sample, unlabelled
-from ragfilter.evaluate.changes import HitChange, changes
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
+from ragfilter.evaluate.sweep import HitChange, changes
 from ragfilter.evaluate.tune import RECORD, recorded
 from ragfilter.layers.calibration import differences
 from ragfilter.layers.origin import chose_strategy, unchanged

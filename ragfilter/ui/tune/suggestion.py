@@ -9,9 +9,8 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.evaluate import caveats, tuning_words
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.crossval import Target
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune_questions
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress

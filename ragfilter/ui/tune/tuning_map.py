@@ -10,8 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.maps import Map, by_factors, gathering_for, make
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import RECORD

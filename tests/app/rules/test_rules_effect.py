@@ -20,7 +20,7 @@ from rules_page import (
 )
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels, measure
+from ragfilter.evaluate import measure, query_sets
 from ragfilter.ui.kit.rule_editor import rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.session import jobs, resources
@@ -33,7 +33,7 @@ def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
 ) -> None:
     page = open_rules(open_page(workspace=copy_demo()))
     bench = resources.open_resources().bench
-    labelled = {i for grades in labels.load("demo", None).qrels.values() for i in grades}
+    labelled = {i for grades in query_sets.load_files("demo", None).qrels.values() for i in grades}
     chunks = bench.collection("demo").catalogue()
     lone = next(c for c in chunks.values() if c.id not in labelled and c.clearance == 0)
     open_chunk(page, lone.id)

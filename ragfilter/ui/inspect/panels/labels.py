@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import streamlit as st
 
-from ragfilter.evaluate.label_queue import QUEUE, next_to_label
+from ragfilter.evaluate.labelling import QUEUE, next_to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.text import numbers

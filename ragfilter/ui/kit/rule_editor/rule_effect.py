@@ -14,8 +14,8 @@ import streamlit as st
 
 from ragfilter.errors import RuleError
 from ragfilter.evaluate import measure
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Changes, Effect, LabelledQuestions, QueryEffect, make_labelled
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form

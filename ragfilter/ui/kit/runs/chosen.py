@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import stored
-from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run
@@ -65,7 +64,10 @@ class ChosenSet:
         must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.given is None:
             return [], 0
-        found, known = stored.load(self.book, self.collection, self.name, llm=llm()), self.chunks
+        found, known = (
+            query_sets.load(self.book, self.collection, self.name, llm=llm()),
+            self.chunks,
+        )
         ids = sorted({i for grades in found.qrels.values() for i in grades if i not in known})
         return ids, len(found.qrels) - len(self.given.qrels)
 
@@ -82,7 +84,7 @@ def read(visit: Visit, name: str = "") -> ChosenSet:
     name = name or usual(sets)
     found = ChosenSet(visit, collection, sets, name, None, None)
     try:
-        labels = stored.load(book, collection, name, llm=llm())
+        labels = query_sets.load(book, collection, name, llm=llm())
         return replace(found, given=measurable(labels, found.chunks, found.user))
     except InputError as error:
         return replace(found, why=error)
@@ -93,7 +95,7 @@ def sets_of(visit: Visit) -> dict[str, int]:
     bench, collection = visit.resources.bench, state.session().collection
     user = state.user()
     catalogue = {} if user.unrestricted else bench.collection(collection).entries()
-    return stored.sets(bench.labels, collection, catalogue, user)
+    return query_sets.sets(bench.labels, collection, catalogue, user)
 
 
 def usual(sets: Mapping[str, int]) -> str:
@@ -121,7 +123,7 @@ def choose(asked: ChosenSet) -> None:
 
 def called(sets: Mapping[str, int], name: str) -> str:
     """A set's title with its count; the title says if an LLM's labels count."""
-    return f"{stored.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
+    return f"{query_sets.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
 
 
 def explain(asked: ChosenSet) -> None:
@@ -130,7 +132,7 @@ def explain(asked: ChosenSet) -> None:
     if asked.why is not None:
         elements.empty(asked.why.message, asked.why.remedy)
     elif llm():
-        elements.aside(f"LLM labels count here. {stored.agreed(asked.labels).told}")
+        elements.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:

@@ -1,57 +1,59 @@
-"""Reads labelled queries from two BEIR files or a demo's own, and selects some of them."""
+"""Labelled queries: choosing among them, and those that a user may see. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
-from importlib import import_module
+from itertools import islice
 from json import dumps
-from pathlib import Path
 
-from ragfilter.basics.files import kind
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.metrics import relevant_of
-from ragfilter.evaluate.query_files import read
 from ragfilter.model import Chunk, User
+from ragfilter.text.numbers import counted
 
-DEMOS = ("demo", "adsapi")
-
-
-def are_files(queries: str, qrels: str | None) -> bool:
-    """Whether these name files or a demo, rather than a query set of a workspace."""
-    path = Path(queries)
-    is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv", ".txt")
-    return qrels is not None or queries in DEMOS or is_path or kind(path) == "file"
+Queries = Mapping[str, str]
+Qrels = Mapping[str, Mapping[str, int]]
 
 
-def load(queries: str, qrels: str | None) -> Labels:
-    """Load the labels of two files. A demo collection's name, alone or for both, means its own
-    labels.
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """`queries`: query id → text; `qrels`: query id → chunk id → label."""
 
-    Raises InputError.
-    """
-    if queries in DEMOS and qrels in (None, queries):
-        return of_demo(queries)
-    for name in DEMOS:
-        if name in (queries, qrels):
+    queries: Queries
+    qrels: Qrels
+
+    def __repr__(self) -> str:
+        n = sum(map(len, self.qrels.values()))
+        return f"<Labels: {counted(len(self.queries), 'query')}, {counted(n, 'label')}>"
+
+    @property
+    def labelled(self) -> Queries:
+        """The queries that have labels."""
+        return {i: text for i, text in self.queries.items() if i in self.qrels}
+
+    @property
+    def answered(self) -> Queries:
+        """The queries for which a chunk is labelled relevant."""
+        relevant = {i for i, labels in self.qrels.items() if any(g > 0 for g in labels.values())}
+        return {i: text for i, text in self.queries.items() if i in relevant}
+
+    def first(self, limit: int | None) -> Labels:
+        """The first `limit` queries that have labels, or if none has, of all; everything if it is
+        None."""
+        if limit is None:
+            return self
+        queries = dict(islice((self.labelled or self.queries).items(), limit))
+        return Labels(queries, {i: self.qrels[i] for i in queries if i in self.qrels})
+
+    def check_relevant(self) -> None:
+        """Raise InputError if nothing is labelled relevant, since no figure would mean anything."""
+        if not self.answered:
             raise InputError(
-                f"Only one of queries and qrels is {name}.",
-                remedy=f"Use {name} for both, or two files.",
+                "No chunk is labelled as relevant, so there is nothing to measure.",
+                remedy="Label at least one chunk as relevant, with 1 or more.",
             )
-    if qrels is None:
-        raise InputError(
-            "The qrels are missing.",
-            remedy="Pass the file with their labels, or a query set of the workspace.",
-        )
-    return read(Path(queries), Path(qrels))
-
-
-def of_demo(name: str) -> Labels:
-    """The labels that a demo collection brings along."""
-    # Imported here: it reads OpenAPI, for which measuring one's own labels has no use.
-    own = import_module(f"ragfilter.ingest.{name}")
-    return Labels(own.queries(), own.qrels())
 
 
 def pick(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:

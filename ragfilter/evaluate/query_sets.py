@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ragfilter.basics.files import kind
 from ragfilter.errors import InputError
-from ragfilter.evaluate.agreement import Agreement, agreement
-from ragfilter.evaluate.beir import Labels, Qrels
-from ragfilter.evaluate.labels import (
-    DEMOS,
-    are_files,
-    measurable,
-    missing,
-    of_demo,
-    visible,
-)
-from ragfilter.model import UNRESTRICTED
+from ragfilter.evaluate.labelled_queries import Labels, Qrels, measurable, missing, visible
+from ragfilter.evaluate.labelling import Agreement, agreement
+from ragfilter.evaluate.query_files import read
+from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
 from ragfilter.text.normalise import whole
 
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 
     from ragfilter.model import Chunk, User
     from ragfilter.stores.labels import Label, LabelBook, Maker
+
 
 LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
@@ -270,3 +268,42 @@ def everything(
     except InputError:
         return None
     return seen if seen.qrels else None
+
+
+DEMOS = ("demo", "adsapi")
+
+
+def are_files(queries: str, qrels: str | None) -> bool:
+    """Whether these name files or a demo, rather than a query set of a workspace."""
+    path = Path(queries)
+    is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv", ".txt")
+    return qrels is not None or queries in DEMOS or is_path or kind(path) == "file"
+
+
+def load_files(queries: str, qrels: str | None) -> Labels:
+    """Load the labels of two files. A demo collection's name, alone or for both, means its own
+    labels.
+
+    Raises InputError.
+    """
+    if queries in DEMOS and qrels in (None, queries):
+        return of_demo(queries)
+    for name in DEMOS:
+        if name in (queries, qrels):
+            raise InputError(
+                f"Only one of queries and qrels is {name}.",
+                remedy=f"Use {name} for both, or two files.",
+            )
+    if qrels is None:
+        raise InputError(
+            "The qrels are missing.",
+            remedy="Pass the file with their labels, or a query set of the workspace.",
+        )
+    return read(Path(queries), Path(qrels))
+
+
+def of_demo(name: str) -> Labels:
+    """The labels that a demo collection brings along."""
+    # Imported here: it reads OpenAPI, for which measuring one's own labels has no use.
+    own = import_module(f"ragfilter.ingest.{name}")
+    return Labels(own.queries(), own.qrels())

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.retrieve import gather
@@ -25,6 +26,7 @@ from ragfilter.judge.prompts import PromptVariant
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
 from ragfilter.protocols import Usage
+from ragfilter.report.rows import ChunkRow
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import Label, LabelBook
 from ragfilter.text import numbers
@@ -183,3 +185,82 @@ def propose(
                     remedy="Check the endpoint. The labels so far are kept; propose again to "
                     "continue.",
                 )
+
+
+Grades = Mapping[str, Mapping[str, int]]
+"""Question → chunk id → grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The agreement over the pairs that both have labelled. `kappa` is Cohen's, over relevant or
+    not; None if there are no pairs, or if chance alone would give full agreement."""
+
+    pairs: int
+    agreed: int
+    kappa: float | None
+
+    @property
+    def told(self) -> str:
+        """The agreement in one sentence."""
+        if not self.pairs:
+            return (
+                "No chunk is labelled by both people and the LLM, so their agreement is unknown: "
+                "label some of the LLM's chunks."
+            )
+        kappa = "not defined" if self.kappa is None else f"{self.kappa:.2f}"
+        return (
+            f"LLM and people agree on {self.agreed} of {self.pairs} pairs (relevant or not), "
+            f"Cohen's kappa {kappa}."
+        )
+
+
+def agreement(human: Grades, llm: Grades) -> Agreement:
+    """Cohen's kappa: (observed − expected) / (1 − expected) agreement on what is relevant.
+
+    Source: Cohen, "A coefficient of agreement for nominal scales", 1960.
+    """
+    both = [
+        (grade > 0, llm[query][chunk] > 0)
+        for query, grades in human.items()
+        for chunk, grade in grades.items()
+        if chunk in llm.get(query, {})
+    ]
+    n = len(both)
+    if not n:
+        return Agreement(0, 0, None)
+    agreed = sum(one == other for one, other in both)
+    ours, theirs = (sum(pair[i] for pair in both) / n for i in (0, 1))
+    expected = ours * theirs + (1 - ours) * (1 - theirs)
+    kappa = None if expected == 1 else (agreed / n - expected) / (1 - expected)
+    return Agreement(n, agreed, kappa)
+
+
+QUEUE = 50
+"""How far down the ranking chunks are offered."""
+
+
+def next_to_label(
+    rows: Sequence[ChunkRow], cut: Sequence[str], *, mixed_by: str | None
+) -> list[str]:
+    """The first `QUEUE` chunks and all kept ones, from the cut outwards, because labels near the
+    cut say most. For blind labelling, the order depends only on the question (`mixed_by`). `cut`
+    holds the ids in the order in which they reached the cut: words or a reranker may have changed
+    it."""
+    ranked = [row.id for row in rows if row.rank][:QUEUE]
+    kept = [row.id for row in rows if row.kept]
+    if mixed_by is not None:
+        return sorted({*ranked, *kept}, key=lambda i: _mixed(mixed_by, i))
+    here = {row.id for row in rows}
+    ranked = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:QUEUE]
+    last = max((place for place, i in enumerate(ranked) if i in kept), default=-1)
+    # Chunks from an expansion and pinned chunks are also on the near side of the cut.
+    beyond = [i for i in kept if i not in ranked]
+    ranked[last + 1 : last + 1] = beyond
+    last += len(beyond)
+    order = sorted(range(len(ranked)), key=lambda place: abs(place - last - 0.5))
+    return [ranked[place] for place in order]
+
+
+def _mixed(query: str, chunk_id: str) -> bytes:
+    return blake2b(f"{query}\n{chunk_id}".encode("utf-8", "replace")).digest()
