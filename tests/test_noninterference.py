@@ -55,7 +55,7 @@ from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
-from ragfilter.ui.inspect.curve import points as curve_points
+from ragfilter.ui.inspect import curve_points
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")
 

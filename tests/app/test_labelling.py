@@ -14,7 +14,7 @@ from ragfilter.engine.retrieve import run
 from ragfilter.model import CutoffDetail
 from ragfilter.settings.config import load
 from ragfilter.stores.labels import settle
-from ragfilter.ui.inspect.panels.labels import QUEUE
+from ragfilter.ui.inspect.label_buttons import QUEUE
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.visit import MOST_NAME
 

@@ -15,9 +15,9 @@ def draw() -> None:
     # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
     # choices.
     if state.session().present:
-        from ragfilter.ui.present import page
+        from ragfilter.ui.present import page as present
 
-        page.draw(here)
+        present.draw(here)
     else:
         controls.choose(here)
         problems.notices(state.notices())
@@ -25,16 +25,16 @@ def draw() -> None:
         view, error = visit.view(here)
         if view is not None:
             # Loaded with the first result.
-            from ragfilter.ui.inspect import stage
+            from ragfilter.ui.inspect import page
 
-            beside = stage.begin(view)
+            beside = page.begin(view)
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
         if share is not None:
             draw_link(share, view)
         controls.draw(here, view)
         if view is not None:
-            stage.finish(view, beside)
+            page.finish(view, beside)
         else:
             html.heading("Inspect", level=1)
             empty.draw(here, error)

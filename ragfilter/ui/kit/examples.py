@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ragfilter.errors import RagfilterError
-
-if TYPE_CHECKING:
-    from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.resources import Resources, ShelfSpec
 
 DEMO = "demo"
 ADSAPI = "adsapi"
@@ -23,6 +21,9 @@ class Example(NamedTuple):
     label: str
     question: str
     shows: str = ""
+
+
+EXAMPLES: ShelfSpec[tuple[Example, ...]] = ShelfSpec(16)
 
 
 DEMO_WANTED = {
@@ -77,7 +78,7 @@ def of(collection: str, resources: Resources) -> tuple[Example, ...]:
     """The examples of a collection, read from it once and cached."""
     if collection in (DEMO, ADSAPI):
         return built_in(collection)
-    return resources.examples.of(collection, lambda: _titles(collection, resources))
+    return resources.shelf(EXAMPLES).of(collection, lambda: _titles(collection, resources))
 
 
 @cache

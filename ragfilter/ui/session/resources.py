@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -18,7 +18,7 @@ import streamlit as st
 from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
-from ragfilter.indexing.worker import Worker
+from ragfilter.indexing.queue import Worker
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
@@ -38,11 +38,17 @@ if TYPE_CHECKING:
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
-    from ragfilter.ui.kit.examples import Example
-    from ragfilter.ui.kit.references import Known
 
+V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-NEIGHBOURS, MEASURED = 64, 8
+MEASURED = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShelfSpec(Generic[V]):
+    """A cache of at most `size` values, declared by the module that uses it."""
+
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,6 @@ class Resources:
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
     vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf(VECTORS))
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
-    examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
     jobs: Jobs = field(default_factory=Jobs)
     labels: Shelf[Labels | None] = field(default_factory=lambda: Shelf(4))
@@ -78,7 +83,11 @@ class Resources:
     """The words of nearly every question, by collection, version of its questions, and user."""
     checks: Shelf[Checks] = field(default_factory=lambda: Shelf(8))
     measured: Shelf[MeasuredRun] = field(default_factory=lambda: Shelf(MEASURED))
-    neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
+    shelves: dict[ShelfSpec[Any], Shelf[Any]] = field(default_factory=dict)
+
+    def shelf(self, spec: ShelfSpec[V]) -> Shelf[V]:
+        """The cache that a module has declared."""
+        return self.shelves.setdefault(spec, Shelf(spec.size))
 
     @property
     def prices(self) -> Prices | None:

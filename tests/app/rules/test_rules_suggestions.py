@@ -10,7 +10,7 @@ from rules_page import MATRIX, choose_part, settled, stored, told, turn_latest
 
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
-from ragfilter.ui.rules import families
+from ragfilter.ui.rules import family_proposals
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import resources
 
@@ -70,7 +70,7 @@ def test_one_proposal_shows_what_it_does_and_is_accepted_alone(
     def offer(chunk: Chunk, rule: str, *others: Any) -> Offer:
         return Offer(chunk, '{"contain":"wizard"}' if chunk.id == MATRIX else rule, *others)
 
-    monkeypatch.setattr(families, "Offer", offer)
+    monkeypatch.setattr(family_proposals, "Offer", offer)
     settled(choose_part(page, "Suggest"))
     settled(settled(page.press("suggest-find")))
     bench = resources.open_resources().bench

@@ -15,7 +15,7 @@ from ragfilter.report import ChunkRow, csv, kept_first, references
 from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.inspect.panels import labels
+from ragfilter.ui.inspect import label_buttons
 from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import elements, theme
@@ -101,7 +101,7 @@ def draw(view: View) -> None:
     refs = references(result, as_operator=view.operator) if with_refs else None
     edited = desk.edited(view)
     if several:
-        labels.draw_several(view, [row.id for row in shown])
+        label_buttons.draw_several(view, [row.id for row in shown])
     with st.container(key="table"):
         grid.draw(
             frame(
@@ -117,8 +117,8 @@ def draw(view: View) -> None:
             columns=_columns(
                 result, rows, shown, two_signs=any(len(each) > 1 for each in edited.values())
             ),
-            ticked=labels.ticked(view.asked.query) if several else None,
-            tick=partial(labels.tick, view.asked.query),
+            ticked=label_buttons.ticked(view.asked.query) if several else None,
+            tick=partial(label_buttons.tick, view.asked.query),
         )
         grid.follow_keys()
 

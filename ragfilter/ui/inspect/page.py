@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.ui.inspect import needs, paper, table
-from ragfilter.ui.inspect.curve import panel as curve
-from ragfilter.ui.inspect.panels import labels, panel
+from ragfilter.report import ChunkRow, kept_first
+from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
+from ragfilter.ui.inspect import curve_panel, hit_table, label_buttons, needs, panel
 from ragfilter.ui.kit import problems, summary
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
@@ -32,11 +33,11 @@ def begin(view: View) -> DeltaGenerator:
             beside = panel.draw(view)
     with left:
         html.heading("Curve")
-        if labels.blind():
-            labels.draw_hidden()
+        if label_buttons.blind():
+            label_buttons.draw_hidden()
         else:
-            curve.draw(view)
-            paper.draw(view)
+            curve_panel.draw(view)
+            draw_paper(view)
     return beside
 
 
@@ -49,10 +50,10 @@ def finish(view: View, beside: DeltaGenerator) -> None:
     # and the panel would be visible twice until the run ends.
     with st.container():
         needs.draw(view)
-    if labels.blind():
-        labels.draw_hidden()
+    if label_buttons.blind():
+        label_buttons.draw_hidden()
     else:
-        table.draw(view)
+        hit_table.draw(view)
     with beside:
         if _clicked():
             panel.finish(view)
@@ -63,3 +64,26 @@ def finish(view: View, beside: DeltaGenerator) -> None:
 
 def _clicked() -> bool:
     return bool(state.session().panel == "Chunk")
+
+
+MOST_ON_PAPER = 20
+"""As many as fit beside the rest of the page."""
+TITLE_WIDTH = 64
+
+
+def draw_paper(view: View) -> None:
+    """Draw the list. Its numbers are those that the answer cites."""
+    kept = [row for row in kept_first(view.rows) if row.kept]
+    if not kept:
+        return
+    more = f"<p>and {len(kept) - MOST_ON_PAPER} more</p>" if len(kept) > MOST_ON_PAPER else ""
+    items = "".join(map(_item, kept[:MOST_ON_PAPER]))
+    html.draw(f'<div class="rf-paper"><h2>Kept</h2><ol>{items}</ol>{more}</div>')
+
+
+def _item(row: ChunkRow) -> str:
+    place = f"rank {row.rank}" if row.rank else row.outcome
+    return (
+        f"<li>{html.text(short_title(row.title, TITLE_WIDTH))} "
+        f"<span>{place}, {numbers.distance(row.distance)}</span></li>"
+    )

@@ -1,4 +1,6 @@
-"""The curve on the page: which ranks are shown, and what a click does."""
+"""The curve on the page: which ranks are shown, what a click does, and the most important settings
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,16 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.layers.cutoff import cut_of
+from ragfilter.layers.cutoff import acting, cut_of
+from ragfilter.layers.registry import layer
+from ragfilter.layers.strategies.registry import strategy
+from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow
+from ragfilter.report.thresholds import first_step, limits
+from ragfilter.settings.schema import field
 from ragfilter.text import numbers
-from ragfilter.ui.inspect.curve import drag, tune
-from ragfilter.ui.inspect.curve import plot as curve
-from ragfilter.ui.inspect.curve import points as curve_points
+from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
+from ragfilter.ui.kit import controls
 from ragfilter.ui.look import elements, html, plotting, theme
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
@@ -40,7 +46,7 @@ def draw(view: View) -> None:
     # As high as the panel beside it, and at least as high as the plot.
     with st.container(key="curve-box", height="stretch"):
         chosen = state.session().chunk
-        plot = curve.plot(result, points, detail, window, chosen=chosen, dark=theme.is_dark())
+        plot = curve_plot.plot(result, points, detail, window, chosen=chosen, dark=theme.is_dark())
         plotting.draw(
             plot,
             key="curve",
@@ -52,14 +58,14 @@ def draw(view: View) -> None:
         )
         summary = view.summary
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
-        drag.draw(result, points, detail, plot, told=told)
+        curve_drag.draw(result, points, detail, plot, told=told)
     with bar:
         if scored:
             elements.choice("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
         _ranges(len(points.x), last, window, scored=scored)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
     with tuning:
-        tune.draw(result)
+        draw_settings(result)
 
 
 def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool) -> None:
@@ -126,11 +132,11 @@ def _legend(rows: Sequence[ChunkRow]) -> str:
         *(("dropped", n) for n in theme.LAYERS),
     ]
     items = []
-    for outcome, layer in order:
-        n = counts[(outcome, layer)]
+    for outcome, dropped_by in order:
+        n = counts[(outcome, dropped_by)]
         if n:
-            sign = html.outcome_sign(outcome, layer)
-            items.append(f"<li>{sign}{numbers.count(n)} {html.text(layer or outcome)}</li>")
+            sign = html.outcome_sign(outcome, dropped_by)
+            items.append(f"<li>{sign}{numbers.count(n)} {html.text(dropped_by or outcome)}</li>")
     return "".join(items)
 
 
@@ -151,3 +157,56 @@ def _selected() -> None:
     if picked["points"]:
         data = picked["points"][0].get("customdata")
         state.open_chunk(data[0] if data else None)
+
+
+VIEW = "tune"
+SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": "Min gap",
+         "cutoff.distance_offset": "Offset", "cutoff.skip_first": "Skip first"}  # fmt: skip
+
+
+def cut_settings(result: PoolResult) -> tuple[str, ...]:
+    """The settings that currently decide where the curve is cut."""
+    settings = acting(result)
+    cutoff = layer("cutoff")
+    if cutoff.enabled(settings):
+        used = cutoff.used(settings)
+        return tuple(f"cutoff.{name}" for name in cutoff.first if name in used)
+    return ("retrieval.k",) if layer("top_k").enabled(settings) else ()
+
+
+def draw_settings(result: PoolResult) -> None:
+    """Draw the settings in one row, which keeps its height if there are none."""
+    shown = cut_settings(result)
+    with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
+        own = state.own()
+        for path in shown:
+            controls.draw_setting(
+                field(path), result.settings, own, view=VIEW, label=SHORT.get(path, "")
+            )
+        if not shown:
+            html.draw(
+                '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '
+                "Cutoff on in the sidebar to tune a threshold here.</p>"
+            )
+    html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{applied_limits(result)}</ul>')
+
+
+def applied_limits(result: PoolResult) -> str:
+    """The limit that decided how many stay, the other limits that applied, then those not
+    reached."""
+    every = limits(result)
+    bound = [each.words for each in reversed(every) if each.bound]
+    items = [f"<li><b>{html.text(words)}</b></li>" for words in bound[:1]]
+    items += [f"<li>{html.text(words)}</li>" for words in bound[1:]]
+    chosen, detail = result.settings.cutoff.strategy, cut_of(result)
+    if detail is not None and detail.cut.strategy != chosen:
+        name = strategy(chosen).title or chosen
+        items.append(f"<li>{html.text(f'{name} is chosen, but {detail.instead}')}.</li>")
+    tall = first_step(result)
+    if tall is not None:
+        items.append(
+            f"<li>The largest gap, {numbers.distance(tall)}, comes first. It is ignored while "
+            "<i>Skip the first step</i> is on.</li>"
+        )
+    items += [f"<li>{html.text(each.words)}</li>" for each in every if not each.bound]
+    return "".join(items)

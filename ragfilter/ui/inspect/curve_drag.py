@@ -19,9 +19,8 @@ from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.thresholds import keeps
 from ragfilter.settings.schema import field
 from ragfilter.text.titles import short_title
-from ragfilter.ui.inspect.curve.marks import best_of
-from ragfilter.ui.inspect.curve.plot import marker_size
-from ragfilter.ui.inspect.curve.points import Points
+from ragfilter.ui.inspect.curve_plot import best_of, marker_size
+from ragfilter.ui.inspect.curve_points import Points
 from ragfilter.ui.look import frame
 from ragfilter.ui.session import state
 
@@ -39,7 +38,7 @@ def draw(
     # same picture.
     data |= {"told": told, "moves": state.session().drag_moves}
     ids = [row.id for row in points.rows]
-    frame.mount("inspect/curve/drag.js", HTML, key=KEY, data=data, height="stretch",
+    frame.mount("inspect/curve_drag.js", HTML, key=KEY, data=data, height="stretch",
                  on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
 
 

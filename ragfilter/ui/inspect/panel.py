@@ -1,16 +1,84 @@
-"""The panel's plain pages: the exact prompt, the re-query rounds, the debug trace."""
+"""The panel beside the curve, and its plain pages: the exact prompt, the re-query rounds, the debug
+trace.
+"""
 
 from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.answer.stream import VERSION, messages
 from ragfilter.model import PoolResult, Rounds
 from ragfilter.report import trace_text
 from ragfilter.text import numbers
+from ragfilter.ui.inspect import label_buttons
+from ragfilter.ui.kit import empty, view_as
 from ragfilter.ui.look import elements, html
-from ragfilter.ui.session import answers
+from ragfilter.ui.session import answers, state, widget
+from ragfilter.ui.session.state import PANELS
+from ragfilter.ui.session.visit import View
+
+HEIGHT = 584
+"""Minimum height in pixels; the style sheet uses the height of the window."""
+
+
+def draw(view: View) -> DeltaGenerator:
+    """Draw the tabs and the chosen page. Returns the panel, which `finish` completes."""
+    panel = st.container(key="panel", border=True, height=HEIGHT, gap="small")
+    with panel:
+        with st.container(
+            key="panel-bar", horizontal=True, vertical_alignment="center", gap="small"
+        ):
+            st.segmented_control(
+                "Panel",
+                PANELS,
+                default=state.session().panel,
+                required=True,
+                label_visibility="collapsed",
+                **widget.of("panel-box", state.session().panel, state.put, "panel"),
+            )
+            elements.hint(
+                "Answer: filtered and unfiltered, side by side. Prompt: what is sent to the LLM. "
+                "Chunk: text, rule and references. Judge: what the LLM says about each chunk, "
+                "and what it costs. Rounds: the re-query loop. Debug: the full trace."
+            )
+        html.heading(state.session().panel)
+        view_as.draw_note(state.session().panel, view.user)
+        _page(view)
+    return panel
+
+
+def finish(view: View) -> None:
+    """Draw what the page of the open chunk shows last."""
+    from ragfilter.ui.inspect import chunk_panel
+
+    chunk_panel.finish(view)
+
+
+def _page(view: View) -> None:
+    """Draw the chosen page. Its code is imported the first time it is drawn."""
+    if label_buttons.blind() and state.session().panel != "Chunk":
+        label_buttons.draw_hidden()
+        label_buttons.begin(view)
+        return
+    if not view.result.kept and not label_buttons.blind():
+        empty.nothing_kept(view.result)
+    match state.session().panel:
+        case "Chunk":
+            from ragfilter.ui.inspect import chunk_panel
+
+            chunk_panel.draw(view)
+        case "Judge":
+            from ragfilter.ui.inspect import judge_panel
+
+            judge_panel.draw(view)
+        case "Prompt" | "Rounds" | "Debug" as name:
+            {"Prompt": prompt, "Rounds": rounds, "Debug": debug}[name](view.mine)
+        case _:
+            from ragfilter.ui.kit import answer
+
+            answer.draw(view)
 
 
 @st.fragment
@@ -40,7 +108,7 @@ def rounds(result: PoolResult) -> None:
             "re-query loop would have asked again.</p>"
         )
         return
-    html.draw(f'<p class="rf-say">{html.text(_said(detail, result))}</p>')
+    html.draw(f'<p class="rf-say">{html.text(_rounds_text(detail, result))}</p>')
     table = pd.DataFrame(
         {
             "round": [r.number for r in detail.rounds],
@@ -54,7 +122,7 @@ def rounds(result: PoolResult) -> None:
         st.dataframe(table, hide_index=True, height="content")
 
 
-def _said(detail: Rounds, result: PoolResult) -> str:
+def _rounds_text(detail: Rounds, result: PoolResult) -> str:
     calls = result.pool.queries
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
     found = f"{loop} to find {len(detail.kept)} of {detail.k} clean chunks"
