@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, choose_part, settled, stored, told
+from rules_page import MATRIX, choose_part, settled, stored, told, turn_latest
 
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
@@ -60,10 +60,7 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert not any(box.value for box in page.at.checkbox if box.label.startswith("Replace"))
     page.press("suggest-edit")
     assert page.at.session_state["rules-part"] == "Chunks"
-    choose_part(page, "History")
-    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
-    page.at.session_state["history-open"] = int(frame["edit"][0])
-    page.run().press("history-undo")
+    turn_latest(page, "undo")
     assert {i: stored(i) for i in after} == {i: before[i] for i in after}
 
 
