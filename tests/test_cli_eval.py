@@ -22,7 +22,7 @@ import pytest
 from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
-from ragfilter.cli import main, options
+from ragfilter.cli import access, main
 from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.call import Judgements
@@ -103,7 +103,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
             yield Workbench(chat, line or Line())
 
-        monkeypatch.setattr(options, "open_for", opened)
+        monkeypatch.setattr(access, "open_for", opened)
 
     return with_chat
 

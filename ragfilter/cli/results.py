@@ -163,7 +163,7 @@ def several_text(
     rows = _several(records, variants, reference)
     compared = [row for row in cells(rows) if row["variant"] != reference]
     head = ("", "chunks", "P", "R", "F1", "F1 upper bound", "noise cut, own k", "tokens",
-            "LLM tokens", "ms", "whole query ms", "LLM ms", "fallbacks", "gain in F1", "p",
+            "LLM tokens", "ms", "whole query ms", "LLM ms", "fallbacks", "gain in F1", "",
             "front")  # fmt: skip
     text = table(head, map(_several_line, cells(rows)))
     text += (
@@ -206,7 +206,7 @@ def _several_line(row: Row) -> tuple[str, ...]:
         f"{row['llm_tokens']:,.0f}", _mean(row["ms"], ".1f"), f"{row['query_ms']:,.0f}",
         f"{row['llm_ms']:,.0f}", str(row["fallbacks"]),
         caveats.gain_short(gain) if gain and gain.mean else "–",
-        f"{row['p_value']:.3f}" if gain and gain.mean else "–", "*" if row["front"] else "",
+        p_value(row["p_value"]) if gain and gain.mean else "–", "*" if row["front"] else "",
     )  # fmt: skip
 
 
