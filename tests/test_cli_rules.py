@@ -23,12 +23,12 @@ from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
 from ragfilter.cli import main
 from ragfilter.cli.access import open_for
-from ragfilter.cli.rules import drafting
+from ragfilter.cli.rules import suggest as drafting
 from ragfilter.errors import InputError
 from ragfilter.library.workspace import open_workspace
 from ragfilter.protocols import Delta
 from ragfilter.rules import drafting as runs
-from ragfilter.rules.draft import Draft
+from ragfilter.rules.drafting import Draft
 from ragfilter.rules.rule import parse
 from ragfilter.stores.workspace import Workspace
 

@@ -15,9 +15,9 @@ from itertools import chain
 from ragfilter.model import Chunk
 from ragfilter.rules.alternatives import spread
 from ragfilter.rules.contexts import find_held, held_forms
+from ragfilter.rules.families import find_named
 from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.match import prepared
-from ragfilter.rules.named import find_named
 from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import AnyRule, InvalidRule, Rule, read_rule, shorten, terms_at
 from ragfilter.rules.values import (

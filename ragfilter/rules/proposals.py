@@ -14,10 +14,9 @@ from ragfilter.rules.contexts import find_contexts, find_held, held_forms
 from ragfilter.rules.families import Family, Mark, find_families
 from ragfilter.rules.findings import Finding
 from ragfilter.rules.match import prepared
-from ragfilter.rules.named import Name
 from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import Rule, parse
-from ragfilter.rules.values import Value, spellings
+from ragfilter.rules.values import Name, Value, spellings
 
 NAME_ALONE = "a question that does not name it would drop it"
 

@@ -89,8 +89,21 @@ def select(page: Any, name: str, chunk_id: str) -> Any:
     return page.run()
 
 
-def save_bulk(page: Any) -> Any:
-    if "bulk-sure" in {box.key for box in page.at.checkbox}:
-        page.at.checkbox(key="bulk-sure").set_value(True)
+def confirmed(page: Any, button: str, sure: str) -> Any:
+    """Press a button, after ticking the box `sure` if there is one."""
+    if sure in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key=sure).check()
         page.run()
-    return page.press("bulk-save")
+    return page.press(button)
+
+
+def save_bulk(page: Any) -> Any:
+    return confirmed(page, "bulk-save", "bulk-sure")
+
+
+def turn_latest(page: Any, turn: str) -> Any:
+    """Undo or redo the latest change under History."""
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    return confirmed(settled(page.run()), f"history-{turn}", f"history-{turn}-sure")

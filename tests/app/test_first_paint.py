@@ -24,7 +24,7 @@ OTHERS = (
     "ragfilter.answer.stream", "ragfilter.engine.complete", "ragfilter.engine.retrieve",
     "ragfilter.models.chat", "ragfilter.models.rerankers", "ragfilter.ui.session.questions",
     # What indexes, labels, or edits rules.
-    "ragfilter.ingest.load", "ragfilter.rules.draft",
+    "ragfilter.ingest.load", "ragfilter.rules.drafting",
     "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",
     "ragfilter.rules.templates", "ragfilter.stores.copies", "ragfilter.stores.index",
     "ragfilter.stores.labels", "ragfilter.stores.preferences", "ragfilter.stores.runs",

@@ -14,7 +14,7 @@ from ragfilter.ui.rules import (
     change_preview,
     chunks,
     drafts,
-    families,
+    family_proposals,
     findings_table,
     import_export,
     matrix_table,
@@ -64,7 +64,7 @@ def _suggest(work: Desk) -> None:
     WAYS[way](work)
 
 
-WAYS = {"Families": families.draw, "LLM drafts": drafts.draw}
+WAYS = {"Families": family_proposals.draw, "LLM drafts": drafts.draw}
 PARTS = {
     "Chunks": chunks.draw,
     "Findings": findings_table.draw,

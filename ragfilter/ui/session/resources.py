@@ -18,7 +18,7 @@ import streamlit as st
 from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
-from ragfilter.indexing.worker import Worker
+from ragfilter.indexing.queue import Worker
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary

@@ -144,7 +144,7 @@ def _draw_figures(
 ) -> None:
     """Draw the figures of the current settings and of the map's best place, with a button to go
     there."""
-    marked = (("In force", here), ("Highest on these questions", best))
+    marked = (("Current", here), ("Highest on these questions", best))
     places = [(word, place) for word, place in marked if place in surface.places]
     facts: list[Fact] = []
     for word, place in places:
@@ -193,7 +193,7 @@ def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
     provenance = Provenance.of(questions.labels)
     some = next(iter(questions.pools.values()))
     after = before.with_values(values)
-    # What other labels or an earlier click chose, and still is in force, stays on record.
+    # What other labels or an earlier click chose, and is still current, stays on record.
     record = before.cutoff.tuned_on
     values_only = True
     if record is not None and not differences(record, some, before.quality):

@@ -26,7 +26,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 190
-MOST_FINDINGS, MOST_LISTED = 6, 60
+MOST_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
 HELP = {
@@ -299,13 +299,11 @@ def _findings(it: Editing, rule: str | None) -> None:
     findings = (
         *checks.findings(replace(chunk, rule=rule)),
         *(() if rule_effect.is_changed(chunk, rule) else it.more),
-    )[:MOST_LISTED]
+    )
     for number, finding in enumerate(findings[:MOST_FINDINGS]):
         _finding(chunk, number, finding)
     if len(findings) > MOST_FINDINGS:
-        with st.expander(f"{len(findings) - MOST_FINDINGS} more findings", key="rule-findings"):
-            for number, finding in enumerate(findings[MOST_FINDINGS:], start=MOST_FINDINGS):
-                _finding(chunk, number, finding)
+        elements.aside(f"and {len(findings) - MOST_FINDINGS} more")
 
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:

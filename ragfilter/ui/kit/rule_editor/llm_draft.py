@@ -18,7 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.draft import Draft, messages, suggest
+from ragfilter.rules.drafting import Draft, messages, suggest
 from ragfilter.rules.rule import read_rule
 from ragfilter.rules.templates import recognise
 from ragfilter.text import numbers

@@ -37,7 +37,7 @@ def draw(work: Desk) -> None:
             help="Reads every chunk once. Nothing is saved.",
         )
         return
-    if rule_effect.gathered(work) is None and rule_effect.labels(work) is not None:
+    if rule_effect.gathered(work) is None and work.labels is not None:
         if rule_effect.available(work):
             rule_effect.wait_for(work)
         return
