@@ -15,9 +15,9 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.carry_over import SEED_QUESTIONS
-from ragfilter.evaluate import caveats, labels, query_files
-from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate import caveats, query_files, query_sets
 from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import tune
 from ragfilter.settings.config import load
@@ -58,8 +58,8 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
 
 def sets(folder: Path) -> dict[str, Labels]:
     return {
-        "demo": labels.choose(labels.load("demo", None), leave_out=SEED_QUESTIONS),
-        "adsapi": labels.load("adsapi", None),
+        "demo": choose(query_sets.load_files("demo", None), leave_out=SEED_QUESTIONS),
+        "adsapi": query_sets.load_files("adsapi", None),
         "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
 

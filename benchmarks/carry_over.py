@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
 from ragfilter.engine.search import Backends
-from ragfilter.evaluate import labels, query_files
+from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.crossval import Target, assign_folds, pick
+from ragfilter.evaluate.labelled_queries import choose
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.prefixes import prefixes_of_pools, without_nothing
 from ragfilter.evaluate.sweep import sweep
@@ -101,8 +102,8 @@ def main(folder: Path, *, rerank: bool) -> None:
     if rerank:
         rows["reranked, the first 20"] = full.with_values(RERANK)
     sets = {
-        "demo": labels.choose(labels.load("demo", None), leave_out=SEED_QUESTIONS),
-        "adsapi": labels.load("adsapi", None),
+        "demo": choose(query_sets.load_files("demo", None), leave_out=SEED_QUESTIONS),
+        "adsapi": query_sets.load_files("adsapi", None),
         "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
     every = [*rows.values(), *tried.values()]

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate import labels, query_files
+from ragfilter.evaluate import query_files, query_sets
 from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.report.summary import tokens
@@ -36,8 +36,8 @@ SIDES: dict[str, dict[str, Any]] = {
 
 def main(folder: Path) -> None:
     sets = {
-        "demo": labels.load("demo", None),
-        "adsapi": labels.load("adsapi", None),
+        "demo": query_sets.load_files("demo", None),
+        "adsapi": query_sets.load_files("adsapi", None),
         "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
     with open_workbench(read_deployment()) as bench:

@@ -19,7 +19,8 @@ from ir_measures import nDCG
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from ragfilter.evaluate import beir, query_files
+from ragfilter.evaluate import query_files
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.ingest.load import load
 from ragfilter.models.bundled import BundledEmbedder
 from ragfilter.models.rerankers import OFFSET, SLOPE, LateInteraction
@@ -64,7 +65,7 @@ def main() -> None:
         )
 
 
-def runs(folder: Path, labels: beir.Labels, embedder: BundledEmbedder) -> tuple[Run, Run]:
+def runs(folder: Path, labels: Labels, embedder: BundledEmbedder) -> tuple[Run, Run]:
     """The first hits of every labelled query: scored by cosine, and by raw late interaction."""
     chunks = [record.chunk for record in load(folder / "corpus.jsonl")]
     vectors = embedder.embed(
@@ -85,7 +86,7 @@ def runs(folder: Path, labels: beir.Labels, embedder: BundledEmbedder) -> tuple[
     return plain, late
 
 
-def samples(run: Run, labels: beir.Labels, queries: list[str]) -> tuple[Floats, Floats]:
+def samples(run: Run, labels: Labels, queries: list[str]) -> tuple[Floats, Floats]:
     """Raw scores, and 1 where the hit is relevant."""
     pairs = [
         (score, float(labels.qrels[q].get(chunk_id, 0) > 0))
@@ -96,7 +97,7 @@ def samples(run: Run, labels: beir.Labels, queries: list[str]) -> tuple[Floats, 
     return array[:, 0], array[:, 1]
 
 
-def ndcg(run: Run, labels: beir.Labels, queries: list[str]) -> float:
+def ndcg(run: Run, labels: Labels, queries: list[str]) -> float:
     measure = nDCG @ 10
     qrels = {q: dict(labels.qrels[q]) for q in queries}
     found = ir_measures.calc_aggregate([measure], qrels, {q: run[q] for q in queries})

@@ -26,7 +26,7 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.models.bundled import BundledEmbedder
 
 if TYPE_CHECKING:
-    from ragfilter.models.minilm import MiniLM
+    from ragfilter.models.bundled import MiniLM
     from ragfilter.stores.chroma.store import ChromaStore
 
 # Until all tests are collected, hardly anything can be thrown away: what is imported stays.

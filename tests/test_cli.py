@@ -30,7 +30,6 @@ from ragfilter.engine import retrieve as gather
 from ragfilter.indexing.order import Done
 from ragfilter.models.bundled import bundled_folder
 from ragfilter.rules import edits
-from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import fields
 from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace
@@ -128,6 +127,57 @@ def failing(capsys: pytest.CaptureFixture[str]) -> Failing:
 # cut: no workspace, no model
 
 
+COMMANDS = [
+    "", "app", "cache", "collections", "collections close", "collections delete",
+    "collections export", "collections open", "collections rename", "cut", "index", "labels",
+    "labels export", "labels history", "labels import", "labels list", "labels mark",
+    "labels next", "labels preferences", "labels propose", "labels remove", "labels rename",
+    "labels undo", "mcp", "profiles", "query", "settings", "tune",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(
+    command: str, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    assert capsys.readouterr().out == snapshot
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cut 0.1 0.2 0.5",
+        "profiles",
+        "profiles --json",
+        "collections --json WS",
+        "collections WS",
+        "cache WS",
+        "labels list -c small WS",
+        "labels preferences -c small WS",
+        "labels history -c small WS",
+        "labels next troll -c small -n 1 WS",
+        "query QUESTION -c small -p query-must WS",
+        "query QUESTION -c small -p adaptive-gap --debug WS",
+        "query QUESTION -c small -p query-must --why cleric-7 WS",
+        "query QUESTION -c small -p query-must --why cleric-7 --json WS",
+    ],
+)
+def test_output(
+    command: str,
+    workspace: Path,
+    capsys: pytest.CaptureFixture[str],
+    snapshot: SnapshotAssertion,
+) -> None:
+    words = {"QUESTION": [CLERIC], "WS": ["--data-dir", str(workspace)]}
+    capsys.readouterr()
+    assert main([part for word in command.split() for part in words.get(word, [word])]) == 0
+    shown = capsys.readouterr().out.replace(str(workspace), "WORKSPACE")
+    shown = re.sub(r"[\d.]+ ms *", "N ms ", shown)
+    assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d|[\d.]+ MB of", "N", shown) == snapshot
+
+
 def test_cut_prints_the_promised_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cut", "0.12", "0.18", "0.22", "0.35", "0.50", "--json"]) == 0
     assert printed(capsys) == {
@@ -162,11 +212,6 @@ def test_cut_reaches_every_setting(
     assert main(["cut", *args.split(), "--json"]) == 0
     made = printed(capsys)
     assert (made["kept"], made["cliff_after_rank"]) == (kept, cliff)
-
-
-def test_cut_for_people(capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion) -> None:
-    assert main(["cut", "0.1", "0.2", "0.5"]) == 0
-    assert capsys.readouterr().out == snapshot
 
 
 def test_every_command_is_found_by_its_name() -> None:
@@ -239,71 +284,70 @@ def test_json_escapes_what_its_encoding_lacks(
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    "args",
     [
-        (["cut", "0.1", "abc"], "'abc' is not a distance. Use numbers such as 0.12 0.18."),
-        (["cut", "0.1", "nan"], "'nan' is not a distance. Use numbers such as 0.12 0.18."),
-        (["cut", "0.1", "--skip-first", "false"],
-         "'--skip-first' is not a distance. Use numbers such as 0.12 0.18. Any setting is set "),
-        (["cut"], "Missing argument 'distances'. See `ragfilter cut --help`."),
-        (["cut", "0.1", "--k", "0"],
-         "cutoff.max_results = '0' (from --k) is not allowed. Use a whole number from 1 to "),
-        (["index", "demo", "--rebuild"], "SOURCE has no effect beside --rebuild. Leave out one"),
-        (["index", "--rebuild", "--collection", "small", "--reset"], "--reset has no effect"),
-        (["index", "--rebuild", "-c", "small", "--no-headings"], "--no-headings has no effect"),
-        (["index", "--rebuild", "-c", "small", "--column", "a=b"], "--column has no effect"),
-        (["query", "x", "--why", "id", "--answer"], "--answer has no effect beside --why."),
-        (["query", "x", "--why", "id", "--all"], "--all has no effect beside --why."),
-        (["query", "x", "--references"], "--references belongs to --json. Add --json, or leave"),
-        (["rules", "suggest", "--families", "--llm"], "--llm has no effect beside --families."),
-        (["rules", "suggest", "--families", "--timeout", "3"], "--timeout has no effect beside"),
-        (["rules", "suggest", "--families", "--templates", "x"], "--templates has no effect"),
-        (["rules", "check", "--dry-run"], "--dry-run belongs to --apply. Add --apply, or"),
-        (["rules", "check", "--queries", "asked"], "--queries belongs to --apply."),
-        (["rules", "explain", "f.txt", "--question", "x"], "FILE has no effect beside --question."),
-        (["rules", "explain", "--question", "x", "--chunk", "c", "--where", "id=c"],
-         "--where has no effect beside --chunk."),
-        (["gate", "--queries", "x", "--baseline", "b", "--update-baseline", "--max-drop", "f1=1"],
-         "--max-drop has no effect beside --update-baseline."),
-        (["runs", "show", "1", "--only", "failures", "--intervals"],
-         "--intervals has no effect beside --only."),
-        (["labels", "import", "--queries", "q.jsonl", "--by-llm"], "--by-llm belongs to --qrels."),
-        (["nope"], "No such command 'nope'. See `ragfilter --help`."),
-        (["query"], "Missing argument 'text'. See `ragfilter query --help`."),
-        (["query", "x", "--colection", "y"], "No such option: --colection"),
-        (["query", "x", "--profile", "best"], "There is no profile 'best'. Choose one of: full"),
-        (["query", "x", "--set", "cutoff.gap"],
-         "--set cutoff.gap: the '=' is missing. Write --set layer.field=value."),
-        (["query", "x", "--set", "cutoff.gap_treshold=1"],
-         "There is no setting 'cutoff.gap_treshold' (from --set). "
-         "Did you mean cutoff.gap_threshold?"),
-        (["query", "x", "-k", "0"],
-         "retrieval.k = '0' (from -k) is not allowed. Use a whole number from 1 to "),
-        (["query", "x", "--gap-threshold", "wide"],
-         "cutoff.gap_threshold = 'wide' (from --gap-threshold) is not allowed. Use a number"),
-        (["cut", "1e308", "-1e308"],
-         "'1e308' is not a distance. Use numbers such as 0.12 0.18."),
-        (["query", "x", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read: No such file"),
-        (["index", "demo.jsonl"], "--collection is missing. Name the collection to index into."),
-        (["index", "--collection", "x-y"], "SOURCE is missing. Give demo, adsapi, or a file"),
-        (["eval", "--queries", "q.jsonl"], "The qrels are missing. Pass the file"),
-        (["eval", "--queries", "demo", "--qrels", "q.tsv"], "Only one of queries and qrels"),
-        (["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"], "There is no query"),
-        (["rules", "history", "--limit", "9" * 20], 
-         "--limit: it must be less than or equal to 1000000000."),
-        (["eval", "--queries", "demo", "--profile", "full", "--profile", "query-must",
-          "--limit", "9" * 20],
-         "--limit: it must be less than or equal to 1000000000."),
-        (["rules", "history", f"--edit=-{'9' * 20}"], f"--edit: {LEAST}"),
-        (["rules", "undo", f"--edit=-{'9' * 20}"], f"--edit: {LEAST}"),
-        (["rules", "redo", f"--edit=-{'9' * 20}"], f"--edit: {LEAST}"),
-        (["runs", "show", "--", f"-{'9' * 20}"], f"RUN: {LEAST}"),
-        (["runs", "remove", "--", f"-{'9' * 20}"], f"RUN: {LEAST}"),
-        (["runs", "show", "1", f"--against=-{'9' * 20}"], f"--against: {LEAST}"),
+        ["cut", "0.1", "abc"],
+        ["cut", "0.1", "nan"],
+        ["cut", "0.1", "--skip-first", "false"],
+        ["cut"],
+        ["cut", "0.1", "--k", "0"],
+        ["index", "demo", "--rebuild"],
+        ["index", "--rebuild", "--collection", "small", "--reset"],
+        ["index", "--rebuild", "-c", "small", "--no-headings"],
+        ["index", "--rebuild", "-c", "small", "--column", "a=b"],
+        ["query", "x", "--why", "id", "--answer"],
+        ["query", "x", "--why", "id", "--all"],
+        ["query", "x", "--references"],
+        ["rules", "suggest", "--families", "--llm"],
+        ["rules", "suggest", "--families", "--timeout", "3"],
+        ["rules", "suggest", "--families", "--templates", "x"],
+        ["rules", "check", "--dry-run"],
+        ["rules", "check", "--queries", "asked"],
+        ["rules", "explain", "f.txt", "--question", "x"],
+        ["rules", "explain", "--question", "x", "--chunk", "c", "--where", "id=c"],
+        ["gate", "--queries", "x", "--baseline", "b", "--update-baseline", "--max-drop", "f1=1"],
+        ["runs", "show", "1", "--only", "failures", "--intervals"],
+        ["labels", "import", "--queries", "q.jsonl", "--by-llm"],
+        ["nope"],
+        ["query"],
+        ["query", "x", "--colection", "y"],
+        ["query", "x", "--profile", "best"],
+        ["query", "x", "--set", "cutoff.gap"],
+        ["query", "x", "--set", "cutoff.gap_treshold=1"],
+        ["query", "x", "-k", "0"],
+        ["query", "x", "--gap-threshold", "wide"],
+        ["cut", "1e308", "-1e308"],
+        ["query", "x", "--config", "/nowhere.toml"],
+        ["index", "demo.jsonl"],
+        ["index", "--collection", "x-y"],
+        ["eval", "--queries", "q.jsonl"],
+        ["eval", "--queries", "demo", "--qrels", "q.tsv"],
+        ["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"],
+        ["rules", "history", "--limit", "9" * 20],
+        [
+            "eval",
+            "--queries",
+            "demo",
+            "--profile",
+            "full",
+            "--profile",
+            "query-must",
+            "--limit",
+            "9" * 20,
+        ],
+        ["rules", "history", f"--edit=-{'9' * 20}"],
+        ["rules", "undo", f"--edit=-{'9' * 20}"],
+        ["rules", "redo", f"--edit=-{'9' * 20}"],
+        ["runs", "show", "--", f"-{'9' * 20}"],
+        ["runs", "remove", "--", f"-{'9' * 20}"],
+        ["runs", "show", "1", f"--against=-{'9' * 20}"],
     ],
-)  # fmt: skip
-def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) -> None:
-    assert failing(*args).startswith(message)
+    ids=lambda args: " ".join(args)[:60],
+)
+def test_bad_input_is_one_line(
+    args: list[str], failing: Failing, snapshot: SnapshotAssertion
+) -> None:
+    assert failing(*args) == snapshot
 
 
 @pytest.mark.parametrize("path", ["x" * 5000, "x/" * 2500], ids=["a name", "folders"])
@@ -452,13 +496,6 @@ def test_a_port_in_use_is_refused_before_anything_is_indexed(
 # lists
 
 
-def test_bare_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    shown = capsys.readouterr().out
-    for command in ("index", "query", "cut", "eval", "collections", "profiles", "settings"):
-        assert f"\n  {command} " in shown
-
-
 def test_settings_reference_holds_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings"]) == 0
     shown = capsys.readouterr().out
@@ -471,13 +508,6 @@ def test_settings_reference_holds_every_setting(capsys: pytest.CaptureFixture[st
         "| `cutoff.gap_threshold` | `0.1` | a number from 0 to 4 | distance "
         "| `RAGFILTER_CUTOFF__GAP_THRESHOLD` |"
     ) in shown
-
-
-def test_profiles_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profiles"]) == 0
-    assert all(name in capsys.readouterr().out.split() for name in ["full"])
-    assert main(["profiles", "--json"]) == 0
-    assert [entry["name"] for entry in printed(capsys)] == [*PROFILES]
 
 
 def test_a_new_workspace_says_how_to_begin(
@@ -551,18 +581,6 @@ def test_a_chroma_server_that_is_not_there(
 
 
 # with the real model
-
-
-@pytest.mark.model
-def test_collections_are_listed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert main(["collections", "--json", "--data-dir", str(workspace)]) == 0
-    empty, small = printed(capsys)
-    assert small == {
-        "name": "small", "count": 8, "space": "l2", "embedder": "all-MiniLM-L6-v2",
-        "complete": True, "incomplete": "",
-    }  # fmt: skip
-    assert (empty["name"], empty["count"], empty["complete"]) == ("empty", 0, False)
 
 
 @pytest.mark.model
@@ -726,34 +744,6 @@ def test_k_is_how_many_the_quality_layer_looks_at_first(
 
 
 @pytest.mark.model
-def test_query_why_explains_one_chunk_and_what_would_bring_it_back(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = ["--collection", "small", "--data-dir", str(workspace), "--profile", "query-must"]
-    assert main(["query", CLERIC, *place, "--why", "cleric-7"]) == 0
-    said = capsys.readouterr().out
-    assert "query_must: dropped, no term of group 2: armor class 7" in said
-    assert "What would bring it back:\n  Switch query_must off" in said
-    assert "  Add to the question: armor class 7" in said
-    assert main(["query", CLERIC, *place, "--why", "no-such-chunk"]) == 2
-
-
-@pytest.mark.model
-def test_query_for_people(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ["--data-dir", str(workspace)]
-    capsys.readouterr()
-    assert main(["query", CLERIC, "-c", "small", "--profile", "query-must", *where]) == 0
-    shown = capsys.readouterr().out
-    assert shown.splitlines()[0] == CLERIC
-    assert "7 kept of 8 | first 15 | about" in shown
-    assert " unfiltered (first 8) | small" in shown
-    assert re.search(r"^1\. +1 .*cleric-6|^1\. +1 +0", shown, re.MULTILINE)
-    assert re.search(r"^dropped .*armor class 7", shown, re.MULTILINE)
-    assert main(["query", CLERIC, "-c", "small", "--debug", "-p", "adaptive-gap", *where]) == 0
-    assert "gap threshold: 0.1000" in capsys.readouterr().out
-
-
-@pytest.mark.model
 def test_a_reranker_that_was_given_up_does_not_spoil_the_exit(
     copy_demo: Callable[[], Path],
 ) -> None:
@@ -838,21 +828,21 @@ def test_a_department_in_half_characters_is_asked_in_whole_ones(
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    "args",
     [
-        ("--level high", "--level: it must be a whole number. See `ragfilter query --help`."),
-        ("--level -1", "--level: it must be greater than or equal to 0."),
-        ("--log loud", "--log: 'loud' is not one of 'text', 'json'."),
-        ("--set clearance.level=3", "There is no setting 'clearance.level' (from --set). "
-         "See the settings reference. `ragfilter settings` lists all settings."),
-        ("--set cutoff.strategy=x", "cutoff.strategy = 'x' (from --set) is not allowed. "
-         "Use one of gap, fixed, autocut,"),
-        ("--set clearance.department=hr", "There is no setting 'clearance.department'"),
-        ("--set clearance.enabled", "--set clearance.enabled: the '=' is missing."),
+        "--level high",
+        "--level -1",
+        "--log loud",
+        "--set clearance.level=3",
+        "--set cutoff.strategy=x",
+        "--set clearance.department=hr",
+        "--set clearance.enabled",
     ],
-)  # fmt: skip
-def test_another_level_is_refused_in_one_line(args: str, message: str, failing: Failing) -> None:
-    assert message in failing("query", "x", *args.split())
+)
+def test_another_level_is_refused_in_one_line(
+    args: str, failing: Failing, snapshot: SnapshotAssertion
+) -> None:
+    assert failing("query", "x", *args.split()) == snapshot
 
 
 @pytest.mark.model
@@ -869,22 +859,6 @@ def test_answer_is_extractive_without_a_model_and_cites_what_is_kept(
     assert set(answer["citations"]) <= set(made["kept"])
     assert main([*args, "--data-dir", str(workspace)]) == 0
     assert "answer (extractive: quoted sentences, no model)" in capsys.readouterr().out
-
-
-@pytest.mark.model
-def test_a_failed_answer_leaves_the_result_and_says_so(
-    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer", "--json"]
-    capsys.readouterr()
-    assert main([*args, "--data-dir", str(workspace)]) == 2
-    out, err = capsys.readouterr()
-    made = json.loads(out)
-    assert made["kept"][0] == "cleric-6"
-    assert made["answer"]["error"]
-    assert err.startswith("ragfilter: The answer failed: ")
-    assert err.count("\n") == 1
 
 
 @pytest.mark.model
@@ -1039,49 +1013,6 @@ def test_indexing_again_embeds_nothing_and_keeps_edited_rules(
 
 
 @pytest.mark.model
-def test_eval_measures_labelled_files(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    queries = write_lines(
-        tmp_path / "queries.jsonl",
-        [{"_id": "q1", "text": CLERIC}, {"_id": "q2", "text": "boats"}, {"_id": "q3", "text": "x"}],
-    )
-    qrels = tmp_path / "qrels.tsv"
-    qrels.write_text("query-id\tcorpus-id\tscore\nq1\tcleric-6\t2\nq2\tboat\t1\n", "utf-8")
-    args = ["eval", "-c", "small", "--queries", str(queries), "--qrels", str(qrels)]
-    args += ["--profile", "query-must", "--set", "retrieval.k=2", "--data-dir", str(workspace)]
-    capsys.readouterr()
-    assert main([*args, "--json"]) == 0
-    made = printed(capsys)
-    assert (made["collection"], made["profile"], made["queries"], made["k"]) == (
-        "small", "query-must", 2, 2,
-    )  # fmt: skip
-    # Each query's only relevant chunk is first: of the two kept, one is correct and the other
-    # unlabelled.
-    for side in ("unfiltered", "filtered"):
-        assert made[side] == pytest.approx(
-            {
-                "precision": 0.5,
-                "recall": 1.0,
-                "f1": 2 / 3,
-                "f1_most": 1.0,
-                "mean_kept": 2.0,
-                "unlabelled": 1.0,
-            }
-        )
-    assert made["best_fixed_k"] == {
-        "k": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0, "f1_most": 1.0, "mean_kept": 1.0,
-        "unlabelled": 0.0,
-    }  # fmt: skip
-    assert [row["id"] for row in made["per_query"]] == ["q1", "q2"]
-    assert made["unlabelled"] == ["q3"]
-    assert main([*args, "--only", "q2", "--json"]) == 0
-    assert [row["id"] for row in printed(capsys)["per_query"]] == ["q2"]
-    assert main([*args, "--except", "q2"]) == 0
-    assert "small, profile query-must: 1 labelled query" in capsys.readouterr().out
-
-
-@pytest.mark.model
 def test_query_uses_the_same_decisions_as_the_library(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -1173,7 +1104,3 @@ def test_a_foreign_variable_that_changes_a_setting_is_told(
     assert json.loads(made.out)["origins"]["quality.min_top_k"] == "environment variable MIN_TOP_K"
     assert main([*args, "--set", "quality.min_top_k=4"]) == 0
     assert capsys.readouterr().err == ""
-
-
-def test_a_question_mark_ends_a_sentence(failing: Failing) -> None:
-    assert failing("collectoins").endswith("Did you mean 'collections'? See `ragfilter --help`.")

@@ -23,12 +23,12 @@ from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
 from ragfilter.cli import main
 from ragfilter.cli.access import open_for
-from ragfilter.cli.rules import drafting
+from ragfilter.cli.rules import suggest as drafting
 from ragfilter.errors import InputError
 from ragfilter.library.workspace import open_workspace
 from ragfilter.protocols import Delta
 from ragfilter.rules import drafting as runs
-from ragfilter.rules.draft import Draft
+from ragfilter.rules.drafting import Draft
 from ragfilter.rules.rule import parse
 from ragfilter.stores.workspace import Workspace
 
@@ -601,6 +601,16 @@ def test_findings_and_their_exit_codes(run: Run, snapshot: Any) -> None:
     assert run.json("check", "--where", "type=monster")["errors"] == 0
     run("check", "--kind", "TYPO", code=2)
     assert "--kind 'TYPO' is not a kind. Use one of unreadable, " in run.err
+
+
+def test_rules_are_proposed_for_families_and_applied(run: Run, snapshot: Any) -> None:
+    store_rule(run.folder, "cleric-6", None)
+    assert run("check", "--kind", "family") == snapshot
+    # What a user may not see is no member of a family.
+    assert "secret" not in run("check", "--kind", "family", "--apply", "--dry-run")
+    assert list(fixed(run, "--kind", "family")) == ["cleric-6", "cleric-7", "cleric-8"]
+    assert '"ac 7"' in (run.rule("cleric-7") or "")
+    assert run.json("check", "--kind", "family")["findings"] == []
 
 
 def test_a_rule_that_asks_for_nothing_is_removed(run: Run) -> None:

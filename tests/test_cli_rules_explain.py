@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rule_runs import Run, make_workspace
@@ -47,12 +48,6 @@ def test_a_rule_that_cannot_be_read_is_no_pass(run: Run, tmp_path: Path) -> None
     assert printed.endswith("1 block always, 0 block sometimes, 1 block never, 1 unreadable\n")
 
 
-def test_signs_around_a_word_are_no_letters_that_differ(run: Run) -> None:
-    made = run.json("explain", "--question", "Is it the cleriks?!", "--chunk", "cleric-6")
-    near = made["parts"][0]["near"]
-    assert (near["words"], near["letters"]) == ("cleriks", 1)
-
-
 def test_questions_of_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("a troll\n"))
     rows = run("explain").splitlines()
@@ -61,24 +56,11 @@ def test_questions_of_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) 
     ]  # fmt: skip
 
 
-def test_one_question_and_one_chunk(run: Run) -> None:
-    printed = run("explain", "--question", "Clerics, and a cleric", "--chunk", "cleric-6")
-    assert printed.splitlines() == [
-        "[Clerics], and a [cleric]",
-        "ok  group 1: found cleric, clerics",
-        "passes: rule holds: cleric",
-    ]
-    printed = run("explain", "--question", "which klerik is best", "--chunk", "cleric-6")
-    assert printed.splitlines()[1:] == [
-        "no  group 1: missing: one of cleric, clerics",
-        "blocked: no term of group 1: cleric, clerics",
-    ]
-    made = run.json("explain", "--question", "the cleriks", "--chunk", "cleric-6")
-    assert (made["passes"], made["parts"][0]["near"]) == (
-        False,
-        {"place": "contain_one_of[0][1]", "term": "clerics", "words": "cleriks", "span": [4, 11],
-         "letters": 1},
-    )  # fmt: skip
+def test_one_question_and_one_chunk(run: Run, snapshot: Any) -> None:
+    for question in ("Clerics, and a cleric", "which klerik is best", "the cleriks"):
+        assert run("explain", "--question", question, "--chunk", "cleric-6") == snapshot
+    document = run.json("explain", "--question", "Is it the cleriks?!", "--chunk", "cleric-6")
+    assert document == snapshot
 
 
 @pytest.mark.parametrize("chunk", ["nobody", "boat", "secret"])

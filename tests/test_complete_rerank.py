@@ -19,8 +19,8 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.evaluation import evaluate
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.variants import CURRENT, Variant
 from ragfilter.models.rerankers import CrossEncoderReranker

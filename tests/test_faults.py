@@ -10,7 +10,7 @@ from waiting import PATIENT_MS, PATIENT_S
 from ragfilter.judge import call
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import OpenAIChat
-from ragfilter.rules.draft import suggest
+from ragfilter.rules.drafting import suggest
 from ragfilter.settings.schema import Judge
 
 SHORT_S = 0.5

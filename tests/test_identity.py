@@ -58,7 +58,7 @@ from ragfilter.settings.schema import Settings, fields
 from ragfilter.stores.chroma.metadata import admission, can_push, condition
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
-from ragfilter.ui.kit.references import Known
+from ragfilter.ui.inspect.reference_graph import Known
 from ragfilter.ui.session import link
 
 NAMES = ("ops", "hr", "law", "5", "None", "nan")

@@ -26,6 +26,7 @@ ALLOWED = {
     "settings": {"basics", "errors", "judge.prompts", "text"},
     "model": {"errors", "settings", "text"},
     "protocols": {"model"},
+    "testing": {"errors", "model", "protocols"},
     "models": GROUND | {"answer"},
     "answer": GROUND,
     "rules": GROUND | {"answer"},

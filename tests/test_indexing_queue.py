@@ -15,8 +15,7 @@ from waiting import PROCESS_S
 
 from ragfilter.cli import main
 from ragfilter.indexing.order import Order, Refusal
-from ragfilter.indexing.queue import IndexJob, Queue, Standing
-from ragfilter.indexing.worker import Worker
+from ragfilter.indexing.queue import IndexJob, Queue, Standing, Worker
 from ragfilter.library.workspace import open_workspace
 from ragfilter.text.numbers import Pace, time_left
 from ragfilter.workbench import Workbench

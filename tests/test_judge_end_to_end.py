@@ -20,8 +20,8 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.frame import cells, frame
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.measure import measure
 from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import adsapi

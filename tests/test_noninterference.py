@@ -40,11 +40,10 @@ from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.evaluation import document, evaluate
-from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.evaluate.measure import gather_all, measure
 from ragfilter.evaluate.tune import tune
 from ragfilter.evaluate.variants import variants
@@ -56,7 +55,7 @@ from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
-from ragfilter.ui.inspect.curve import points as curve_points
+from ragfilter.ui.inspect import curve_points
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")
 

@@ -15,47 +15,31 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.judge.call import Judgements
-from ragfilter.model import Chunk, Space, User
+from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report.verdicts import forecast, preview_expansion
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
+from ragfilter.testing import MemoryCollection
 
 
-class World:
+class World(MemoryCollection):
     """A fake collection, embedder and judge; counts the store's payload calls."""
 
     name = "world"
-    space: Space = "l2"
-    version = "1"
 
     def __init__(self, *chunks: Chunk, said: str = "") -> None:
-        self.all = {chunk.id: chunk for chunk in chunks}
+        super().__init__(chunks)
         self.said = said
         self.fetched: list[str] = []
         self.messages: list[Sequence[Message]] = []
 
-    def count(self) -> int:
-        return len(self.all)
-
-    def nearest(
-        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: object = None
-    ) -> list[tuple[str, float]]:
-        there = [i for i in self.all if ids is None or i in ids]
-        return [(i, 0.01 * number) for number, i in enumerate(there)][:n]
+    def distances(self, vector: Vectors) -> dict[str, float]:
+        return {i: 0.01 * number for number, i in enumerate(self.all)}
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         self.fetched += ids
-        return {i: self.all[i] for i in ids if i in self.all}
-
-    def catalogue(self) -> Mapping[str, Chunk]:
-        return {
-            c.id: Chunk(
-                c.id, refs=c.refs, clearance=c.clearance, department=c.department, rule=c.rule,
-                loaded=False,
-            )
-            for c in self.all.values()
-        }  # fmt: skip
+        return super().chunks(ids)
 
     def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
         return np.ones((len(texts), 2), dtype=np.float32)

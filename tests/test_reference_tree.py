@@ -11,14 +11,14 @@ from ragfilter.engine.replay import replay
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, PoolResult
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.kit.references import Known, ReferenceTree, learn, tree
+from ragfilter.ui.inspect.reference_graph import Known, ReferenceTree, read_neighbours, tree
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})
 
 
 class Store:
-    """Only what `learn` needs, with a count of what it is asked for."""
+    """Only what `read_neighbours` needs, with a count of what it is asked for."""
 
     def __init__(self) -> None:
         self.all = {chunk.id: chunk for chunk in CHUNKS}
@@ -44,7 +44,7 @@ def result(settings: Settings, query: str = "who may") -> PoolResult:
 
 
 def known() -> Known:
-    return learn("root", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
+    return read_neighbours("root", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
 
 
 def lines(made: ReferenceTree) -> list[tuple[str, int, str]]:
@@ -87,7 +87,7 @@ def test_an_operator_reads_the_names_of_what_stays_hidden() -> None:
 
 
 def test_a_chunk_that_the_user_may_not_see_opens_nothing() -> None:
-    around = learn("secret", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
+    around = read_neighbours("secret", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
     assert not tree("secret", around, result(ALL_ON)).open_root
     assert lines(tree("secret", around, result(PLAIN))) == [("deep", 1, "new")]
 
@@ -111,7 +111,7 @@ def test_while_the_judge_waits_nothing_counts_as_kept() -> None:
 
 def test_the_store_is_asked_once_whatever_the_settings_are_then() -> None:
     store = Store()
-    around = learn("root", store, ALL_ON, PUBLIC, "who may")  # type: ignore[arg-type]
+    around = read_neighbours("root", store, ALL_ON, PUBLIC, "who may")  # type: ignore[arg-type]
     store.fetched.clear()
     for settings in (PLAIN, ALL_ON, PLAIN.with_values({"judge.max_expansion": 2})):
         assert all(node.tokens is not None for node in tree("root", around, result(settings)).nodes)
@@ -119,5 +119,5 @@ def test_the_store_is_asked_once_whatever_the_settings_are_then() -> None:
 
 
 def test_an_unknown_chunk_has_no_tree() -> None:
-    around = learn("nobody", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
+    around = read_neighbours("nobody", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
     assert not tree("nobody", around, result(PLAIN)).open_root

@@ -12,44 +12,32 @@ import pytest
 from ragfilter.engine.replay import renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
 from ragfilter.engine.search import Backends
-from ragfilter.model import PUBLIC, Chunk, Space
+from ragfilter.model import PUBLIC, Chunk
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
+from ragfilter.testing import MemoryCollection
 
 PASSES, FAILS = '{"contain":"troll"}', '{"contain":"owl"}'
 N = 1500
 """More than the widest search finds, 16 times the pool."""
 
 
-class Row:
+class Row(MemoryCollection):
     """A fake collection and embedder with chunks in a row: chunk n is n / 100 away."""
 
     name = "row"
-    space: Space = "l2"
-    version = "1"
 
     def __init__(self, rules: dict[int, str]) -> None:
-        self.all = {f"c{i}": Chunk(f"c{i}", f"troll {i}", rule=rules.get(i)) for i in range(N)}
+        super().__init__(Chunk(f"c{i}", f"troll {i}", rule=rules.get(i)) for i in range(N))
         self.searches = 0
 
     def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
         return np.zeros((len(texts), 1), dtype=np.float32)
 
-    def count(self) -> int:
-        return N
-
-    def nearest(
-        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: object = None
-    ) -> list[tuple[str, float]]:
+    def distances(self, vector: Vectors) -> dict[str, float]:
         self.searches += 1
-        return [(i, int(i[1:]) / 100) for i in (self.all if ids is None else ids)][:n]
-
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        return {i: self.all[i] for i in ids if i in self.all}
-
-    def catalogue(self) -> dict[str, Chunk]:
-        return {i: replace(c, text="", loaded=False) for i, c in self.all.items()}
+        return {i: int(i[1:]) / 100 for i in self.all}
 
 
 def settings(profile: str) -> Settings:

@@ -17,7 +17,7 @@ from ragfilter.errors import ChatError, ChatErrorKind
 from ragfilter.judge import call
 from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.rules import draft as suggest
+from ragfilter.rules import drafting as suggest
 from ragfilter.settings.schema import Judge
 from ragfilter.text.normalise import whole
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pytest
 
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import Ink
+from ragfilter.ui.look.plotting import Ink
 
 CONFIG = tomllib.loads(
     (Path(__file__).resolve().parents[1] / ".streamlit" / "config.toml").read_text("utf-8")

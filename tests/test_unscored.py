@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,51 +15,32 @@ from ragfilter import report
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
 from ragfilter.model import Chunk, PoolResult, Space
-from ragfilter.protocols import Progress, Vectors, Where
+from ragfilter.protocols import Progress, Vectors
 from ragfilter.settings.config import load
+from ragfilter.testing import MemoryCollection
 
 N = 60
 SECRET = 2
 """The place of a chunk that needs clearance 4."""
 
 
-class Ordered:
+class Ordered(MemoryCollection):
     """A collection whose store returns ids, best first; the numbers with them mean nothing."""
 
     name = "ordered"
-    version = "1"
     space: Space = "rank"
 
     def __init__(self) -> None:
-        self.all = {
-            f"c{i}": Chunk(f"c{i}", text=f"words {i}", clearance=4 if i == SECRET else 0)
+        super().__init__(
+            Chunk(f"c{i}", text=f"words {i}", clearance=4 if i == SECRET else 0)
             for i in range(1, N + 1)
-        }
+        )
 
-    def count(self) -> int:
-        return len(self.all)
+    def nearest(self, vector: Vectors, n: int, **given: Any) -> list[tuple[str, float]]:
+        return [(i, 0.0) for i, _ in super().nearest(vector, n, **given)]
 
-    def nearest(
-        self,
-        vector: Vectors,
-        n: int,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Where | None = None,
-    ) -> list[tuple[str, float]]:
-        user = None if where is None else where.user
-        fitting = [
-            i
-            for i, chunk in self.all.items()
-            if (ids is None or i in ids) and (user is None or (chunk.clearance or 0) <= user.level)
-        ]
-        return [(i, 0.0) for i in fitting[:n]]
-
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        return {i: self.all[i] for i in ids if i in self.all}
-
-    def catalogue(self) -> Mapping[str, Chunk]:
-        return self.all
+    def distances(self, vector: Vectors) -> dict[str, float]:
+        return {i: float(i[1:]) for i in self.all}
 
 
 class Embedder:

@@ -63,9 +63,9 @@ def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
     LLM's error, prompt and costs."""
     packed = context.pack(result.kept, result.settings)
     name = bench.chat.name if bench.chat else ""
-    known = bench.answers.get(result.query, packed, name, bench.prices)
-    if known is not None:
-        return known, packed
+    cached = bench.answers.get(result.query, packed, name, bench.prices)
+    if cached is not None:
+        return cached, packed
 
     def read(chat: ChatModel | None) -> Answer:
         timeout_s = bench.deployment.answer_timeout_s
@@ -73,11 +73,11 @@ def answer_of(result: PoolResult, bench: Workbench) -> tuple[Answer, Context]:
             result.query, packed, chat, bench.embedder, timeout_s=timeout_s, prices=bench.prices
         ).read()
 
-    made = read(bench.chat)
-    bench.answers.put(made)
-    if made.error and not made.extractive and not (quoted := read(None)).error:
-        made = replace(
-            made, text=quoted.text, citations=quoted.citations, unknown_citations=(),
+    answer = read(bench.chat)
+    bench.answers.put(answer)
+    if answer.error and not answer.extractive and not (quoted := read(None)).error:
+        answer = replace(
+            answer, text=quoted.text, citations=quoted.citations, unknown_citations=(),
             model=quoted.model, extractive=True, doubt=quoted.doubt,
         )  # fmt: skip
-    return made, packed
+    return answer, packed

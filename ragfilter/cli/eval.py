@@ -227,14 +227,14 @@ def _save(
 ) -> None:
     """Measure one set of settings beside all alternatives, as a run."""
     from ragfilter.cli.runs import shown
-    from ragfilter.evaluate import runs, stored
+    from ragfilter.evaluate import query_sets, runs
 
     (loaded,) = sides.load()
     user = sides.viewer_of(loaded)
     with labelled.open("eval", place, user) as opened:
         warn_of(opened.labels)
         bench, backends = opened.bench, opened.backends
-        title = stored.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
+        title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
         plan = runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
         runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))

@@ -67,7 +67,7 @@ def gate(
     from ragfilter.evaluate import caveats
     from ragfilter.evaluate import gate as gating
     from ragfilter.evaluate.evaluation import evaluate
-    from ragfilter.evaluate.labels import labels_version
+    from ragfilter.evaluate.labelled_queries import labels_version
     from ragfilter.stores.export import content_of
 
     loaded, user = filtering.load()

@@ -23,7 +23,7 @@ from ragfilter.cli.options import (
 from ragfilter.engine.complete import find_chunks
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 
@@ -42,7 +42,7 @@ class QuerySelection:
 
     def choose(self, labels: Labels) -> Labels:
         """Select from `labels`, some of which have labels. Raises InputError."""
-        from ragfilter.evaluate.labels import choose
+        from ragfilter.evaluate.labelled_queries import choose
 
         return choose(labels, only=self.only or (), leave_out=self.leave_out or ())
 
@@ -81,21 +81,21 @@ class LabelledOptions(QuerySelection):
 
         Raises InputError and StoreError.
         """
-        from ragfilter.evaluate import stored
+        from ragfilter.evaluate import query_sets
 
         if self.llm and self.qrels is not None:
             raise InputError(
                 "--with-llm needs a query set of the workspace, and --qrels names a file.",
                 remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
             )
-        in_files = not self.llm and stored.in_files(place.collection, self.queries, self.qrels)
+        in_files = not self.llm and query_sets.in_files(place.collection, self.queries, self.qrels)
         read = self._read_files(bare=bare) if in_files else None
         with place.open(what) as bench:
             if check is not None:
                 check(bench)
             backends = access.backends(bench, place.collection)
             found = read or self.choose(
-                stored.load(bench.labels, place.collection, self.queries, llm=self.llm)
+                query_sets.load(bench.labels, place.collection, self.queries, llm=self.llm)
             )
             if self.llm:
                 _tell_agreement(bench, place.collection, user)
@@ -103,13 +103,15 @@ class LabelledOptions(QuerySelection):
             yield OpenedLabels(bench, backends, labels, unknown)
 
     def _read_files(self, *, bare: bool) -> Labels:
-        from ragfilter.evaluate import labels
+        from ragfilter.evaluate import labelled_queries, query_sets
         from ragfilter.evaluate.query_files import read_questions
 
-        if bare and self.qrels is None and self.queries not in labels.DEMOS:
+        if bare and self.qrels is None and self.queries not in query_sets.DEMOS:
             asked = Labels(read_questions(Path(self.queries)), {})
-            return labels.pick(asked, only=self.only or (), leave_out=self.leave_out or ())
-        return self.choose(labels.load(self.queries, self.qrels))
+            return labelled_queries.pick(
+                asked, only=self.only or (), leave_out=self.leave_out or ()
+            )
+        return self.choose(query_sets.load_files(self.queries, self.qrels))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +143,16 @@ def read_labels(
 
     Raises InputError if no label is left.
     """
-    from ragfilter.evaluate import labels, stored
+    from ragfilter.evaluate import query_sets
 
-    in_files = stored.in_files(collection, queries, qrels)
-    found = chosen.choose(
-        labels.load(queries, qrels) if in_files else stored.load(bench.labels, collection, queries)
+    in_files = query_sets.in_files(collection, queries, qrels)
+    found = (
+        query_sets.load_files(queries, qrels)
+        if in_files
+        else query_sets.load(bench.labels, collection, queries)
     )
     backends = access.backends(bench, collection)
-    return visible_labels(found, backends, user, stored=not in_files)[0]
+    return visible_labels(chosen.choose(found), backends, user, stored=not in_files)[0]
 
 
 def visible_labels(
@@ -161,7 +165,7 @@ def visible_labels(
 
     Raises InputError if there are labels but no relevant one is left.
     """
-    from ragfilter.evaluate.labels import measurable, missing
+    from ragfilter.evaluate.labelled_queries import measurable, missing
 
     where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
@@ -190,13 +194,13 @@ def visible_labels(
 
 def _tell_agreement(bench: Workbench, collection: str, user: User) -> None:
     """Report how far an LLM's labels agree with people's, for what `user` may see."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
     from ragfilter.stores import labels
 
     catalogue = bench.collection(collection).entries()
     standing = bench.labels.standing(collection)
     seen = labels.visible_labels(standing, catalogue, user)
-    output.tell(stored.agreed(seen).told)
+    output.tell(query_sets.agreed(seen).told)
 
 
 def warn_of(labels: Labels) -> None:
@@ -214,7 +218,7 @@ def warn_in_sample(
     """Warn if the settings (of a `side`) may have seen these labels of a collection. Returns the
     warning, if any, as notes of a document."""
     from ragfilter.evaluate import caveats
-    from ragfilter.evaluate.labels import labels_version
+    from ragfilter.evaluate.labelled_queries import labels_version
 
     caveat = caveats.in_sample(settings, labels_version(labels), collection)
     notes = [f"{side}: {caveat}" if side else caveat] if caveat else []

@@ -60,7 +60,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import questions as a query set. Labels are credited to a labeller named after the file."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
     from ragfilter.evaluate.query_files import read_import
 
     if qrels is None:
@@ -70,7 +70,7 @@ def import_(
     with place.open("labels") as bench:
         store = bench.collection(collection)
         incomplete, set_name = store.incomplete, name or queries.stem
-        unknown = stored.import_set(
+        unknown = query_sets.import_set(
             bench.labels, collection, set_name, asked, rows, store.entries(),
             who=qrels.name if qrels else "", made_by="llm" if by_llm else "human", replace=replace,
             otherwise="Choose another --set-name, or replace it with --replace.",
@@ -107,7 +107,7 @@ def export(
     ] = False,
 ) -> None:
     """Write a query set and its labels, if it has any, as BEIR or TREC files."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
     from ragfilter.evaluate.query_files import write
 
     user, collection = viewing.viewer, place.collection
@@ -115,7 +115,7 @@ def export(
         store = bench.collection(collection)
         catalogue = store.entries()
         output.tell(store.incomplete)
-        people, by_llm = stored.exported(bench.labels, collection, name, catalogue, user)
+        people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
     written = write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)
     output.emit("".join(f"{path}\n" for path in written))
 
@@ -123,7 +123,7 @@ def export(
 @command(labels, "list")
 def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     """Count a collection's labels and query sets, and show where labellers disagree."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
     from ragfilter.stores.labels import conflicts, visible_labels
 
     user, collection = viewing.viewer, place.collection
@@ -131,10 +131,10 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
         store = bench.collection(collection)
         catalogue, incomplete = store.entries(), store.incomplete
         output.tell(incomplete)
-        sets = stored.sets(bench.labels, collection, catalogue, user)
+        sets = query_sets.sets(bench.labels, collection, catalogue, user)
         every = bench.labels.standing(collection)
     seen = visible_labels(every, catalogue, user)
-    agreed, disputes = stored.agreed(seen), conflicts(seen)
+    agreed, disputes = query_sets.agreed(seen), conflicts(seen)
     document = place.head(incomplete) | {
         "sets": sets,
         "labels": [*map(_label, seen)],
@@ -166,20 +166,20 @@ def rename(
     new: Annotated[str, text_argument(help="New name of the query set.")],
 ) -> None:
     """Rename a query set. Saved runs keep the old name."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
 
     with place.open("labels") as bench:
-        stored.rename(bench.labels, place.collection, name, new)
+        query_sets.rename(bench.labels, place.collection, name, new)
     output.emit(f"{place.collection}: query set {name} is now {new}\n")
 
 
 @command(labels)
 def remove(place: Place, name: SetArgument) -> None:
     """Remove a query set. The labels of its questions stay."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
 
     with place.open("labels") as bench:
-        stored.remove(bench.labels, place.collection, name)
+        query_sets.remove(bench.labels, place.collection, name)
     output.emit(f"{place.collection}: query set {name} is removed; its labels stay\n")
 
 
@@ -226,7 +226,7 @@ def propose(
 
     These labels are marked as made by an LLM, and count only on request.
     """
-    from ragfilter.evaluate import llm_labels, stored
+    from ragfilter.evaluate import labelling, query_sets
     from ragfilter.stores.labels import visible_labels
 
     user, collection = viewing.user, place.collection
@@ -234,12 +234,12 @@ def propose(
     with place.open("labels") as bench:
         backends, deployment = access.backends(bench, collection), bench.deployment
         catalogue = bench.collection(collection).entries()
-        questions = stored.questions(bench.labels, collection, name, catalogue, viewing.viewer)
+        questions = query_sets.questions(bench.labels, collection, name, catalogue, viewing.viewer)
         standing = bench.labels.standing(collection)
-        requests = list(llm_labels.requests(
+        requests = list(labelling.requests(
             questions.values(), standing, settings, backends, user, depth=depth
         ))  # fmt: skip
-        bill = llm_labels.bill(requests, backends, bench.prices)
+        bill = labelling.bill(requests, backends, bench.prices)
         output.tell(bill.told)
         labelled, failed = 0, 0
         show = output.progress("calls")
@@ -247,7 +247,7 @@ def propose(
         def report() -> None:
             entries = bench.collection(collection).entries()
             standing = bench.labels.standing(collection)
-            agreed = stored.agreed(visible_labels(standing, entries, viewing.viewer))
+            agreed = query_sets.agreed(visible_labels(standing, entries, viewing.viewer))
             document = place.head(backends.incomplete) | {"set": name, "asked": yes}
             document |= asdict(bill) | {"labels": labelled, "failed": failed, "llm": agreed}
             lost = f", {counted(failed, 'call')} failed" if failed else ""
@@ -256,11 +256,11 @@ def propose(
             output.show(document, text if yes else uncalled, as_json=as_json)
 
         with output.at_the_end(report):
-            proposals = llm_labels.propose(
+            proposals = labelling.propose(
                 requests if yes else (), settings, backends, timeout_s=deployment.answer_timeout_s
             )
             for done, proposal in enumerate(proposals, start=1):
-                labelled += llm_labels.keep(proposal, bench.labels, collection, backends)
+                labelled += labelling.keep(proposal, bench.labels, collection, backends)
                 failed += bool(proposal.error)
                 show(done, bill.calls + bill.remembered)
 
@@ -337,7 +337,7 @@ def next_(
     as_json: Json = False,
 ) -> None:
     """List the chunks to label next: those without a label, closest to the cut first."""
-    from ragfilter.evaluate.label_queue import next_to_label
+    from ragfilter.evaluate.labelling import next_to_label
     from ragfilter.layers.cutoff import cut_of
     from ragfilter.report.rows import rows as list_rows
     from ragfilter.stores.labels import settle

@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 def setting(path: str, *names: str, metavar: str | None = None) -> Any:
     """An option with these `names` that sets the setting at `path`."""
     info = field(path)
-    told = f"{info.help} Sets {path}: {info.allowed()}."
-    return typer.Option(*names, metavar=metavar, help=told)
+    help_text = f"{info.help} Sets {path}: {info.allowed()}."
+    return typer.Option(*names, metavar=metavar, help=help_text)
 
 
 def in_words(value: Any) -> Any:
@@ -264,11 +264,11 @@ def load_config(
 
     `flags`: name → the values it sets, by path. None means the flag was not given.
     """
-    given = [configuration.Given("--set", dict(map(parse_set, values or ())))]
+    flag_values = [configuration.Given("--set", dict(map(parse_set, values or ())))]
     for name, paths in flags.items():
         there = {path: value for path, value in paths.items() if value is not None}
-        given.append(configuration.Given(name, there))
-    loaded = configuration.load(profile=profile, file=file, flags=given)
+        flag_values.append(configuration.Given(name, there))
+    loaded = configuration.load(profile=profile, file=file, flags=flag_values)
     for path, origin in loaded.origins.items():
         if origin.startswith(configuration.FROM_ENVIRONMENT):
             # Our own variables are meant for us; the others may have been set for other programs.
@@ -277,7 +277,7 @@ def load_config(
                 logging.INFO if ours else logging.WARNING,
                 "%s = %s is set by the %s", path, loaded.settings.get(path), origin,
             )  # fmt: skip
-    _tell_unread([path for each in given for path in each.values], loaded.settings)
+    _tell_unread([path for each in flag_values for path in each.values], loaded.settings)
     return loaded
 
 

@@ -124,7 +124,7 @@ def remove(run: RunId, data_dir: DataDir = None) -> None:
 
 def head(run: Run) -> dict[str, Any]:
     """A run without its figures, as plain values."""
-    from ragfilter.evaluate.stored import untitled
+    from ragfilter.evaluate.query_sets import untitled
 
     plan = run.plan
     return {

@@ -122,8 +122,6 @@ def _gather(
     started = perf_counter()
     backends = backends.at_once()
     collection, incomplete = backends.collection, backends.incomplete
-    if incomplete:
-        log.warning(incomplete)
     user = viewer(user, settings)
     settings = with_clearance(settings, user)
     # A layer that reads the whole pool must get the page's pool, or it would decide otherwise.
@@ -131,6 +129,9 @@ def _gather(
 
     # 1. Open the collection as this user, so that what is hidden changes nothing that follows.
     catalogue = _catalogue(collection)
+    if incomplete:
+        # Not before the catalogue, which refuses a collection that is closed.
+        log.warning(incomplete)
     search = _open(collection, catalogue, settings, user)
 
     # 2. Embed the query and the sides of a comparison in one call: several calls take longer.

@@ -103,7 +103,7 @@ def _reranking(settings: Settings, depth: int) -> Settings:
 def _spread(pools: Iterable[Pool]) -> float:
     """The typical distance of the background from the best hit."""
     distances = ([hit.distance for hit in pool.hits if hit.found_by == "query"] for pool in pools)
-    return median([far_end(found) - min(found) for found in distances if found] or [1.0])
+    return median([far_end(values) - min(values) for values in distances if values] or [1.0])
 
 
 def _grid(name: str, reads: Sequence[str], spread: float) -> list[dict[str, Any]]:

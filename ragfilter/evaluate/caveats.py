@@ -17,7 +17,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.beir import Labels
+    from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.measure import QueryRecord
     from ragfilter.evaluate.variants import Variant
 

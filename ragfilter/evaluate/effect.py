@@ -21,7 +21,7 @@ from typing import Any
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.engine.retrieve import target, used
-from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
@@ -74,8 +74,8 @@ class LabelledQuestions:
             labels = self.qrels.get(query_id)
             relevant = relevant_of(labels or {})
             old = new = self.kept[query_id]
-            found = touched.get(query_id)
-            if found and self._decides_otherwise(query_id, found, changes, new_rules):
+            changed_ids = touched.get(query_id)
+            if changed_ids and self._decides_otherwise(query_id, changed_ids, changes, new_rules):
                 new, clean = self._replay(with_rules(pool, changes), new_rules)
                 if self._falls_short(query_id, clean):
                     short.add(query_id)
@@ -104,23 +104,23 @@ class LabelledQuestions:
 
     def with_changes(self, changes: Changes) -> LabelledQuestions:
         """The same questions with other rules on some chunks."""
-        found = {i: self.found_by[i] for i in changes if i in self.found_by}
+        queries_of = {i: self.found_by[i] for i in changes if i in self.found_by}
         changed = {
             query_id: with_rules(self.pools[query_id], changes)
-            for query_id in dict.fromkeys(q for queries in found.values() for q in queries)
+            for query_id in dict.fromkeys(q for queries in queries_of.values() for q in queries)
         }
         pools = {**self.pools, **changed}
-        now = {i: dict.fromkeys(queries, changes[i]) for i, queries in found.items()}
-        made = replace(self, pools=pools, found_by={**self.found_by, **now})
+        now = {i: dict.fromkeys(queries, changes[i]) for i, queries in queries_of.items()}
+        renewed = replace(self, pools=pools, found_by={**self.found_by, **now})
         edited = [*self.edits.texts, *filter(None, changes.values())]
         if len(edited) > FEW:
-            made = replace(made, book=_book(pools), edits=NO_EDITS)
+            renewed = replace(renewed, book=_book(pools), edits=NO_EDITS)
         else:
-            made = replace(made, edits=RuleBook(edited))
-        replayed = {query_id: made._replay(pool) for query_id, pool in changed.items()}
+            renewed = replace(renewed, edits=RuleBook(edited))
+        replayed = {query_id: renewed._replay(pool) for query_id, pool in changed.items()}
         kept = {query_id: ids for query_id, (ids, _) in replayed.items()}
         short = {i for i, (_, clean) in replayed.items() if self._falls_short(i, clean)}
-        return replace(made, kept={**self.kept, **kept}, short=self.short | short)
+        return replace(renewed, kept={**self.kept, **kept}, short=self.short | short)
 
     def _replay(self, pool: Pool, *new_rules: RuleBook) -> tuple[tuple[str, ...], int]:
         """The ids that the filter keeps of the pool, in order, and how many hits the rules let
@@ -143,15 +143,15 @@ class LabelledQuestions:
         return [self.verdicts[query, rule] for rule in rules]
 
     def _decides_otherwise(
-        self, query_id: str, found: Sequence[str], changes: Changes, new_rules: RuleBook
+        self, query_id: str, chunk_ids: Sequence[str], changes: Changes, new_rules: RuleBook
     ) -> bool:
         """Whether the changed rules affect one of the chunks that the question found: whether it
         has a rule, whether that can be read, whether it passes, and whether it holds and may pin
         the chunk. Otherwise the result stays the same and need not be replayed."""
         query = self.pools[query_id].query
-        before = self._verdicts(query, [self.found_by[i][query_id] for i in found])
+        before = self._verdicts(query, [self.found_by[i][query_id] for i in chunk_ids])
         after = new_rules.scan(query)
-        return before != [_verdict(after, changes[i]) for i in found]
+        return before != [_verdict(after, changes[i]) for i in chunk_ids]
 
 
 def make_labelled(
@@ -162,10 +162,10 @@ def make_labelled(
     for query_id, pool in pools.items():
         for hit in (*pool.hits, *pool.reachable):
             found_by[hit.id][query_id] = hit.chunk.rule
-    made = LabelledQuestions(
+    labelled = LabelledQuestions(
         pools, qrels, settings, viewer(user, settings), {}, _book(pools), dict(found_by), {}
     )
-    return replace(made, kept={i: made._replay(pool)[0] for i, pool in pools.items()})
+    return replace(labelled, kept={i: labelled._replay(pool)[0] for i, pool in pools.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from statistics import fmean
 from typing import Any
 
 from ragfilter.engine.search import Backends
-from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.frame import (
     Row,
     best_k,
@@ -24,6 +23,7 @@ from ragfilter.evaluate.frame import (
     noise_reduction,
     with_bounds,
 )
+from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.evaluate.measure import QueryRecord, count, measure
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain

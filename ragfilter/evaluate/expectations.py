@@ -61,10 +61,10 @@ class Outcome:
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
     """Read the expectations in a file, in order. Raises InputError naming the line."""
     lines = enumerate(read_lines(path), start=1)
-    found = tuple(_read(line, number, path) for number, line in lines if line.strip())
-    if not found:
+    expectations = tuple(_read(line, number, path) for number, line in lines if line.strip())
+    if not expectations:
         raise InputError(f"{path} contains no expectations.", remedy=FORM)
-    return found
+    return expectations
 
 
 def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | None]) -> Outcome:

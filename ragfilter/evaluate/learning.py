@@ -17,9 +17,8 @@ import numpy as np
 from ragfilter.answer.context import fits
 from ragfilter.basics.extras import extra
 from ragfilter.engine.replay import replay, scan_rules
-from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.crossval import Choice, Table, Target, folds_of
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, Qrels, labels_version
 from ragfilter.evaluate.metrics import FIGURES, Counts, figures, relevant_of
 from ragfilter.evaluate.sweep import ALL, sweep
 from ragfilter.layers.base import LayerInput
@@ -112,8 +111,8 @@ def learn(
     settings, base, boosted = tried[best]
     chosen = settings.cutoff.calibration
     assert chosen is not None
-    made = calibrate(examples[base], chosen, _names(base, examples[base]), boosted=boosted)
-    return Learned(settings.with_values({"cutoff.calibration": made}), columns[best])
+    calibration = calibrate(examples[base], chosen, _names(base, examples[base]), boosted=boosted)
+    return Learned(settings.with_values({"cutoff.calibration": calibration}), columns[best])
 
 
 def _names(base: Settings, examples: Sequence[TrainingExample]) -> tuple[str, ...]:
@@ -152,10 +151,10 @@ def _held_out(
     chances = [np.zeros(0)] * len(examples)
     for fold in range(INNER):
         seen = [each for each, at in zip(examples, folds, strict=True) if at != fold]
-        made = calibrate(seen, about, names, boosted=boosted)
+        calibration = calibrate(seen, about, names, boosted=boosted)
         for place in map(int, np.flatnonzero(folds == fold)):
             if examples[place].features:
-                chances[place] = probabilities(made, examples[place].features)
+                chances[place] = probabilities(calibration, examples[place].features)
     return tuple(chances)
 
 
@@ -165,8 +164,8 @@ def _keeps(examples: Sequence[TrainingExample], chances: Sequence[Floats]) -> di
     Of n hits this is the ⌊(1 − share)(n + 1)⌋-th smallest: another hit reaches it with a
     probability of at least that share. Shares that need more labels than there are get left out.
     """
-    found = [c[each.relevant > 0] for each, c in zip(examples, chances, strict=True)]
-    ordered = np.sort(np.concatenate(found))
+    relevant = [c[each.relevant > 0] for each, c in zip(examples, chances, strict=True)]
+    ordered = np.sort(np.concatenate(relevant))
     n = len(ordered)
     return {
         # Slightly lower, so that the hit that defines the threshold stays.
@@ -181,9 +180,9 @@ def _outcomes(
 ) -> dict[str, Floats]:
     """Every figure of each query if its hits had these probabilities. Layers after the cutoff are
     ignored, since this only chooses between models."""
-    made = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
+    counts = [_counts(*pair, settings) for pair in zip(examples, chances, strict=True)]
     wanted = [each.wanted for each in examples]
-    return figures(Counts(*np.array(made).T), wanted)
+    return figures(Counts(*np.array(counts).T), wanted)
 
 
 def _counts(each: TrainingExample, chances: Floats, settings: Settings) -> Counts:
@@ -240,13 +239,13 @@ def calibrate(
 ) -> Calibration:
     """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError if
     no hits, or all of them, are relevant."""
-    found = [each for each in examples if each.features]
-    if not found:
+    with_hits = [each for each in examples if each.features]
+    if not with_hits:
         raise ValueError("no query has a hit")
     rows = np.concatenate(
-        [np.stack([each.features[name] for name in names], axis=1) for each in found]
+        [np.stack([each.features[name] for name in names], axis=1) for each in with_hits]
     )
-    right = np.concatenate([each.relevant for each in found])
+    right = np.concatenate([each.relevant for each in with_hits])
     if not 0 < right.sum() < len(right):
         raise ValueError("learning needs both relevant and irrelevant hits")
     return about.model_copy(update=(_boosted if boosted else _logistic)(rows, right, names))
@@ -260,10 +259,10 @@ def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any
 
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread < 1e-9] = np.inf
-    made = LogisticRegression(max_iter=2000).fit((rows - mean) / spread, right)
-    weights = made.coef_[0] / spread
+    model = LogisticRegression(max_iter=2000).fit((rows - mean) / spread, right)
+    weights = model.coef_[0] / spread
     return {
-        "intercept": _short(made.intercept_[0] - weights @ mean),
+        "intercept": _short(model.intercept_[0] - weights @ mean),
         "weights": {name: _short(w) for name, w in zip(names, weights, strict=True) if w},
     }
 
@@ -273,11 +272,11 @@ def _boosted(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]
     with extra("eval"):
         from sklearn.ensemble import GradientBoostingClassifier
 
-    made = GradientBoostingClassifier(
+    model = GradientBoostingClassifier(
         n_estimators=60, max_depth=2, min_samples_leaf=30, subsample=0.7, random_state=0
     ).fit(rows, right)
     base = right.mean()
-    grown = (_split(each[0].tree_, 0, names, made.learning_rate) for each in made.estimators_)
+    grown = (_split(each[0].tree_, 0, names, model.learning_rate) for each in model.estimators_)
     return {"intercept": _short(np.log(base / (1 - base))), "trees": tuple(grown)}
 
 
@@ -345,12 +344,12 @@ def learn_by_fold(
         return learn(chosen, some, provenance, target)
 
     by_fold = {int(fold): learned(np.flatnonzero(folds != fold)) for fold in np.unique(folds)}
-    made = [
+    outcomes = [
         sweep({i: pool}, qrels, _ways(by_fold[int(fold)].settings), user)
         for (i, pool), fold in zip(pools.items(), folds, strict=True)
     ]
     figures, budget = (
-        {name: np.concatenate([one[name][:, way] for one in made]) for name in FIGURES}
+        {name: np.concatenate([one[name][:, way] for one in outcomes]) for name in FIGURES}
         for way in (0, 1)
     )
     return Lessons(
@@ -368,23 +367,23 @@ def _ways(learned: Settings) -> tuple[Settings, Settings]:
 
 
 def _dial(examples: Examples, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
-    known = {}
+    calibrations = {}
     for fold, each in learned.items():
         assert each.settings.cutoff.calibration is not None
-        known[fold] = each.settings.cutoff.calibration
-    shares = set.intersection(*(set(about.keeps) for about in known.values()))
-    made = {}
+        calibrations[fold] = each.settings.cutoff.calibration
+    shares = set.intersection(*(set(about.keeps) for about in calibrations.values()))
+    dial = {}
     for share in sorted(shares):
-        found = kept = 0.0
+        relevant = kept = 0.0
         for fold, each in learned.items():
-            about = known[fold]
+            about = calibrations[fold]
             base = next(b for b in examples if b.quality == each.settings.quality)
             for place in map(int, np.flatnonzero(folds == fold)):
                 one = examples[base][place]
                 if one.features:
                     stays = probabilities(about, one.features) >= about.keeps[share]
                     stays[: one.pinned] = True
-                    found += one.relevant.sum()
+                    relevant += one.relevant.sum()
                     kept += (one.relevant * stays).sum()
-        made[share] = float(kept / found) if found else 1.0
-    return made
+        dial[share] = float(kept / relevant) if relevant else 1.0
+    return dial

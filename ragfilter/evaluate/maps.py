@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from ragfilter.answer.context import cost, fill
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import metrics
-from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, gathering
+from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import FIGURES, relevant_of
 from ragfilter.evaluate.sweep import ALL, check_reranked, sweep
 from ragfilter.evaluate.tune import RECORD
@@ -52,8 +52,8 @@ class Map:
     def values(self, place: int) -> dict[str, float | int]:
         """The settings at a flat index."""
         row, column = divmod(place, len(self.ys))
-        made = {self.x.path: self.x.type(self.xs[row])}
-        return made if self.y is None else made | {self.y.path: self.y.type(self.ys[column])}
+        values = {self.x.path: self.x.type(self.xs[row])}
+        return values if self.y is None else values | {self.y.path: self.y.type(self.ys[column])}
 
     @property
     def places(self) -> list[int]:
@@ -72,12 +72,12 @@ class Map:
             (self.refused, "their values contradict each other"),
             (self.lacking, "rerank scores are missing for them"),
         )
-        told = [
+        parts = [
             f"{n} {'is' if n == 1 else 'are'} left out because {reason}"
             for n, reason in reasons
             if n
         ]
-        return "; ".join(told)
+        return "; ".join(parts)
 
     def at(self, place: int) -> dict[str, float]:
         """The mean of every figure at a flat index."""
@@ -116,15 +116,15 @@ class Map:
 def axes(settings: Settings) -> list[str]:
     """The numeric settings that act with the current layers, those that end the list first. Never
     empty, because the context layer has its budget."""
-    found = ["retrieval.k"] if layer("top_k").enabled(settings) else []
+    paths = ["retrieval.k"] if layer("top_k").enabled(settings) else []
     for spec in sorted(LAYERS, key=lambda spec: spec.name != "cutoff"):
         varied = spec.settings_names and spec.name not in ("clearance", "judge")
         if varied and spec.enabled(settings):
             for name in spec.used(settings):
                 info = field(f"{spec.name}.{name}")
                 if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):
-                    found.append(info.path)
-    return found
+                    paths.append(info.path)
+    return paths
 
 
 def usual(paths: Sequence[str]) -> str:
@@ -174,23 +174,25 @@ def make(
     xs = points(first, settings, n)
     ys = (0.0,) if second is None else points(second, settings, n)
     if quick:
-        made = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
+        means_by_figure = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
     else:
         tried = [
             _with(settings, {x: first.type(a)} | ({y: second.type(b)} if second else {}))
             for a, b in product(xs, ys)
         ]
         accepted = np.array([each is not None for each in tried])
-        found = sweep(
+        tables = sweep(
             pools, qrels, [s for s in tried if s], user, progress=progress, lacking=lacking
         )
-        made = {name: np.full(len(tried), np.nan) for name in found}
-        for name, table in found.items():
+        means_by_figure = {name: np.full(len(tried), np.nan) for name in tables}
+        for name, table in tables.items():
             means = table.mean(axis=0)
             means[list(lacking)] = np.nan
-            made[name][accepted] = means
-        made = {name: means.reshape(len(xs), len(ys)) for name, means in made.items()}
-    return Map(first, second, xs, ys, made, len(lacking))
+            means_by_figure[name][accepted] = means
+        means_by_figure = {
+            name: means.reshape(len(xs), len(ys)) for name, means in means_by_figure.items()
+        }
+    return Map(first, second, xs, ys, means_by_figure, len(lacking))
 
 
 def _gap(
@@ -208,8 +210,8 @@ def _gap(
     cutoff = settings.cutoff
     other = (cutoff.distance_offset,) if x == THRESHOLD else (cutoff.gap_threshold,)
     pair = (xs, other if one else ys) if x == THRESHOLD else (other if one else ys, xs)
-    made = figures(ranked, gap_cuts(ranked, cutoff, *pair))
-    return made if x == THRESHOLD else {name: values.T for name, values in made.items()}
+    means = figures(ranked, gap_cuts(ranked, cutoff, *pair))
+    return means if x == THRESHOLD else {name: values.T for name, values in means.items()}
 
 
 def by_factors(low: float, high: float) -> bool:
@@ -268,7 +270,7 @@ def gap_cuts(
 ) -> Counts:
     """How many hits the strategy `gap` lets through, by query, threshold and offset."""
     limits, best = np.asarray(offsets, dtype=np.float64), np.asarray(thresholds, dtype=np.float64)
-    made = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
+    cuts = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
     for place, each in enumerate(ranked):
         n, pins = len(each.values), min(each.pinned, len(each.values))
         looked = each.values[: max(cutoff.max_results, pins)]
@@ -283,8 +285,8 @@ def gap_cuts(
             (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
         )
         fewest = max(min(cutoff.min_results, len(looked)), pins)
-        made[place] = np.minimum(np.maximum(wished, fewest), n)
-    return made
+        cuts[place] = np.minimum(np.maximum(wished, fewest), n)
+    return cuts
 
 
 def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:

@@ -27,7 +27,7 @@ from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.beir import Labels, Queries
+from ragfilter.evaluate.labelled_queries import Labels, Queries
 from ragfilter.evaluate.metrics import ndcg, relevant_of
 from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
 from ragfilter.evaluate.variants import UNFILTERED, Variant

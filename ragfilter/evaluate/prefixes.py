@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ragfilter.answer.context import cost, fill, fits
 from ragfilter.engine.replay import unfiltered
-from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import (
     FOLDS,
     Choice,
@@ -27,6 +26,7 @@ from ragfilter.evaluate.crossval import (
     pick,
     picked,
 )
+from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Counts, f_measure, figures, ndcg, relevant_of
 from ragfilter.model import Hit, Pool, User
 from ragfilter.settings.schema import Settings

@@ -19,10 +19,9 @@ from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.model import Chunk
 from ragfilter.rules.families import Family, find_families
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.named import telling
 from ragfilter.rules.proposals import NAME_ALONE, Proposal, propose
 from ragfilter.rules.rule import Rule, parse
-from ragfilter.rules.values import tokens
+from ragfilter.rules.values import telling, tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from typing import Any
 
 from ragfilter.engine.replay import keep, replay, retrieved, with_rules
 from ragfilter.engine.retrieve import used
-from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec
 from ragfilter.layers.clearance import viewer, visible, with_clearance
@@ -193,15 +193,15 @@ def build_matrix(
         for hit in question.seen:
             if hit.chunk.rule in tallies:
                 of_rule[hit.chunk.rule].append(hit.id)
-        for rule, found in of_rule.items():
+        for rule, chunk_ids in of_rule.items():
             passes = question.scan.passes(rule)
             kept = question.kept
             if not passes:
-                kept, _ = question.let_pass(found)
+                kept, _ = question.let_pass(chunk_ids)
             elif question.settings.query_must.pin:
                 kept, _ = question.with_rules(dict.fromkeys(question.ruled_by(rule)))
-            freed = frozenset() if passes else frozenset(found)
-            tallies[rule].add(question, freed, len(found) * passes, kept)
+            freed = frozenset() if passes else frozenset(chunk_ids)
+            tallies[rule].add(question, freed, len(chunk_ids) * passes, kept)
     labelled = sum(question.scores is not None for question in questions)
     rows = [tally.row(rule, ids[rule], "", labelled) for rule, tally in tallies.items()]
     return Matrix(
@@ -235,7 +235,7 @@ def build_parts(
     tallies = {place: _Tally() for place in rests}
     book = RuleBook(rests.values())
     for question in questions:
-        found = frozenset(hit.id for hit in question.seen if hit.chunk.rule == rule)
+        seen_ids = frozenset(hit.id for hit in question.seen if hit.chunk.rule == rule)
         was, scan = question.scan.check(rule), book.scan(question.pool.query)
         for place, rest in rests.items():
             now = scan.check(rest)
@@ -245,7 +245,7 @@ def build_parts(
             every = question.ruled_by(rule)
             kept, _ = question.with_rules(dict.fromkeys(every, rest))
             # Chunks that were not retrieved count only if they are pinned now, and so kept.
-            decided = found | every.intersection(kept)
+            decided = seen_ids | every.intersection(kept)
             if decided:
                 freed = frozenset() if was.passes else decided
                 tallies[place].add(question, freed, len(decided) * was.passes, kept)
@@ -392,13 +392,13 @@ def _prepare(
     step = on[at].apply(hits, inputs)
     seen = _seen(hits, pool, settings, scan)
     # Later layers look at none of the hits behind, except pinned ones, which they put first.
-    found = {hit.id for hit in seen}
-    seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in found]
-    found.update(step.pinned)
+    seen_ids = {hit.id for hit in seen}
+    seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in seen_ids]
+    seen_ids.update(step.pinned)
     if _follows(settings, step.pinned):
         blocked = (hit for hit in hits if not scan.passes(hit.chunk.rule))
-        seen += [hit for hit in blocked if hit.id not in found]
-    survivors = tuple(hit for hit in step.hits if hit.id in found)
+        seen += [hit for hit in blocked if hit.id not in seen_ids]
+    survivors = tuple(hit for hit in step.hits if hit.id in seen_ids)
     question = _Question(
         id=query_id,
         pool=pool,
@@ -407,7 +407,7 @@ def _prepare(
         scan=scan,
         seen=tuple(seen),
         survivors=survivors,
-        blocked=_blocked(hits, survivors, found, scan, without_rule),
+        blocked=_blocked(hits, survivors, seen_ids, scan, without_rule),
         behind=tuple(on[at + 1 :]),
         inputs=inputs.after(step),
         relevant=relevant_of(labels or {}),
@@ -440,7 +440,7 @@ def _seen(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> li
 def _blocked(
     hits: Sequence[Hit],
     survivors: Iterable[Hit],
-    found: Container[str],
+    seen_ids: Container[str],
     scan: Scan,
     without_rule: Callable[[Chunk], Chunk],
 ) -> dict[str, tuple[int, Hit]]:
@@ -449,7 +449,7 @@ def _blocked(
     return {
         hit.id: (place, replace(hit, chunk=without_rule(hit.chunk)))
         for hit, place in zip(hits, before, strict=False)
-        if hit.id in found and not scan.passes(hit.chunk.rule)
+        if hit.id in seen_ids and not scan.passes(hit.chunk.rule)
     }
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.evaluate import caveats, frame, stored
-from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate import caveats, frame, query_sets
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row
-from ragfilter.evaluate.labels import are_files, labels_version, measurable
+from ragfilter.evaluate.labelled_queries import Labels, labels_version, measurable
 from ragfilter.evaluate.measure import QueryRecord, from_document, measure, to_document
 from ragfilter.evaluate.prefixes import Curve
+from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, Variant, variants
 from ragfilter.layers.clearance import viewer, with_clearance
 from ragfilter.model import Chunk, User
@@ -280,11 +280,13 @@ def _changed(
     notes = []
     if version != plan.collection_version:
         notes.append("The collection has changed since then: measure again.")
-    name, qrels, llm = stored.untitled(plan.query_set)
+    name, qrels, llm = query_sets.untitled(plan.query_set)
     if qrels:
         return notes
     try:
-        now = measurable(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
+        now = measurable(
+            query_sets.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer
+        )
     except InputError as error:
         if not are_files(name, None):
             unknown = "It is not known whether questions or labels have changed since then."

@@ -8,15 +8,16 @@ replays per query, and keep exactly the chunks that `replay` keeps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Tables
-from ragfilter.evaluate.metrics import Counts, figures, relevant_of
+from ragfilter.evaluate.labelled_queries import Qrels
+from ragfilter.evaluate.metrics import Counts, figures, precision_recall_f1, relevant_of
 from ragfilter.layers.cutoff import cut_hits
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, Hit, Pending, Pool, PoolResult, User
@@ -112,3 +113,35 @@ def _counts(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Coun
     grades = [labels.get(hit.id) for hit in hits]
     found = sum(grade is not None and grade > 0 for grade in grades)
     return Counts(len(hits), found, grades.count(None), fits(hits, budget)[1])
+
+
+@dataclass(frozen=True, slots=True)
+class HitChange:
+    """One query: how many chunks it keeps before and after, how many relevant ones it loses and
+    gains, and the difference in F1."""
+
+    id: str
+    before: int
+    after: int
+    lost: int
+    won: int
+    gain: float
+
+
+def changes(
+    pools: Mapping[str, Pool],
+    qrels: Qrels,
+    before: Settings,
+    after: Settings,
+    user: User | None = None,
+) -> tuple[HitChange, ...]:
+    """The queries that keep other chunks than before, those that lose most first."""
+    planned, made = plan([before, after]), []
+    for query_id, pool in pools.items():
+        old, new = ({hit.id for hit in hits} for hits, _ in kept(pool, planned, user))
+        if old != new:
+            relevant = relevant_of(qrels[query_id])
+            f1 = [precision_recall_f1(ids, relevant).f1 for ids in (old, new)]
+            lost, won = len((old - new) & relevant), len((new - old) & relevant)
+            made.append(HitChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
+    return tuple(sorted(made, key=lambda each: (each.gain, each.id)))

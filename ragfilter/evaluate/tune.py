@@ -19,7 +19,6 @@ import numpy as np
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates, gathering
 from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.crossval import (
@@ -33,6 +32,7 @@ from ragfilter.evaluate.crossval import (
     intervals,
     picked,
 )
+from ragfilter.evaluate.labelled_queries import Labels, Qrels
 from ragfilter.evaluate.learning import DEPTH, INNER, Learned, Lessons, Provenance, learn_by_fold
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.metrics import FIGURES
@@ -206,8 +206,8 @@ def tune(
     assigned = folds_of(texts, folds)
     seen = settings.cutoff.calibration is not None or seen_labels(settings) is not None
     settings, stands_in = _applicable(settings, next(iter(pools.values())), user)
-    named = candidates(settings, pools.values(), rerank=rerank)
-    tried = [settings, *(each for group in named.values() for each in group)]
+    tried_by_strategy = candidates(settings, pools.values(), rerank=rerank)
+    tried = [settings, *(each for group in tried_by_strategy.values() for each in group)]
     swept = sweep(pools, qrels, tried, user, progress=progress)
     orders = prefixes_of_pools(pools, qrels, settings, user)
     k, fixed = best_fixed_k(orders, assigned, target)
@@ -219,15 +219,15 @@ def tune(
         f1, f2 = (float((one[name] - other[name]).mean()) for name in ("f1", "f2"))
         return Gain(f1, f2, interval(target.better(one[target.figure], other[target.figure])))
 
-    ends = list(accumulate(map(len, named.values()), initial=1))
+    ends = list(accumulate(map(len, tried_by_strategy.values()), initial=1))
     groups = {
         name: {figure: table[:, first:last] for figure, table in swept.items()}
-        for name, (first, last) in zip(named, pairwise(ends), strict=True)
+        for name, (first, last) in zip(tried_by_strategy, pairwise(ends), strict=True)
     }
     alone = {name: tuned(tables) for name, tables in groups.items()}
     some = next(iter(pools.values()))
     chosen = {
-        name: recorded(named[name][target.choose(tables)], some, n, provenance)
+        name: recorded(tried_by_strategy[name][target.choose(tables)], some, n, provenance)
         for name, tables in groups.items()
     }
     lessons: Lessons | None = None
@@ -302,7 +302,7 @@ def recorded(
     quality, cutoff = settings.quality, settings.cutoff
     names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
     own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
-    made = TunedOn(
+    record = TunedOn(
         collection=pool.collection,
         embedder=pool.embedder,
         space=pool.space,
@@ -314,21 +314,21 @@ def recorded(
         values={path: settings.get(path) for path in (own if paths is None else paths)},
         values_only=values_only,
     )
-    return settings.with_values({RECORD: made})
+    return settings.with_values({RECORD: record})
 
 
 def _with_dial(lessons: Lessons, folds: int) -> Settings:
     """Calibrated settings that record what the recall dial kept on held-out queries. Without a
     share that could not be measured, since a fold had too few labels for it."""
     settings = lessons.whole.settings
-    known = settings.cutoff.calibration
-    assert known is not None
+    calibration = settings.cutoff.calibration
+    assert calibration is not None
     shares = {share: round(kept, 3) for share, kept in lessons.dial.items()}
     cutoff = settings.cutoff
     usable = {*shares, *([f"{cutoff.recall:g}"] if cutoff.target == "recall" else [])}
-    keeps = {share: least for share, least in known.keeps.items() if share in usable}
-    told = known.model_copy(update={"held_out": shares, "keeps": keeps, "folds": folds})
-    return settings.with_values({"cutoff.calibration": told})
+    keeps = {share: least for share, least in calibration.keeps.items() if share in usable}
+    measured = calibration.model_copy(update={"held_out": shares, "keeps": keeps, "folds": folds})
+    return settings.with_values({"cutoff.calibration": measured})
 
 
 def _held_out(
@@ -341,15 +341,15 @@ def _held_out(
 ) -> Tables:
     """Every figure of each query if the strategy, too, is chosen without its fold. `alone` has the
     figures of each strategy tuned alone."""
-    made = {figure: np.zeros(len(folds)) for figure in FIGURES}
+    held_out = {figure: np.zeros(len(folds)) for figure in FIGURES}
     for fold in np.unique(folds):
         out = folds == fold
         rest = {name: {f: t[~out] for f, t in tables.items()} for name, tables in groups.items()}
         seen = [texts[place] for place in map(int, np.flatnonzero(~out))]
         best = _best(rest, lessons.by_fold[int(fold)] if lessons else None, seen, target)
-        for figure, values in made.items():
+        for figure, values in held_out.items():
             values[out] = alone[best][figure][out]
-    return made
+    return held_out
 
 
 def _best(

@@ -31,24 +31,24 @@ def gain_in(figure: str, of: Interval) -> str:
     return f"{NAMES[figure]} {gain(of)}"
 
 
-def verdict(made: Tuning) -> str:
+def verdict(tuning: Tuning) -> str:
     """Whether the tuned settings beat the best fixed k, in words."""
-    least, reached = made.target.recall, made.tuned.means.recall
+    least, reached = tuning.target.recall, tuning.tuned.means.recall
     if reached < least:
         return f"The recall of {least:g} is not reached: {reached:.3f}"
-    if made.beats_fixed_k:
+    if tuning.beats_fixed_k:
         return "Tuned settings beat the best fixed k"
-    if _alone(made):
+    if _alone(tuning):
         return "The choice among all strategies is not shown to beat the best fixed k"
     return "No settings are shown to beat the best fixed k"
 
 
-def _alone(made: Tuning) -> list[str]:
+def _alone(tuning: Tuning) -> list[str]:
     """The strategies that beat the best fixed k when tuned alone, with their gains."""
     return [
-        f"{name} ({gain_in(made.target.figure, each.gain.of)})"
-        for name, each in made.strategies.items()
-        if each.gain.of.shows_gain and each.means.recall >= made.target.recall
+        f"{name} ({gain_in(tuning.target.figure, each.gain.of)})"
+        for name, each in tuning.strategies.items()
+        if each.gain.of.shows_gain and each.means.recall >= tuning.target.recall
     ]
 
 
@@ -65,52 +65,54 @@ def fixed_k(settings: Settings) -> str:
     )
 
 
-def notes(made: Tuning) -> list[str]:
+def notes(tuning: Tuning) -> list[str]:
     """Caveats about the figures."""
-    alone = [] if made.beats_fixed_k else _alone(made)
-    told = [
+    alone = [] if tuning.beats_fixed_k else _alone(tuning)
+    caveats = [
         f"Tuned alone, {' and '.join(alone)} beat it, but picking winners among "
-        f"{len(made.strategies)} strategies overstates their gains."
+        f"{len(tuning.strategies)} strategies overstates their gains."
         if alone
         else "",
         "The previous settings were chosen on labels, so they were not a candidate, and tuned "
         "settings are not compared with them: on labels they have seen, they look too good."
-        if made.seen
+        if tuning.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
-        f"Oracle, by {NAMES[made.target.oracle]}: {ABOUT_ORACLE}.",
+        f"Oracle, by {NAMES[tuning.target.oracle]}: {ABOUT_ORACLE}.",
     ]
-    if made.stands_in:
-        told.append(
-            f"The previous settings do not apply here: {made.stands_in} “Before” is therefore the "
-            "strategy gap with their other values."
+    if tuning.stands_in:
+        caveats.append(
+            f"The previous settings do not apply here: {tuning.stands_in} “Before” is therefore "
+            "the strategy gap with their other values."
         )
-    told.append(f"Nothing was learned: {made.why_not}." if made.why_not else _missing(made))
-    if made.dial:
-        kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
-        told.append(
+    caveats.append(
+        f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning)
+    )
+    if tuning.dial:
+        kept = "; ".join(f"{float(s):.0%} asked, {k:.0%} kept" for s, k in tuning.dial.items())
+        caveats.append(
             "Recall dial of calibrated, as shares of the relevant hits that reach the cutoff, "
             f"before the context budget, on held-out questions: {kept}."
         )
-    if made.budget is not None:
-        told.append(
-            f"With the target budget, calibrated has a recall of {made.budget.recall:.3f} with "
-            f"{made.budget.tokens:,.0f} tokens on held-out questions."
+    if tuning.budget is not None:
+        caveats.append(
+            f"With the target budget, calibrated has a recall of {tuning.budget.recall:.3f} with "
+            f"{tuning.budget.tokens:,.0f} tokens on held-out questions."
         )
-    return [note for note in told if note]
+    return [note for note in caveats if note]
 
 
-def _missing(made: Tuning) -> str:
+def _missing(tuning: Tuning) -> str:
     """From which share on the recall dial has too few labels, and how many are missing at least."""
-    share = next((each for each in SHARES if f"{each:g}" not in made.dial), None)
+    share = next((each for each in SHARES if f"{each:g}" not in tuning.dial), None)
     if share is None:
         return ""
-    known = made.strategies["calibrated"].settings.cutoff.calibration
-    assert known is not None
-    missing = counted(lacking(share, known), "more labelled relevant chunk")
+    calibration = tuning.strategies["calibrated"].settings.cutoff.calibration
+    assert calibration is not None
+    missing = counted(lacking(share, calibration), "more labelled relevant chunk")
     return (
         f"For {share:.0%} and more, the recall dial needs at least {missing} that reach the "
-        f"cutoff; it has {known.relevant}."
+        f"cutoff; it has {calibration.relevant}."
     )
 
 

@@ -15,13 +15,12 @@ from pathlib import Path
 from ragfilter.errors import InputError
 from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
-from ragfilter.ingest.jsonl import load_jsonl
 from ragfilter.ingest.markdown import load_markdown
 from ragfilter.ingest.openapi.read import SUFFIXES, load_openapi, load_together, not_openapi
+from ragfilter.ingest.passages import load_text
 from ragfilter.ingest.pdf import load_pdf
-from ragfilter.ingest.plain_text import load_text
 from ragfilter.ingest.reading import PLAIN, ReadOptions, nothing_in
-from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.records import Record, load_jsonl, to_record
 from ragfilter.ingest.unpack import ARCHIVE, passed_over, unpack
 from ragfilter.protocols import Progress
 

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from ragfilter.basics.extras import extra
 from ragfilter.basics.files import parse_toml, read_text
 from ragfilter.errors import InputError
-from ragfilter.ingest.passages import Lines, passages
-from ragfilter.ingest.plain_text import text_records
+from ragfilter.ingest.passages import Lines, passages, text_records
 from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.ingest.yaml import WORDS, parse_yaml

@@ -1,13 +1,18 @@
-"""Splits long text into passages that the embedding model can read completely."""
+"""Plain text, split into passages that the embedding model can read completely.
+
+Source: docs/design.md#formats.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-# The bundled model reads 256 tokens; English takes a little over four characters each.
-LONGEST = 1000
+from ragfilter.basics.files import read_text
+from ragfilter.ingest.reading import LONGEST, PLAIN, ReadOptions
+from ragfilter.ingest.records import Record, to_record
 
 _GAP = re.compile(r"\n\s*\n")
 
@@ -19,6 +24,20 @@ class _Span(NamedTuple):
     start: int
     end: int
     is_code: bool
+
+
+def load_text(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
+    """The passages of a text file, titled with its name and numbered from 1. Raises InputError."""
+    yield from text_records(read_text(path, source), (), path, source, reading)
+
+
+def text_records(
+    text: str, code: Lines, path: Path, source: str, reading: ReadOptions
+) -> Iterator[Record]:
+    """The passages of a text, of which some lines are code."""
+    for number, passage in enumerate(passages(text, reading.size, reading.overlap, code), start=1):
+        raw = {"id": f"{source}#{number}", "title": path.stem, "text": passage, "type": "text"}
+        yield to_record(raw, place=f"{source}, passage {number}", source=source)
 
 
 def passages(text: str, longest: int = LONGEST, overlap: int = 0, code: Lines = ()) -> list[str]:

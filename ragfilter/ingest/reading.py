@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.passages import LONGEST
 
+LONGEST = 1000
+"""Characters of a passage. The bundled model reads 256 tokens; English takes a little over four
+characters each."""
 SHORTEST, MOST = 100, 8000
 """The range of `size`, in characters."""
 COLUMNS = ("text", "id", "title", "type", "source", "page", "clearance", "department", "refs")

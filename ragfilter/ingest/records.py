@@ -1,4 +1,5 @@
-"""A record, as every input format gives it: a plain mapping turned into a checked chunk.
+"""A record, as every input format gives it: a plain mapping turned into a checked chunk, and files
+with one such mapping, as JSON, in each line.
 
 Source: docs/design.md#formats (the fields; BEIR's `_id` is taken too) and docs/design.md#clearance
 (an unreadable one hides its chunk).
@@ -22,14 +23,17 @@ import math
 import operator
 import re
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError, RuleError
+from ragfilter.ingest.reading import PLAIN, ReadOptions
 from ragfilter.model import Chunk, readable_level
 from ragfilter.rules.rule import parse, read_rule
 from ragfilter.text.normalise import loads, whole
@@ -38,6 +42,7 @@ FIELDS = frozenset(
     ("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")
 ) | {"department", "query_must", "metadata"}
 
+ONE_OBJECT = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 MANY = 32
 """Numbers from which on a list of them is a vector, whatever its name."""
 _VECTOR = re.compile(
@@ -102,6 +107,38 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
         metadata=_own_fields(raw, place),
     )
     return Record(chunk, place, as_given, tuple(warnings))
+
+
+def load_jsonl(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterator[Record]:
+    """The records of a JSONL file; empty lines are passed over. Raises InputError."""
+    for number, line in enumerate(read_lines(path, source), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = _parsed(line, f"{source}, line {number}", source)
+        except InputError as error:
+            reading.refuse(error)
+        else:
+            yield record
+
+
+def _parsed(line: str, place: str, source: str) -> Record:
+    try:
+        raw = json.loads(line)
+    except json.JSONDecodeError as error:
+        why = f"{error.msg} at column {error.colno}"
+        raise InputError(f"{place}: this is not JSON ({why}).", remedy=ONE_OBJECT) from None
+    except RecursionError:
+        raise InputError(
+            f"{place}: this JSON is nested too deeply.", remedy="Nest it less deeply."
+        ) from None
+    except ValueError:
+        raise InputError(
+            f"{place}: a number in it has too many digits.", remedy="Write it in quotes."
+        ) from None
+    if not isinstance(raw, dict):
+        raise InputError(f"{place}: this is not a JSON object.", remedy=ONE_OBJECT)
+    return to_record(raw, place=place, source=source)
 
 
 def to_line(chunk: Chunk, clearance_as_given: str | None = None) -> str:

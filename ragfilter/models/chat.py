@@ -22,8 +22,7 @@ from ragfilter.answer.reply import bounded
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError
 from ragfilter.models import insides
-from ragfilter.models.chat_failures import explain, failure, timed_out
-from ragfilter.models.endpoint import read_endpoint
+from ragfilter.models.endpoint import explain, failure, read_endpoint, timed_out
 from ragfilter.protocols import Delta, Message, Usage
 
 with extra("openai"):

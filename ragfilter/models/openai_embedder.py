@@ -13,9 +13,8 @@ import numpy as np
 from ragfilter.basics.deadline import within
 from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError, ModelError
-from ragfilter.models.chat_failures import explain, timed_out
 from ragfilter.models.embedder import OPENAI
-from ragfilter.models.endpoint import read_endpoint
+from ragfilter.models.endpoint import explain, read_endpoint, timed_out
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.normalise import whole
 

@@ -21,7 +21,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.basics.files import kind
 from ragfilter.errors import ModelError
 from ragfilter.models.bundled import BundledEmbedder
-from ragfilter.models.loading import explain_failures, first_line, quiet_loading
+from ragfilter.models.embedder import explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, frame, prefixes, stored
+from ragfilter.evaluate import caveats, frame, prefixes, query_sets
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
 from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
 from ragfilter.evaluate.variants import CURRENT, unmeasured
@@ -102,7 +102,7 @@ def of_runs(
 
 
 def _command(run: Run, file: str) -> str:
-    name, qrels, llm = stored.untitled(run.plan.query_set)
+    name, qrels, llm = query_sets.untitled(run.plan.query_set)
     words = ["--config", file, "--collection", run.plan.collection, "--queries", name]
     words += ["--qrels", qrels] if qrels else []
     words += ["--with-llm"] if llm else []

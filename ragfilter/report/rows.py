@@ -99,7 +99,7 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
     for trace in result.traces:
         for decision in trace.decisions:
             decisions.setdefault(decision.chunk_id, []).append(decision)
-    made: list[ChunkRow] = []
+    rows: list[ChunkRow] = []
     settings, scored = result.settings, result.pool.space != "rank"
     reranked = result.pool.reranker == reranker_key(settings.quality)
     before: float | None = None
@@ -112,7 +112,7 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
         decision = deciding(decisions.get(chunk.id, ()), kept=kept) or Decision(
             chunk.id, "context", "kept" if kept else "dropped", "no layer checked it"
         )
-        made.append(
+        rows.append(
             ChunkRow(
                 rank=hit.rank,
                 place=place,
@@ -134,7 +134,7 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
                 found_by=hit.found_by,
             )
         )
-    return tuple(made)
+    return tuple(rows)
 
 
 def kept_first(rows: Iterable[ChunkRow]) -> tuple[ChunkRow, ...]:
@@ -157,8 +157,8 @@ def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
 def references(result: PoolResult, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
     """The references of every hit, by id; for a user, only those they may know of."""
     result = seen(result, as_operator=as_operator)
-    named = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
-    return {hit.id: named(hit.chunk) for hit in result.hits}
+    visible_of = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
+    return {hit.id: visible_of(hit.chunk) for hit in result.hits}
 
 
 def csv(rows: Iterable[ChunkRow], refs: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -168,15 +168,15 @@ def csv(rows: Iterable[ChunkRow], refs: Mapping[str, Sequence[str]] | None = Non
     A text cell that a spreadsheet would run as a formula gets a leading apostrophe. Numbers stay
     numbers, including negative ones.
     """
-    made = io.StringIO()
-    writer = csv_module.writer(made, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv_module.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS if refs is None else (*COLUMNS, "refs"))
     for row in rows:
         cells = [_cell(name, value) for name, value in zip(COLUMNS, row, strict=True)]
         if refs is not None:
             cells.append(harmless(" ".join(refs.get(row.id, ()))))
         writer.writerow(cells)
-    return made.getvalue()
+    return text.getvalue()
 
 
 def _cell(name: str, value: Any) -> Any:

@@ -123,16 +123,16 @@ def sentences(
     that are kept."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    said = [_needed(story, word)]
+    sentences = [_needed(story, word)]
     if story.unjudged:
-        said.append(story.unjudged)
+        sentences.append(story.unjudged)
     if story.falls:
-        said.append(f"{', '.join(fall.line for fall in story.falls)}.")
+        sentences.append(f"{', '.join(fall.line for fall in story.falls)}.")
     if story.message:
-        said.append(story.message)
+        sentences.append(story.message)
     if story.kept:
-        said.append(_prompt(story, price, currency))
-    return tuple(said)
+        sentences.append(_prompt(story, price, currency))
+    return tuple(sentences)
 
 
 def cutting(result: PoolResult) -> str:
@@ -157,13 +157,13 @@ def counted(words: str, n: int) -> str:
 
 
 def _needed(story: Story, word: str) -> str:
-    found = f"Of {numbers.counted(story.found, 'passage')} found"
+    start = f"Of {numbers.counted(story.found, 'passage')} found"
     own = story.kept - story.brought
     needed = "none is" if not own else "1 is" if own == 1 else f"{numbers.count(own)} are"
     if not story.brought:
-        return f"{found}, {needed} {word}."
+        return f"{start}, {needed} {word}."
     more = f"{numbers.count(story.brought)} more {'was' if story.brought == 1 else 'were'} added"
-    return f"{found}, {needed} {word}; {more}, since what is {word} refers there."
+    return f"{start}, {needed} {word}; {more}, since what is {word} refers there."
 
 
 def _prompt(story: Story, price: float, currency: str) -> str:
@@ -173,34 +173,34 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     word = "shrinks" if after < before else "grows"
     sent = f"{numbers.count(story.unfiltered - story.left_out)} of " if story.left_out else ""
     first = f"first {numbers.counted(story.unfiltered, 'passage').removeprefix('1 ')}"
-    said = (
+    change = (
         f"The prompt {word} from {numbers.count(before)} ({sent}the {first}) to "
         f"{numbers.tokens(after)}"
     )
     if after > before:
-        return f"{said}."
+        return f"{change}."
     saved = ""
     # A number without a currency would say nothing.
     if price and currency:
         less = numbers.money((before - after) * price / 1e6, currency)
         saved = f", {less} saved per question"
-    return f"{said}: {100 * (before - after) / before:.0f}% less{saved}."
+    return f"{change}: {100 * (before - after) / before:.0f}% less{saved}."
 
 
 def _falls(result: PoolResult) -> tuple[Fall, ...]:
     """What was dropped, in the order of the layers; within a layer, most frequent reason first."""
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}
-    found: dict[LayerName, dict[str, list[str]]] = {t.layer: {} for t in result.traces}
+    reasons_by_layer: dict[LayerName, dict[str, list[str]]] = {t.layer: {} for t in result.traces}
     for i, decision in result.outcomes().items():
         if i in kept or decision.outcome != "dropped":
             continue
         spec = layer(decision.layer)
         plain = spec.plain
         words = f"did not pass {spec.title}" if plain is None else plain(decision, hits[i], result)
-        found[decision.layer].setdefault(words, []).append(i)
+        reasons_by_layer[decision.layer].setdefault(words, []).append(i)
     return tuple(
         Fall(name, words, tuple(ids))
-        for name, reasons in found.items()
+        for name, reasons in reasons_by_layer.items()
         for words, ids in sorted(reasons.items(), key=lambda reason: -len(reason[1]))
     )

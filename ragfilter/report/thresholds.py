@@ -61,11 +61,11 @@ class SettingLimit:
 
 def limits(result: PoolResult) -> tuple[SettingLimit, ...]:
     """Every limit that dropped or kept hits, or was not reached, in the order in which they act."""
-    found: list[SettingLimit] = []
+    limits: list[SettingLimit] = []
     for trace in result.traces:
         if trace.enabled and trace.n_in:
-            found += _of(trace, result, found)
-    return tuple(found)
+            limits += _of(trace, result, limits)
+    return tuple(limits)
 
 
 def _of(
@@ -116,16 +116,16 @@ it as a probability (docs/tuning.md)."""
 def learned_elsewhere(settings: Settings, here: Fit) -> str:
     """A sentence if the cutoff was learned, or the settings were tuned, on another collection, or
     with another model or space; empty otherwise."""
-    found = origin(settings)
-    if found is None:
+    source = origin(settings)
+    if source is None:
         return ""
-    learned = isinstance(found, Calibration)
+    learned = isinstance(source, Calibration)
     what = "The cutoff was learned" if learned else "The settings were tuned"
-    if found.collection != here.collection:
-        return f"{what} on {found.place}, not on this collection."
+    if source.collection != here.collection:
+        return f"{what} on {source.place}, not on this collection."
     # The model of a collection that was made elsewhere may be unknown.
-    known = found.embedder and here.embedder
-    there = Fit(found.collection, found.embedder if known else here.embedder, found.space)
+    both_known = source.embedder and here.embedder
+    there = Fit(source.collection, source.embedder if both_known else here.embedder, source.space)
     if there != here:
         return f"{what} on {there.words}, not with {here.embedder}, {here.space}."
     return ""
@@ -147,9 +147,9 @@ def as_applied(result: PoolResult) -> Settings:
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
     """A sentence about thresholds that still have the values of profile `name` and were not fitted
     to what is `here`; empty if there are none."""
-    told = learned_elsewhere(settings, here)
-    if told:
-        return told
+    caveat = learned_elsewhere(settings, here)
+    if caveat:
+        return caveat
     chosen = profile(name)
     if chosen.fitted == here:
         return ""

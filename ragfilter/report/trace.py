@@ -63,16 +63,16 @@ def _head(result: PoolResult) -> Iterator[str]:
 
 
 def _found(listed: Sequence[ChunkRow]) -> Iterator[str]:
-    found = [row for row in listed if row.rank > 0]
-    yield f"Found: {len(found)} hits, by distance"
-    for row in found[:MAX_HITS]:
+    ranked = [row for row in listed if row.rank > 0]
+    yield f"Found: {len(ranked)} hits, by distance"
+    for row in ranked[:MAX_HITS]:
         gap = "" if row.gap is None else f"  gap {row.gap:+.4f}"
         page = "" if row.page is None else f"  page {row.page}"
         score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
         by = "" if row.found_by == "query" else f"  found by {row.found_by}"
         yield f"{row.rank:5d}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
-    if len(found) > MAX_HITS:
-        yield f"       … and {len(found) - MAX_HITS} more"
+    if len(ranked) > MAX_HITS:
+        yield f"       … and {len(ranked) - MAX_HITS} more"
 
 
 def _layer(trace: LayerTrace, result: PoolResult, names: dict[str, str]) -> Iterator[str]:

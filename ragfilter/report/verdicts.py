@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragfilter.answer.stream import Prices
 from ragfilter.judge import call
 from ragfilter.judge.call import Judgements, JudgePrompt, JudgeStats
 from ragfilter.judge.expansion import DEPTHS, Finder, Library, ReachedChunk, finder, walk
@@ -22,6 +21,9 @@ from ragfilter.report.rows import seen, visible
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from ragfilter.answer.stream import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,11 @@ def judge_document(result: PoolResult) -> dict[str, Any] | None:
     stats = judge_stats(result)
     if stats is None:
         return None
-    named = visible(result)
+    shown = visible(result)
     return asdict(stats) | {
         "reduction": round(stats.reduction, 4),
         "ms": round(stats.ms, 3),
-        "decisions": {i: said for i, said in _said(result).items() if i in named},
+        "decisions": {i: verdict for i, verdict in _verdicts(result).items() if i in shown},
         "remarks": list(remarks(result)),
     }
 
@@ -88,28 +90,28 @@ def verdict_rows(result: PoolResult, *, as_operator: bool = False) -> tuple[Verd
     trace = result.trace("judge")
     if not trace.enabled:
         return ()
-    said = _said(result)
+    verdicts = _verdicts(result)
     hits = {hit.id: hit for hit in result.hits}
-    named = visible(result, as_operator=as_operator)
+    shown = visible(result, as_operator=as_operator)
     detail = trace.detail.brought if isinstance(trace.detail, JudgeDetail) else ()
     by = {step.chunk_id: step for step in detail}
     rows = [
         VerdictRow(
             id=decision.chunk_id,
             title=hits[decision.chunk_id].chunk.name,
-            said=said.get(decision.chunk_id, ""),
+            said=verdicts.get(decision.chunk_id, ""),
             outcome=decision.outcome,
             reason=decision.reason,
             by=by.get(decision.chunk_id),
             brought=tuple(s.chunk_id for s in detail if s.root == decision.chunk_id),
         )
         for decision in trace.decisions
-        if decision.chunk_id in named
+        if decision.chunk_id in shown
     ]
     return tuple(sorted(rows, key=lambda row: row.outcome == "dropped"))
 
 
-def _said(result: PoolResult) -> dict[str, str]:
+def _verdicts(result: PoolResult) -> dict[str, str]:
     verdicts = result.judgement.verdicts if result.judgement is not None else ()
     return {verdict.chunk_id: verdict.written for verdict in verdicts}
 
@@ -152,9 +154,9 @@ def forecast(
     assert ready is not None
     answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in ready.asked]
     sent, written = ready.tokens, estimate(json.dumps({"decisions": answer}))
-    known, usual = False, None
+    remembered, usual = False, None
     if judgements is not None:
-        known, usual = (model, ready.key) in judgements, judgements.usual_ms(model)
+        remembered, usual = (model, ready.key) in judgements, judgements.usual_ms(model)
     return Forecast(
         asked=len(ready.asked),
         left_out=len(ready.left_out),
@@ -164,7 +166,7 @@ def forecast(
         cost=None if prices is None else prices.of(Usage(sent, written)),
         at_most_ms=result.settings.judge.timeout_ms,
         usual_ms=usual,
-        remembered=known,
+        remembered=remembered,
         shortened=len(ready.shortened),
         currency="" if prices is None else prices.currency,
     )
@@ -214,11 +216,11 @@ def preview_expansion(
     if root is None:
         return dict.fromkeys(DEPTHS, ())
     most = settings.judge.max_expansion
-    found = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
-    whole = collection.chunks([reached.chunk.id for reached in found])
+    reached = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
+    whole = collection.chunks([each.chunk.id for each in reached])
     if not user.unrestricted:
         whole = {i: _without_hidden_refs(c, find, user) for i, c in whole.items()}
-    there = [replace(r, chunk=whole[r.chunk.id]) for r in found if r.chunk.id in whole]
+    there = [replace(r, chunk=whole[r.chunk.id]) for r in reached if r.chunk.id in whole]
     return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}
 
 

@@ -51,30 +51,30 @@ def spread(rule: Rule, title: str = "") -> Spread | None:
     """Find what looks like alternatives that every query must name; None if there are none."""
     groups = rule.contain_one_of
     listed = _listed(groups, title)
-    found = listed or _single(groups, title)
-    if found:
-        names = tuple(groups[i][0] for i in found)
-        merged = rule.with_parts(contain_one_of=_merge(groups, found))
-        return Spread(names, f"contain_one_of[{found[0]}]", merged, sure=bool(listed))
+    places = listed or _single(groups, title)
+    if places:
+        names = tuple(groups[i][0] for i in places)
+        merged = rule.with_parts(contain_one_of=_merge(groups, places))
+        return Spread(names, f"contain_one_of[{places[0]}]", merged, sure=bool(listed))
     terms = rule.contain_all_of
     alone = [(term,) for term in terms]
     listed = _listed(alone, title)
-    found = listed or _single(alone, title)
-    if not found:
+    places = listed or _single(alone, title)
+    if not places:
         return None
-    names = tuple(terms[i] for i in found)
-    left = tuple(term for i, term in enumerate(terms) if i not in found)
+    names = tuple(terms[i] for i in places)
+    left = tuple(term for i, term in enumerate(terms) if i not in places)
     merged = rule.with_parts(contain_one_of=(*groups, names), contain_all_of=left)
-    return Spread(names, f"contain_all_of[{found[0]}]", merged, sure=bool(listed))
+    return Spread(names, f"contain_all_of[{places[0]}]", merged, sure=bool(listed))
 
 
-def _merge(groups: Sequence[tuple[str, ...]], found: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+def _merge(groups: Sequence[tuple[str, ...]], places: Sequence[int]) -> tuple[tuple[str, ...], ...]:
     """`groups` with those of `found` merged into one, in place of the first of them."""
-    together = tuple(dict.fromkeys(term for i in found for term in groups[i]))
+    together = tuple(dict.fromkeys(term for i in places for term in groups[i]))
     return tuple(
-        together if i == found[0] else group
+        together if i == places[0] else group
         for i, group in enumerate(groups)
-        if i == found[0] or i not in found
+        if i == places[0] or i not in places
     )
 
 
@@ -113,13 +113,13 @@ def _one_word(group: Sequence[str]) -> bool:
 
 
 def _lists(title: str) -> list[list[Words]]:
-    found = []
+    lists = []
     for clause in _CLAUSES.split(normalise(title)):
         things = [_stems(thing) for thing in _COMMAS.split(clause) if not _NUMBER.search(thing)]
         things = [thing for thing in things if thing]
         if len(things) >= (2 if _JOINED.search(clause) else 3):
-            found.append(things)
-    return found
+            lists.append(things)
+    return lists
 
 
 def _names(term: Words, thing: Words, place: int, count: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ragfilter.basics import database
 from ragfilter.basics.extras import extra
-from ragfilter.rules.draft import Draft, fields, of_fields
+from ragfilter.rules.drafting import Draft, fields, of_fields
 
 with extra("chroma"):
     import sqlalchemy as sa

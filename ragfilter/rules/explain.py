@@ -174,12 +174,14 @@ def differing_value(text: str | None, question: str) -> str:
     rule = read_rule(text)
     if not isinstance(rule, Rule):
         return ""
-    asked, sought = normalise(question), prepared(question, rule.match)
+    normalised, sought = normalise(question), prepared(question, rule.match)
     for terms in rule.demands.values():
         if any(prepared(term, rule.match) in sought for term in terms):
             continue
         numbered = [each for term in terms if (each := _numbered(normalise(term)))]
-        if 2 * len(numbered) > len(terms) and any(re.search(like, asked) for _, like in numbered):
+        if 2 * len(numbered) > len(terms) and any(
+            re.search(like, normalised) for _, like in numbered
+        ):
             return numbered[0][0]
     return ""
 
@@ -204,16 +206,16 @@ def _words(text: str) -> Iterator[Characters]:
     of a word, all its characters map to the whole word."""
     end = -1
     for start, word in _pieces(text):
-        made = normalise(word)
-        if not made:
+        normalised = normalise(word)
+        if not normalised:
             continue
         if end >= 0:
             yield [(" ", (end, start))]
         end = start + len(word)
-        if len(made) == end - start:
-            yield [(char, (start + i, start + i + 1)) for i, char in enumerate(made)]
+        if len(normalised) == end - start:
+            yield [(char, (start + i, start + i + 1)) for i, char in enumerate(normalised)]
         else:
-            yield [(char, (start, end)) for char in made]
+            yield [(char, (start, end)) for char in normalised]
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

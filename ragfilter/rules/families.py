@@ -14,8 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragfilter.model import Chunk
-from ragfilter.rules.named import Name, is_short, telling
-from ragfilter.rules.values import Value, parts, tokens, value_at, values
+from ragfilter.rules.values import (
+    Name,
+    Value,
+    is_short,
+    parts,
+    telling,
+    tokens,
+    value_at,
+    values,
+)
 
 FEWEST = 3
 """Minimum number of titles in a family."""
@@ -25,6 +33,8 @@ SHARED = 0.9
 """What this fraction of a family's titles has in common tells none of them apart."""
 MOST_MARKS = 4
 """A title with more distinctive words is a sentence, and questions do not repeat it."""
+LONGEST_TITLE = 24
+"""A title with more tokens is a sentence, which differs from others in more than a name."""
 KINDS = 2
 """Number of kinds of values that the texts of a family share."""
 CONJUNCTIONS = frozenset(("and", "or", "&", "/"))
@@ -72,6 +82,31 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
     others = {title: some for title, some in entries.items() if title not in taken}
     families = [*counted, *_by_text(others)]
     return tuple(sorted(families, key=lambda f: (not f.is_counted, -len(f.members), f.pattern)))
+
+
+def find_named(
+    labels: Sequence[str], fewest: int
+) -> Iterator[tuple[tuple[str, ...], list[tuple[int, Name]]]]:
+    """Patterns with ``*`` for the name, and for each the places in `labels` with their names,
+    largest first. A label belongs to one pattern only."""
+    titles = [tokens(label) for label in labels]
+    # Grouped by the pattern's hash first, because most patterns have one chunk and there may be
+    # many titles.
+    counts = Counter(hash(pattern) for title in titles for pattern, _ in _patterns(title))
+    groups: dict[tuple[str, ...], dict[Name, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for at, title in enumerate(titles):
+        for pattern, name in _patterns(title):
+            if counts[hash(pattern)] >= fewest:
+                groups[pattern][name].append(at)
+    taken: set[int] = set()
+    # Of two patterns for the same chunks, the one with the shorter name is more specific.
+    most = sorted(groups.items(), key=lambda group: (-len(group[1]), -len(group[0]), group[0]))
+    for pattern, by_name in most:
+        alone = {name: ids[0] for name, ids in by_name.items() if len(ids) == 1}
+        free = {name: at for name, at in alone.items() if at not in taken}
+        if len(free) >= fewest:
+            taken.update(free.values())
+            yield pattern, [(at, name) for name, at in free.items()]
 
 
 def _by_title(entries: Mapping[str, Sequence[Chunk]]) -> Iterator[Family]:
@@ -147,6 +182,20 @@ def _read(title: str) -> Iterator[Mark]:
         joined = False
     if names:
         yield Name(tuple(names))
+
+
+def _patterns(title: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Name]]:
+    if len(title) > LONGEST_TITLE:
+        return
+    for start in range(len(title)):
+        for end in (start + 1, start + 2):
+            name, rest = title[start:end], (*title[:start], *title[end:])
+            if end <= len(title) and _is_name(name) and telling(rest):
+                yield (*title[:start], "*", *title[end:]), Name(name)
+
+
+def _is_name(words: Sequence[str]) -> bool:
+    return len(telling(words)) == len(words) or (len(words) == 1 and is_short(words[0]))
 
 
 def _resemble(texts: Iterable[str]) -> bool:

@@ -324,55 +324,29 @@ class Journal(database.Book):
     def redoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit that redo would restore: the one undone last, unless something was saved since,
         or the chunk's rule comes from an edit undone before it and redone in the history."""
-        undo = edits.alias("undo")
-        redo = edits.alias("redo")
-        later = edits.alias("later")
-        saved = edits.alias("saved")
-        saved_since = sa.select(saved.c.id).where(
-            saved.c.id > undo.c.id,
-            saved.c.collection == collection,
-            saved.c.kind == "edit",
-            saved.c.state.in_(("done", "undone")),
+        saved = edits.c.kind == "edit", edits.c.state.in_(("done", "undone"))
+        last_saved = _scope(collection, chunk_id).where(*saved).subquery()
+        query = _scope(collection, chunk_id).where(
+            edits.c.id > sa.select(sa.func.max(last_saved.c.id)).scalar_subquery(),
+            edits.c.state == "done",
         )
-        if chunk_id is not None:
-            saved_since = saved_since.where(saved.c.chunk_id == chunk_id)
-        undone_later = (
-            sa.select(later.c.id)
-            .where(
-                later.c.of == redo.c.of,
-                later.c.kind == "undo",
-                later.c.state == "done",
-                later.c.id.between(undo.c.id, redo.c.id),
-            )
-            .correlate(undo, redo)
-        )
-        redone_out_of_turn = sa.select(redo.c.id).where(
-            redo.c.id > undo.c.id,
-            redo.c.collection == edits.c.collection,
-            redo.c.chunk_id == edits.c.chunk_id,
-            redo.c.kind == "redo",
-            redo.c.state == "done",
-            ~sa.exists(undone_later),
-        )
-        query = (
-            _scope(collection, chunk_id)
-            .join(undo, undo.c.of == edits.c.id)
-            .where(
-                edits.c.state == "undone",
-                undo.c.kind == "undo",
-                ~sa.exists(saved_since),
-                ~sa.exists(redone_out_of_turn),
-            )
-            .order_by(undo.c.id.desc())
-        )
-        return self._first(query)
+        redone: dict[int | None, str] = {}
+        for edit in self._entries(query.order_by(edits.c.id.desc())):
+            if edit.kind == "redo":
+                redone[edit.of] = edit.chunk_id
+                continue
+            redone.pop(edit.of, None)
+            (undone,) = self._entries(sa.select(edits).where(edits.c.id == edit.of))
+            if undone.state == "undone" and edit.chunk_id not in redone.values():
+                return undone
+        return None
 
     def _entries(self, query: sa.Select[Any]) -> tuple[Edit, ...]:
         return tuple(map(_edit, self._read(query)))
 
     def _first(self, query: sa.Select[Any]) -> Edit | None:
-        found = self._entries(query.order_by(edits.c.id.desc()).limit(1))
-        return found[0] if found else None
+        entries = self._entries(query.order_by(edits.c.id.desc()).limit(1))
+        return entries[0] if entries else None
 
 
 def _together(edit: Edit, table: sa.FromClause) -> sa.ColumnElement[bool]:

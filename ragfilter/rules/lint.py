@@ -15,9 +15,9 @@ from itertools import chain
 from ragfilter.model import Chunk
 from ragfilter.rules.alternatives import spread
 from ragfilter.rules.contexts import find_held, held_forms
+from ragfilter.rules.families import find_named
 from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.match import prepared
-from ragfilter.rules.named import find_named
 from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import AnyRule, InvalidRule, Rule, read_rule, shorten, terms_at
 from ragfilter.rules.values import (
@@ -72,17 +72,17 @@ def analyse(
     others = {c.id: by_text[c.rule] for c in catalogue.values() if c.rule in by_text}
     shared = find_shared({**others, **rules}, catalogue)
     known: dict[tuple[AnyRule, str, str], tuple[Finding, ...]] = {}
-    found: dict[tuple[AnyRule, Finding], list[str]] = defaultdict(list)
+    ids_of: dict[tuple[AnyRule, Finding], list[str]] = defaultdict(list)
     for chunk_id, rule in rules.items():
         chunk = catalogue.get(chunk_id, Chunk(chunk_id))
         key = rule, chunk.title, chunk.text
         if key not in known:
             known[key] = check_rule(*key, usual)
         for finding in known[key]:
-            found[rule, finding].append(chunk_id)
+            ids_of[rule, finding].append(chunk_id)
         if chunk_id in shared:
-            found[rule, shared[chunk_id]].append(chunk_id)
-    return [finding.on(*ids) for (_, finding), ids in found.items()]
+            ids_of[rule, shared[chunk_id]].append(chunk_id)
+    return [finding.on(*ids) for (_, finding), ids in ids_of.items()]
 
 
 def rules_of(chunks: Iterable[Chunk]) -> dict[str, AnyRule]:

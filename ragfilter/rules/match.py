@@ -142,8 +142,8 @@ class RuleBook:
         for query in queries:
             counts += self._evaluate(self._find(query))
             total += 1
-        found = {text: int(counts[number]) for text, number in self._number.items()}
-        return found | dict.fromkeys(self.errors, total)
+        passes = {text: int(counts[number]) for text, number in self._number.items()}
+        return passes | dict.fromkeys(self.errors, total)
 
     def _find(self, query: str) -> set[int]:
         hits: set[int] = set()
@@ -170,14 +170,14 @@ class RuleBook:
         )
 
     def _evaluate(self, hits: set[int]) -> npt.NDArray[np.bool_]:
-        found = np.fromiter(hits, dtype=np.int64, count=len(hits))
+        terms = np.fromiter(hits, dtype=np.int64, count=len(hits))
         met = np.zeros(self._n_clauses, dtype=np.bool_)
-        met[self._clauses_of_term.pick(found)] = True
+        met[self._clauses_of_term.pick(terms)] = True
         rules = self._rules_of_clause.pick(np.flatnonzero(met))
         holds: npt.NDArray[np.bool_] = (
             np.bincount(rules, minlength=len(self._compiled)) == self._wanted
         )
-        holds[self._forbidden_by_term.pick(found)] = False
+        holds[self._forbidden_by_term.pick(terms)] = False
         return holds
 
 
@@ -204,10 +204,10 @@ class Scan:
         (an unsaved edit) is compiled here."""
         if not rule:
             return NO_RULE
-        found = self._checks.get(rule)
-        if found is None:
-            found = self._checks[rule] = self._check(rule)
-        return found
+        check = self._checks.get(rule)
+        if check is None:
+            check = self._checks[rule] = self._check(rule)
+        return check
 
     def _check(self, rule: str) -> RuleCheck:
         number = self._book._number.get(rule)
@@ -267,11 +267,11 @@ def _explain(compiled: _Compiled, hits: frozenset[int], holds: bool) -> RuleChec
 
 def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:
     rule = compiled.rule
-    found = [*rule.required]
+    met = [*rule.required]
     for terms, numbers in zip(rule.contain_one_of, compiled.groups, strict=True):
-        found.append(_among(hits, terms, numbers)[0])
-    if found:
-        return f"rule holds: {_named(list(dict.fromkeys(found)))}"
+        met.append(_among(hits, terms, numbers)[0])
+    if met:
+        return f"rule holds: {_named(list(dict.fromkeys(met)))}"
     if rule.contain_none_of:
         return f"rule holds: none of {_named(rule.contain_none_of)}"
     return "rule holds: it asks for nothing"
@@ -328,19 +328,19 @@ class Needles:
         }
 
     def _find_heads(self, text: str) -> set[int]:
-        found: set[int] = set()
+        heads: set[int] = set()
         sought: Sequence[int] = range(len(self._heads))
         automaton = self._automaton
         for start in range(0, len(text), WINDOW):
             window = text[start : start + WINDOW + HEAD]
             matches = automaton.find_matches_as_indexes(window, overlapping=True)
-            found.update({sought[index] for index, _, _ in matches})
-            if len(found) == len(self._heads):
+            heads.update({sought[index] for index, _, _ in matches})
+            if len(heads) == len(self._heads):
                 break
             if len(matches) > MANY:
-                sought = [head for head in sought if head not in found]
+                sought = [head for head in sought if head not in heads]
                 automaton = ahocorasick_rs.AhoCorasick([self._heads[head] for head in sought])
-        return found
+        return heads
 
 
 @dataclass(frozen=True, slots=True)

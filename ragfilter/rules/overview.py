@@ -120,13 +120,13 @@ class Listing:
     def find(self, wanted: RuleFilter) -> tuple[ListingRow, ...]:
         """The rows that `wanted` admits, those that need attention most first."""
         words = wanted.text.casefold().split()
-        found = [
+        rows = [
             row
             for row, text in zip(self.rows, self._texts, strict=True)
             if all(word in text for word in words) and _admits(wanted, row)
         ]
-        found.sort(key=_attention)
-        return tuple(found)
+        rows.sort(key=_attention)
+        return tuple(rows)
 
     def with_drafts(self, ids: Iterable[str]) -> Listing:
         """The same listing with these chunks marked as having an unsaved edit, which is much
@@ -184,17 +184,17 @@ def brief(rule: str | None) -> str:
         return ""
     if isinstance(read, InvalidRule):
         return f"invalid: {read.error.message}"
-    said = _brief(read)
-    more = f" · and {len(said) - MOST_PARTS} more" if len(said) > MOST_PARTS else ""
-    return " · ".join(said[:MOST_PARTS]) + more if said else "asks for nothing"
+    parts = _brief(read)
+    more = f" · and {len(parts) - MOST_PARTS} more" if len(parts) > MOST_PARTS else ""
+    return " · ".join(parts[:MOST_PARTS]) + more if parts else "asks for nothing"
 
 
 def _brief(rule: Rule) -> list[str]:
-    said = [_first(group) for group in rule.contain_one_of]
-    said += map(shorten, rule.required)
+    parts = [_first(group) for group in rule.contain_one_of]
+    parts += map(shorten, rule.required)
     if rule.contain_none_of:
-        said.append(f"not {_first(rule.contain_none_of)}")
-    return said
+        parts.append(f"not {_first(rule.contain_none_of)}")
+    return parts
 
 
 def _first(terms: Sequence[str]) -> str:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from ragfilter.model import Chunk
 from ragfilter.rules.contexts import find_contexts, find_held, held_forms
-from ragfilter.rules.families import Family, Mark
+from ragfilter.rules.families import Family, Mark, find_families
+from ragfilter.rules.findings import Finding
 from ragfilter.rules.match import prepared
-from ragfilter.rules.named import Name
 from ragfilter.rules.plurals import forms
-from ragfilter.rules.rule import Rule
-from ragfilter.rules.values import Value, spellings
+from ragfilter.rules.rule import Rule, parse
+from ragfilter.rules.values import Name, Value, spellings
 
 NAME_ALONE = "a question that does not name it would drop it"
 
@@ -66,6 +66,25 @@ def propose(
                     Proposal(member.chunk, family.pattern, rule, named, member.named, doubt)
                 )
     return tuple(made)
+
+
+def find_proposals(chunks: Collection[Chunk], questions: Iterable[str] = ()) -> list[Finding]:
+    """Rules that tell families among `chunks` (whole) apart, for those without a rule. `questions`
+    are those asked."""
+    families = {family.pattern: family for family in find_families(chunks)}
+    texts = [*questions, *(chunk.text for chunk in chunks)]
+    return [
+        Finding(
+            kind="family",
+            chunk_ids=(each.chunk.id,),
+            message=f"No rule tells it apart from {len(families[each.family].members) - 1} similar "
+            f"chunks ({each.family}). Ask for {each.value}.",
+            fix=parse(each.rule),
+            sure=not each.doubt,
+        )
+        for each in propose([*families.values()], texts)
+        if not each.chunk.rule
+    ]
 
 
 def _meets(question: str, groups: Iterable[Group]) -> bool:

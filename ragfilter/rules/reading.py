@@ -46,11 +46,11 @@ def read(answer: str, chunk: Chunk) -> ParsedRule:
 
 
 def _read(answer: str, chunk: Chunk) -> ParsedRule:
-    found = _json_text(answer)
-    if not found:
+    text = _json_text(answer)
+    if not text:
         return ParsedRule(None, (NO_JSON,))
     try:
-        rule = parse(found)
+        rule = parse(text)
     except RuleError as error:
         return ParsedRule(None, (str(error),))
     findings = [f for f in check_rule(rule, chunk.title, chunk.text) if f.severity != "note"]

@@ -114,10 +114,10 @@ def csv_text(chunks: Iterable[Chunk]) -> str:
 
 
 def _csv_line(cells: Iterable[str]) -> str:
-    made = io.StringIO(newline="")
+    buffer = io.StringIO(newline="")
     # Older versions of Python quote a line end only if its characters end rows.
-    csv.writer(made, lineterminator="\r\n").writerow(cells)
-    return made.getvalue().removesuffix("\r\n") + "\n"
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue().removesuffix("\r\n") + "\n"
 
 
 def is_csv(path: Path | None) -> bool:
@@ -129,7 +129,7 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
     """The chunks of the file at `path` by id, with only their titles and rules, and the lines that
     are not chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read
     at all."""
-    found: dict[str, tuple[int, Chunk]] = {}
+    chunks: dict[str, tuple[int, Chunk]] = {}
     gives_way: dict[str, bool] = {}
     refusals: list[RefusedLine] = []
     for record in _records(path):
@@ -138,16 +138,19 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[RefusedLine, ...]]:
             continue
         number, chunk_id, fields = record
         skipped = _is_skipped(fields)
-        if skipped and chunk_id in found:
+        if skipped and chunk_id in chunks:
             continue
         value = fields.get(RULE_KEY)
         rule = value if value is None or isinstance(value, str) else json.dumps(value)
         if gives_way.get(chunk_id, True):
-            found[chunk_id] = number, Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
+            chunks[chunk_id] = (
+                number,
+                Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule),
+            )
             gives_way[chunk_id] = skipped or bool(fields.get(REMARKS_KEY))
-        elif found[chunk_id][1].rule != rule:
-            refusals.append(_second(number, chunk_id, found[chunk_id][0]))
-    return {chunk_id: chunk for chunk_id, (_, chunk) in found.items()}, tuple(refusals)
+        elif chunks[chunk_id][1].rule != rule:
+            refusals.append(_second(number, chunk_id, chunks[chunk_id][0]))
+    return {chunk_id: chunk for chunk_id, (_, chunk) in chunks.items()}, tuple(refusals)
 
 
 def plan(
@@ -169,17 +172,17 @@ def plan(
     skipped = 0
     for record in _records(path):
         named.add(record.chunk_id if isinstance(record, RefusedLine) else record[1])
-        found = record if isinstance(record, RefusedLine) else _change(*record, stored)
-        if found is None:
+        change = record if isinstance(record, RefusedLine) else _change(*record, stored)
+        if change is None:
             skipped += 1
-        elif isinstance(found, RefusedLine):
-            refusals.append(found)
+        elif isinstance(change, RefusedLine):
+            refusals.append(change)
         else:
-            first = wanted.get(found.chunk_id)
+            first = wanted.get(change.chunk_id)
             if first is None or first.doubts:
-                wanted[found.chunk_id] = found
-            elif first.after != found.after:
-                refusals.append(_second(found.line, found.chunk_id, first.line))
+                wanted[change.chunk_id] = change
+            elif first.after != change.after:
+                refusals.append(_second(change.line, change.chunk_id, first.line))
     if prune:
         if "" in named:
             line = next(each.line for each in refusals if not each.chunk_id)
@@ -232,9 +235,9 @@ def _change(
             after = stored[chunk_id]
     remarks = record.get(REMARKS_KEY)
     # A cell of a CSV file is text.
-    told = [remarks] if isinstance(remarks, str) and remarks.strip() else remarks
+    listed = [remarks] if isinstance(remarks, str) and remarks.strip() else remarks
     doubts = (
-        tuple(whole(str(remark)) for remark in told) if after and isinstance(told, list) else ()
+        tuple(whole(str(remark)) for remark in listed) if after and isinstance(listed, list) else ()
     )
     return FileChange(number, chunk_id, stored[chunk_id], after, doubts)
 

@@ -102,6 +102,17 @@ class Value:
         return " ".join((number, *self.words) if self.after else (*self.words, number))
 
 
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A distinctive word of a title, or several: in a row, or in a list of alternatives."""
+
+    words: tuple[str, ...]
+
+    @property
+    def named(self) -> str:
+        return " ".join(self.words)
+
+
 def tokens(text: str) -> tuple[str, ...]:
     """The words, numbers and signs of normalised `text`."""
     return tuple(_TOKEN.findall(normalise(text)))
@@ -132,6 +143,17 @@ def parts(text: str) -> tuple[str | Number, ...]:
 def mask(text: str) -> tuple[str, ...]:
     """`text` with ``#`` for every number, the same for all titles of one pattern."""
     return tuple("#" if isinstance(part, Number) else part for part in parts(text))
+
+
+def telling(words: Collection[str]) -> list[str]:
+    """The distinctive words: no signs, no numbers, no common words."""
+    return [word for word in words if _is_long(word) and word[0].isalpha() and word not in COMMON]
+
+
+def is_short(word: str) -> bool:
+    """Whether `word` is two letters that may be a name, such as EU or US. Numerals are not."""
+    is_pair = len(word) == 2 and word.isascii() and word.isalpha()
+    return is_pair and word not in COMMON and mask(word) == (word,)
 
 
 def values(text: str) -> tuple[Value, ...]:
@@ -269,6 +291,12 @@ def _read(token: str) -> str | Number:
 
 def _is_whole(token: str) -> bool:
     return _NUMBER.match(token) is not None
+
+
+def _is_long(word: str) -> bool:
+    """Whether `word` is long enough to be distinctive: more than two letters, or in a script
+    without an alphabet."""
+    return len(word) > 2 or (len(word) == 2 and not word.isascii())
 
 
 def _is_ordinal(written: str) -> bool:

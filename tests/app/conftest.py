@@ -35,12 +35,13 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
-from ragfilter.ui.kit import copy_link
-from ragfilter.ui.kit.sidebar.controls import key
+from ragfilter.ui.kit.controls import key
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import KEY, Session
 from ragfilter.workbench import read_deployment
 
+LINK = "ragfilter.kit.copy_link"
+"""The component that copies the link."""
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
 PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
@@ -141,7 +142,7 @@ class Page:
     def link(self) -> dict[str, str]:
         """The parameters of the link that a click copies."""
         protos = (getattr(node, "proto", None) for node in self.at)
-        sent = [p.json for p in protos if getattr(p, "component_name", "") == copy_link.NAME]
+        sent = [p.json for p in protos if getattr(p, "component_name", "") == LINK]
         assert len(sent) == 1
         return dict(parse_qsl(json.loads(sent[0])))
 

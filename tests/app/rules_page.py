@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from ragfilter.ui.look import script
+from ragfilter.ui.look import frame
 from ragfilter.ui.session import resources
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
@@ -47,7 +47,7 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
         page.at.text_input(key="typed-so-far").set_value(text)
         return page.run()
 
-    monkeypatch.setattr(script, "mount", draw)
+    monkeypatch.setattr(frame, "mount", draw)
     return type_on
 
 
@@ -89,8 +89,21 @@ def select(page: Any, name: str, chunk_id: str) -> Any:
     return page.run()
 
 
-def save_bulk(page: Any) -> Any:
-    if "bulk-sure" in {box.key for box in page.at.checkbox}:
-        page.at.checkbox(key="bulk-sure").set_value(True)
+def confirmed(page: Any, button: str, sure: str) -> Any:
+    """Press a button, after ticking the box `sure` if there is one."""
+    if sure in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key=sure).check()
         page.run()
-    return page.press("bulk-save")
+    return page.press(button)
+
+
+def save_bulk(page: Any) -> Any:
+    return confirmed(page, "bulk-save", "bulk-sure")
+
+
+def turn_latest(page: Any, turn: str) -> Any:
+    """Undo or redo the latest change under History."""
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    return confirmed(settled(page.run()), f"history-{turn}", f"history-{turn}-sure")

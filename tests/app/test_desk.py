@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ragfilter.settings import config, saved
-from ragfilter.ui.inspect.curve.tune import VIEW
-from ragfilter.ui.kit.sidebar.controls import key
+from ragfilter.ui.inspect.curve_panel import VIEW
+from ragfilter.ui.kit.controls import key
 
 pytestmark = pytest.mark.model
 

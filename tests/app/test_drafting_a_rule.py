@@ -128,13 +128,6 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Serv
     assert stored(MATRIX) == before
 
 
-def test_a_draft_that_is_the_stored_rule_changes_nothing(page: Any, endpoint: Server) -> None:
-    endpoint.behave = says(stored(MATRIX) or "")
-    page.press("rule-draft")
-    assert "It is identical to the stored rule." in told(page)
-    assert "rule-discard" not in page.buttons
-
-
 def test_a_second_answer_and_doubts_are_told(page: Any, endpoint: Server) -> None:
     endpoint.behave = says('{"contains": "x"}', GOOD)
     page.press("rule-draft")
@@ -186,23 +179,6 @@ def test_a_fault_leaves_the_text_and_says_why(
     assert json.loads(editor(page)) == json.loads(GOOD)
     page.press("rule-swap")
     assert editor(page) == MINE
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [("lorem ipsum " * 50, "no JSON object"), ('{"contain_one_of": [["cle', "not valid JSON")],
-    ids=["prose", "half a rule"],
-)
-def test_a_whole_answer_without_a_rule(
-    page: Any, endpoint: Server, answer: str, words: str
-) -> None:
-    endpoint.behave = says(answer)
-    before = editor(page)
-    page.press("rule-draft")
-    assert words in told(page)
-    assert "Draft again, start from the template, or use a larger model." in told(page)
-    assert "14 + 6 tokens" in told(page)
-    assert editor(page) == before
 
 
 def test_a_category_of_ones_own_is_a_file(

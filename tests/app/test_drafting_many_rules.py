@@ -17,7 +17,7 @@ from rules_page import open_rules
 from waiting import PROCESS_S
 
 from ragfilter.model import User
-from ragfilter.ui.rules import drafting_run
+from ragfilter.ui.rules import drafts
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -85,7 +85,7 @@ def told(page: Any) -> str:
 
 
 def last_run() -> Any:
-    return drafting_run.of("demo", resources.open_resources())
+    return drafts.last_run("demo", resources.open_resources())
 
 
 def drafted(page: Any) -> Any:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import typing
 
 from ragfilter.rules import edits
-from ragfilter.ui.session import pools, resources
+from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 
@@ -171,16 +170,6 @@ def test_no_labelled_question_is_searched_to_save_a_rule(page: Any, calls: Count
     assert calls["ChromaCollection.nearest"] == 0
 
 
-def test_a_rule_after_which_the_pool_falls_short_is_searched_for(
-    page: Any, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pools, "renew_rules", lambda *_: None)
-    calls.clear()
-    through(write(page, PASSES), "rule-save")
-    assert OTHER in page.kept
-    assert calls["ChromaCollection.nearest"] == 1
-
-
 def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
     write(page, FAILS)
     page.choose("panel-box", "Debug").choose("panel-box", "Chunk")
@@ -193,17 +182,6 @@ def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
     page.press("rule-discard")
     assert page.at.text_area(key="rule-editor").value != FAILS
     assert "rule-discard" not in page.buttons
-
-
-def test_a_chunk_beside_others_with_rules_begins_with_theirs(page: Any) -> None:
-    """An attack matrix that lost its rule gets it back from those for other armor classes."""
-    handwritten = stored(OTHER)
-    through(write(page, ""), "rule-save")
-    assert stored(OTHER) is None
-    page.press("rule-template")
-    assert json.loads(page.at.text_area(key="rule-editor").value) == json.loads(handwritten or "")
-    assert stored(OTHER) is None
-    page.press("rule-discard")
 
 
 @pytest.mark.parametrize(
@@ -229,20 +207,6 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
     shown = json.loads(second.at.text_area(key="rule-editor").value)
     assert shown == json.loads(stored(OTHER) or "")
     assert (OTHER in second.kept) is (after is None)
-
-
-def test_what_another_saves_while_one_types_is_not_overwritten(
-    open_page: Callable[..., Any], page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    type_on = typing(monkeypatch)
-    second = open_page(LINK, workspace=workspace).edit_rule(OTHER)
-    type_on(second, FAILS[:-1])
-    through(write(page, PASSES), "rule-save")
-    type_on(second, FAILS)
-    through(write(second, FAILS), "rule-save")
-    assert "yours is still in the editor" in told(second)
-    assert second.at.text_area(key="rule-editor").value == FAILS
-    assert json.loads(stored(OTHER) or "") == json.loads(PASSES)
 
 
 def test_rows_with_an_edited_rule_are_marked_as_on_the_rules_page(page: Any) -> None:

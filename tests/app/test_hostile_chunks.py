@@ -13,7 +13,7 @@ from faults import Behave, Serve, error_body, says
 from faults import page as http_page
 from hostile import CANARY, CHUNKS, HOSTILE, ODD, SAID, build
 
-from ragfilter.ui.inspect.panels.chunk import PARTS
+from ragfilter.ui.inspect.chunk_panel import PARTS
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model

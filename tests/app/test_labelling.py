@@ -14,9 +14,9 @@ from ragfilter.engine.retrieve import run
 from ragfilter.model import CutoffDetail
 from ragfilter.settings.config import load
 from ragfilter.stores.labels import settle
-from ragfilter.ui.inspect.panels.labels import QUEUE
+from ragfilter.ui.inspect.label_buttons import QUEUE
 from ragfilter.ui.session import resources
-from ragfilter.ui.session.author import MOST
+from ragfilter.ui.session.visit import MOST_NAME
 
 pytestmark = pytest.mark.model
 
@@ -115,11 +115,11 @@ def test_two_people_on_one_server_are_told_apart(
     page.run().press("rule-save").choose("rules-part", "History")
     (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
     assert list(frame["who"]) == ["Bob"]
-    sign(page, "Cy" * MOST)
+    sign(page, "Cy" * MOST_NAME)
     page.at.session_state["history-open"] = int(frame["edit"][0])
     page.run().press("history-undo")
     (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
-    assert list(frame["who"]) == [("Cy" * MOST)[:MOST], "Bob"]
+    assert list(frame["who"]) == [("Cy" * MOST_NAME)[:MOST_NAME], "Bob"]
     sign(page, " ")
     assert page.at.text_input(key="author-box").value == "curator"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.clearance import DEPARTMENTS, LEVEL
-from ragfilter.ui.kit.sidebar.controls import key
+from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.view_as import DEPARTMENTS, LEVEL
 
 pytestmark = pytest.mark.model
 

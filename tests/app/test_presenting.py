@@ -12,7 +12,6 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.stores.workspace import Workspace
-from ragfilter.ui.look.prose import literal, quiet
 
 pytestmark = pytest.mark.model
 
@@ -51,18 +50,6 @@ def test_a_link_opens_the_stage_with_its_sentences(open_page: Callable[..., Any]
     assert page.at.query_params["present"] == "true"
     leave = page.at.button(key="present-button")
     assert (leave.label, leave.proto.shortcut) == ("Leave", "p")
-
-
-def test_what_a_question_costs_less_is_told_where_a_price_is_set(
-    open_page: Callable[..., Any],
-    copy_demo: Callable[[], Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "1000")
-    monkeypatch.setenv("RAGFILTER_CURRENCY", "EUR")
-    told = said(open_page(STAGE, workspace=copy_demo()))
-    # 2,016 tokens fewer, at 1,000 for a million.
-    assert told[-1].endswith("to 313 tokens: 87% less, 2.0160 EUR saved per question.")
 
 
 def test_what_fell_is_walked_through_layer_by_layer(open_page: Callable[..., Any]) -> None:
@@ -147,19 +134,10 @@ def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     assert "Which Treasure Maps Are False" not in page.sent
 
 
-def test_a_word_that_nothing_kept_has_is_told_at_the_headline(
+def test_what_is_kept_is_not_called_needed_if_it_lacks_a_word(
     open_page: Callable[..., Any],
 ) -> None:
-    link = {"profile": "full", "q": "What is a lightsaber?"}
-    told = "Nothing kept mentions “lightsaber”."
-    page = open_page(link)
-    assert page.kept
-    assert quiet(literal(told)) in [said.value for said in page.at.markdown]
-    stage = open_page(link | {"present": "true"})
-    assert told in " ".join(stage.html)
-    # What is kept is not called needed anywhere.
-    assert "kept" in said(stage)[0]
-    assert re.fullmatch(r"\d+ passages kept", scene(stage))
-    assert "needed" not in stage.sent
-    page.ask("What does an owl eat?")
-    assert quiet(literal(told)) not in [said.value for said in page.at.markdown]
+    page = open_page(STAGE | {"q": "What is a lightsaber?"})
+    assert "Nothing kept mentions “lightsaber”." in " ".join(page.html)
+    assert re.fullmatch(r"\d+ passages kept", scene(page))
+    assert "needed" not in page.sent

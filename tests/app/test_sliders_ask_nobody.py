@@ -11,8 +11,8 @@ import pytest
 
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.schema import fields
-from ragfilter.ui.kit.clearance import LEVEL
-from ragfilter.ui.kit.sidebar.controls import key
+from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.view_as import LEVEL
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model

@@ -11,8 +11,8 @@ from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.report import rows
 from ragfilter.settings.schema import field
-from ragfilter.ui.kit.clearance import LEVEL
-from ragfilter.ui.kit.sidebar.controls import key
+from ragfilter.ui.kit.controls import key
+from ragfilter.ui.kit.view_as import LEVEL
 
 pytestmark = pytest.mark.model
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from twins import ANEW, SECRET, USER, make_twins, still_clocks
 
-from ragfilter.ui.kit import people
+from ragfilter.ui.kit import view_as
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
@@ -86,8 +86,8 @@ def test_a_page_is_the_same_without_the_hidden_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Whom somebody may choose to be is all that depends on every chunk.
-    everybody = people.Groups(4, {"hr": 1, "sales": 1})
-    monkeypatch.setattr(people, "groups", lambda resources: everybody)
+    everybody = view_as.Groups(4, {"hr": 1, "sales": 1})
+    monkeypatch.setattr(view_as, "groups", lambda resources: everybody)
     params, walk = WALKS[name]
     made = []
     for world in worlds:

@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import chromadb
 import pytest
 from playwright.sync_api import Browser, expect
-
-from ragfilter.models.bundled import BUNDLED
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -130,45 +127,6 @@ def test_files_of_every_kind_become_a_collection_that_is_looked_after(
     delete.click()
     expect(chosen).not_to_have_value("kept")
     expect(tab.rest().page.get_by_test_id("stPopoverBody")).to_have_count(0)
-
-    # A folder of Chroma that others made is opened as it is.
-    client: Any = chromadb.PersistentClient(str(tmp_path / "theirs"))
-    theirs = client.create_collection("diary", embedding_function=None)
-    theirs.add(ids=["a"], embeddings=[[1.0, *[0.0] * 383]], documents=["Trolls."])
-    small = client.create_collection("five", embedding_function=None)
-    small.add(ids=["a"], embeddings=[[1.0, *[0.0] * 4]], documents=["Trolls."])
-    client.close()
-    tab.rest().keyed("elsewhere").locator("summary").click()
-    folder = tab.rest().keyed("elsewhere-folder", "input")
-    folder.fill(str(tmp_path / "theirs"))
-    folder.press("Enter")
-    # Another model's vectors are refused, with the remedy.
-    tab.pick("elsewhere-name", "^five$").rest()
-    model = tab.keyed("elsewhere-model-five", "input")
-    model.fill(BUNDLED)
-    model.press("Enter")
-    tab.rest().click("elsewhere-open")
-    refused = page.get_by_role("alert").filter(has_text="have 5 dimensions")
-    expect(refused).to_contain_text("Name the embedding model that made them.")
-    tab.pick("elsewhere-name", "^diary$").rest()
-    model = tab.keyed("elsewhere-model-diary", "input")
-    model.fill(BUNDLED)
-    model.press("Enter")
-    tab.rest().click("elsewhere-open")
-    expect(chosen).to_have_value("diary")
-    findings = page.get_by_test_id("stMarkdown")
-    expect(findings.filter(has_text="Works")).to_contain_text("1 chunk, 384 dimensions, space l2")
-    expect(findings.filter(has_text="Needs more")).to_be_visible()
-    # Rules can be saved in it once changes are allowed.
-    tab.rest().keyed("theirs-writable-diary", "label").click()
-    tab.rest().click("theirs-open")
-    tab.rest().click("manage-ask")
-    tab.ask("Do trolls hoot?").click_row(0)
-    tab.edit_rule().write_rule('{"contain": "trolls"}').click("rule-save")
-    expect(tab.keyed("rule-foot").locator(".rf-good")).to_have_text("Saved.")
-    tab.rest().page.get_by_role("link", name="Collections").click()
-    tab.rest().click("theirs-close")
-    expect(chosen).not_to_have_value("diary")
 
 
 SECTIONS = {

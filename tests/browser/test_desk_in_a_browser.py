@@ -86,38 +86,6 @@ def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> 
         "Max results (k) = 40 (cutoff) is not reached: 7 chunks came in, limited by Background "
         "share = 0.800 (quality)"
     )
-    # Another profile keeps what was set by hand. Without a reranker, quality looks further.
-    tab.pick("profile-box", "^adaptive-retrieval$").expect_kept(0)
-    expect(tab.page.locator(".stSidebar")).to_contain_text(
-        "no chunk is good enough; first 3, 5, 7, 9, 10: none"
-    )
-    # One suggestion: the threshold that dropped all is the one that the button lowers.
-    expect(limits).to_contain_text("Similarity threshold = 0.500 (quality) drops 10")
-    shown = tab.page.locator("p:visible")
-    suggested = shown.filter(has_text=re.compile("Lower the|would let in noise"))
-    expect(suggested).to_have_text(
-        re.compile(r"^Lower the similarity threshold from 0\.500 to 0\.[1-4]\d*$")
-    )
-    # Where only noise would come, no button invites it.
-    tab.rest().click("reset")
-    tab.rest().click("need-rerank")
-    expect(suggested).to_have_text(
-        re.compile(r"^The best chunk reaches 0\.1.*, far below the rerank threshold of 0.300")
-    )
-    expect(shown.filter(has_text="Rephrase the question")).to_have_count(1)
-    expect(tab.keyed("relax")).to_have_count(0)
-    tab.rest().click("undo").rest()
-    tab.pick("profile-box", "^adaptive-gap$").ask("Which dragons breathe acid?").expect_kept(17)
-    slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
-    expect(slider).to_have_value("40")
-    expect(tab.page).to_have_url(re.compile("profile=adaptive-gap.*max_results=40"))
-    # The first step may become a cliff where one sees that it is the largest.
-    expect(limits).to_contain_text("The largest gap, 0.155, comes first.")
-    tab.rest().keyed("tune-cutoff-skip_first", "label").click()
-    tab.expect_kept(2)
-    expect(tab.strip).to_contain_text("Cliff after 1 hit, gap 0.155")
-    expect(limits).not_to_contain_text("The first step")
-
     # A reranker that cannot be had: reason and remedy are whole, and no button invites again.
     missing = {
         "quality.reranker": "cross_encoder",

@@ -54,7 +54,6 @@ def test_a_draft_is_waited_for_reverted_stopped_and_never_cut_off(
     expect(tab.rule).to_have_value(re.compile("contain_one_of"))
     a_draft_is_waited_for_while_the_page_is_used(tab, endpoint)
     a_draft_is_stopped_and_a_failure_is_told(tab, endpoint)
-    nothing_of_it_is_cut_off(tab, endpoint)
 
 
 def a_draft_is_waited_for_while_the_page_is_used(tab: Any, endpoint: Server) -> None:
@@ -117,20 +116,3 @@ def a_draft_is_stopped_and_a_failure_is_told(tab: Any, endpoint: Server) -> None
     expect(tab.rule).to_have_value(before)
     expect(tab.keyed("rule-discard")).to_have_count(0)
     tab.expect_kept(15)
-
-
-def nothing_of_it_is_cut_off(tab: Any, endpoint: Server) -> None:
-    endpoint.behave = says('{"contain_one_of": [["submarine"], ["cleric"]]}')
-    tab.rest().write_rule(MINE).click("rule-draft")
-    expect(tab.keyed("draft-note")).to_contain_text("Doubt:")
-    for width in (1440, 900):
-        tab.page.set_viewport_size({"width": width, "height": 900})
-        tab.rest()
-        panel = tab.keyed("panel").bounding_box()
-        for key in ("rule-actions", "draft-note", "rule-swap"):
-            box = tab.keyed(key).bounding_box()
-            assert box["x"] >= panel["x"]
-            assert box["x"] + box["width"] <= panel["x"] + panel["width"]
-        # All actions are in one row.
-        tops = {b.bounding_box()["y"] for b in tab.keyed("rule-actions", "button").all()}
-        assert len(tops) == 1

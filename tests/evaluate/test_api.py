@@ -12,8 +12,7 @@ import pytest
 
 import ragfilter as rf
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 
 DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]

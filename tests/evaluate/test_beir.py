@@ -8,8 +8,8 @@ import pytest
 
 import ragfilter as rf
 from ragfilter.errors import InputError
-from ragfilter.evaluate import beir, query_files
-from ragfilter.evaluate.labels import load
+from ragfilter.evaluate import query_files
+from ragfilter.evaluate.query_sets import load_files as load
 from ragfilter.text.titles import query_id
 
 QUERIES = '{"_id": "q1", "text": "one"}\n{"_id": "q2", "text": "two"}\n'
@@ -106,14 +106,14 @@ def test_public_forms_of_qrels(
 ) -> None:
     path = tmp_path / "qrels.txt"
     path.write_text(text, "utf-8", newline="")
-    assert beir.read_qrels(path) == expected
+    assert query_files.read_qrels(path) == expected
 
 
 def test_comments_in_qrels_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "qrels.txt"
     path.write_text("  # judged by hand\nq1 0 a 1 # sure\n#q1 0 b 1\n\t#\n", "utf-8")
     told: list[str] = []
-    assert beir.read_qrels(path, tell=told.append) == {"q1": {"a": 1}}
+    assert query_files.read_qrels(path, tell=told.append) == {"q1": {"a": 1}}
     assert len(told) == 1
     assert "3 lines beginning with #, the first in line 1" in told[0]
 
@@ -177,7 +177,7 @@ def test_bad_files_are_named_with_their_line(
 def test_queries_are_in_whole_characters(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"_id": "\\udcff", "text": "\\ud83d\\ude00 \\ud83d"}')
-    assert beir.read_queries(path) == {"\ufffd": "😀 \ufffd"}
+    assert query_files.read_queries(path) == {"\ufffd": "😀 \ufffd"}
 
 
 def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.evaluate.changes import HitChange, changes
+from ragfilter.evaluate.sweep import HitChange, changes
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
 

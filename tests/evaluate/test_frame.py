@@ -18,7 +18,7 @@ from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, nDCG
 from scipy.stats import permutation_test
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from ragfilter.evaluate import beir, frame, query_files
+from ragfilter.evaluate import frame, labelled_queries, query_files
 from ragfilter.evaluate.crossval import interval, intervals
 from ragfilter.evaluate.frame import (
     Kind,
@@ -188,7 +188,7 @@ def random_pool(query_id: str, labels: Mapping[str, int]) -> Pool:
 
 
 @cache
-def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], beir.Qrels]:
+def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], labelled_queries.Qrels]:
     """The first hundred abstracts for every labelled query by tf–idf, and the labels."""
     labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
     chunks = [record.chunk for record in read_file(folder / "corpus.jsonl")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.engine.replay import replay
-from ragfilter.evaluate.label_queue import QUEUE, next_to_label
+from ragfilter.evaluate.labelling import QUEUE, next_to_label
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.report import ChunkRow, rows
 from ragfilter.settings.config import load

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels
-from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import are_files, choose, missing
+from ragfilter.evaluate import labelled_queries, query_sets
+from ragfilter.evaluate.labelled_queries import Labels, choose, missing
+from ragfilter.evaluate.query_sets import are_files
 from ragfilter.stores.labels import LONGEST_NAME
 
 QUERIES = {"q1": "one", "q2": "two"}
@@ -46,20 +46,20 @@ def test_the_name_of_a_set_is_no_file_s_however_long(letter: str, length: int) -
 
 
 def test_the_demo_has_its_own_labels() -> None:
-    made = labels.load("demo", "demo")
+    made = query_sets.load_files("demo", "demo")
     assert len(made.queries) >= 60
     assert set(made.qrels) <= set(made.queries)
     with pytest.raises(InputError, match="Only one of"):
-        labels.load("demo", "qrels.tsv")
+        query_sets.load_files("demo", "qrels.tsv")
 
 
 def test_choosing_among_queries() -> None:
     given = Labels({"a": "1", "b": "2", "c": "3"}, {"a": {"x": 1}, "b": {"x": 1}})
-    assert set(labels.choose(given).queries) == {"a", "b", "c"}
-    assert set(labels.choose(given, only=["a"]).queries) == {"a"}
-    chosen = labels.choose(given, leave_out=["a"])
+    assert set(labelled_queries.choose(given).queries) == {"a", "b", "c"}
+    assert set(labelled_queries.choose(given, only=["a"]).queries) == {"a"}
+    chosen = labelled_queries.choose(given, leave_out=["a"])
     assert (set(chosen.queries), set(chosen.qrels)) == ({"b", "c"}, {"b"})
     with pytest.raises(InputError, match="no query 'zz'"):
-        labels.choose(given, only=["zz"])
+        labelled_queries.choose(given, only=["zz"])
     with pytest.raises(InputError, match="No query with a label"):
-        labels.choose(given, only=["c"])
+        labelled_queries.choose(given, only=["c"])

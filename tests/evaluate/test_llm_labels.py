@@ -10,8 +10,7 @@ from line import Line
 
 from ragfilter.engine.retrieve import gather
 from ragfilter.engine.search import Backends
-from ragfilter.evaluate.agreement import agreement
-from ragfilter.evaluate.llm_labels import requests
+from ragfilter.evaluate.labelling import agreement, requests
 from ragfilter.settings.config import load
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels
+from ragfilter.evaluate import labelled_queries, query_sets
 from ragfilter.ingest import adsapi
 from ragfilter.ingest.load import load
 from ragfilter.ingest.openapi.read import records
@@ -113,9 +113,11 @@ def test_some_answers_need_schemas_that_only_references_lead_to() -> None:
 
 
 def test_the_name_stands_for_its_labels() -> None:
-    assert labels.load("adsapi", "adsapi") == labels.Labels(adsapi.queries(), adsapi.qrels())
+    assert query_sets.load_files("adsapi", "adsapi") == labelled_queries.Labels(
+        adsapi.queries(), adsapi.qrels()
+    )
     with pytest.raises(InputError, match="Only one of queries and qrels is adsapi"):
-        labels.load("adsapi", "qrels.tsv")
+        query_sets.load_files("adsapi", "qrels.tsv")
 
 
 @pytest.mark.model

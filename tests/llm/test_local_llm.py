@@ -26,7 +26,7 @@ from ragfilter.judge import call
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import Message, Progress, Vectors
-from ragfilter.rules.draft import suggest
+from ragfilter.rules.drafting import suggest
 from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Judge, Settings
 from scripts.local_llm import UNUSABLE

@@ -17,10 +17,9 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.basics.deadline import within
 from ragfilter.errors import ModelError
-from ragfilter.models import minilm
-from ragfilter.models.bundled import BundledEmbedder, bundled_folder, read_weights
+from ragfilter.models import bundled as minilm
+from ragfilter.models.bundled import BundledEmbedder, MiniLM, bundled_folder, read_weights
 from ragfilter.models.embedder import SentenceEmbedder
-from ragfilter.models.minilm import MiniLM
 from scripts import minilm_graph
 
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from ragfilter.models.embedder import SentenceEmbedder
-from ragfilter.models.loading import quiet_loading
+from ragfilter.models.embedder import SentenceEmbedder, quiet_loading
 from ragfilter.models.rerankers import CrossEncoderReranker
 
 

@@ -17,7 +17,7 @@ from ragfilter.errors import ChatError
 from ragfilter.model import Chunk
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.rules.draft import NO_TEXT, SCHEMA, SYSTEM, Draft, fields, messages, suggest
+from ragfilter.rules.drafting import NO_TEXT, SCHEMA, SYSTEM, Draft, fields, messages, suggest
 from ragfilter.rules.reading import NO_JSON, TOO_DEEP, read
 from ragfilter.rules.rule import MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import packaged, recognise

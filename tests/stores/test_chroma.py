@@ -68,20 +68,6 @@ FULL = Chunk(
 )
 
 
-def test_chunks_come_back_whole_in_the_order_asked(store: ChromaStore) -> None:
-    collection = filled(store, [FULL, Chunk("b")])
-    found = collection.chunks(["b", FULL.id, "nobody", "b"])
-    assert list(found.items()) == [("b", Chunk("b")), (FULL.id, FULL)]
-    assert collection.chunks([]) == {}
-
-
-def test_catalogue_has_what_rules_and_clearance_need_and_no_text(store: ChromaStore) -> None:
-    entry = filled(store, [FULL]).catalogue()[FULL.id]
-    assert (entry.rule, entry.clearance, entry.department) == (FULL.rule, 3, "ops")
-    assert (entry.refs, entry.type, entry.source) == (FULL.refs, "special", "book.md")
-    assert (entry.loaded, entry.text, entry.title) == (False, "", FULL.title)
-
-
 def test_many_rules_are_read_and_written_at_once(store: ChromaStore) -> None:
     collection = filled(store, [FULL, Chunk("b"), Chunk("c")])
     before, known = collection.version, collection.catalogue()
@@ -115,55 +101,12 @@ def test_distances_are_squared_l2_on_unit_vectors(store: ChromaStore) -> None:
     assert [d for _, d in found] == pytest.approx([0, 2, 4], abs=1e-6)
 
 
-def test_equal_distances_stand_by_id(store: ChromaStore) -> None:
-    collection = store.create("demo", embedder="fake")
-    collection.write([StoredRow(Chunk(i), unit(1, 0)) for i in ("c", "a", "b")])
-    assert [i for i, _ in collection.nearest(unit(0, 1), 3)] == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("n", "ids", "expected"),
-    [
-        (0, None, []),
-        (-3, None, []),
-        (2, None, ["c0000", "c0001"]),
-        (10**9, None, ["c0000", "c0001", "c0002"]),
-        (2, [], []),
-        (2, ["nobody"], []),
-        (9, ["c0002", "nobody", "c0001", "c0002"], ["c0001", "c0002"]),
-        (1, ["c0002", "c0001"], ["c0001"]),
-    ],
-)
-def test_nearest_takes_any_n_and_any_ids(
-    store: ChromaStore, n: int, ids: list[str] | None, expected: list[str]
-) -> None:
-    found = filled(store, numbered(3)).nearest(unit(1, 0), n, ids=ids)
-    assert [i for i, _ in found] == expected
-
-
 def test_an_empty_collection_answers_with_nothing(store: ChromaStore) -> None:
     collection = store.create("demo", embedder="fake")
     assert collection.nearest(unit(1, 0), 5) == []
     assert (collection.count(), dict(collection.catalogue()), collection.chunks(["a"])) == (
         0, {}, {},
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "vector",
-    [
-        np.array([np.nan, 0], dtype=np.float32),
-        np.array([np.inf, 0], dtype=np.float32),
-        np.array([1, 0, 0], dtype=np.float32),
-        np.array([[1, 0], [0, 1]], dtype=np.float32),
-        np.float32(1),
-    ],
-    ids=["nan", "inf", "dimension", "two queries", "scalar"],
-)
-def test_unusable_query_vectors_are_refused(store: ChromaStore, vector: Any) -> None:
-    with pytest.raises(StoreError) as error:
-        filled(store, numbered(3)).nearest(vector, 2)
-    assert error.value.remedy
 
 
 CLEARANCES: list[Any] = ["missing", 0, 1, 2, 5, -1, 1.5, 2.0, True, "1", "abc", ""]
@@ -202,21 +145,6 @@ def test_a_foreign_collection_shows_only_what_the_user_may_see(
     seen = collection.nearest(unit(1, 0), 1000, where=Where(user))
     assert {i for i, _ in seen} == expected
     assert seen == [hit for hit in everything if hit[0] in expected]
-
-
-@pytest.mark.parametrize("user", USERS, ids=str)
-def test_the_stores_own_condition_equals_the_rule_in_memory(store: ChromaStore, user: User) -> None:
-    chunks = [
-        Chunk(f"{c}-{d}", clearance=c if c >= 0 else None, department=d)
-        for c in (-1, 0, 1, 2, 5)
-        for d in (None, "ops", "hr", "5")
-    ]
-    collection = filled(store, chunks)
-    pushed = collection.nearest(unit(1, 0), 1000, where=Where(user))
-    in_memory = collection.nearest(unit(1, 0), 1000, ids=[c.id for c in chunks], where=Where(user))
-    allowed = {c.id for c in chunks if readable(c.clearance, c.department or "", user)}
-    assert pushed == in_memory
-    assert {i for i, _ in pushed} == allowed
 
 
 @pytest.mark.parametrize("given", ["abc", "1.5", "-1", "1", ""])

@@ -15,9 +15,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult
 from ragfilter.report import rows
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.inspect.curve import marks, tune
-from ragfilter.ui.inspect.curve import plot as curve
-from ragfilter.ui.inspect.curve import points as curve_points
+from ragfilter.ui.inspect import curve_panel, curve_plot, curve_points
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
@@ -40,7 +38,7 @@ def drawn(
     detail = None if by_distance else cut_of(made)
     placed = curve_points.place(made, rows(made), detail)
     window = window or curve_points.around_cut(made, placed, detail)
-    plot: dict[str, Any] = curve.plot(made, placed, detail, window).to_dict()
+    plot: dict[str, Any] = curve_plot.plot(made, placed, detail, window).to_dict()
     # Raises if plotly does not know a property or value.
     go.Figure(plot)
     return plot
@@ -94,7 +92,7 @@ def lane(plot: dict[str, Any], width: float) -> dict[str, tuple[float, float]]:
     low, high = plot["layout"]["xaxis"]["range"]
     found = {}
     for note in plot["layout"]["annotations"]:
-        if note["y"] != marks.LANE:
+        if note["y"] != curve_plot.LANE:
             continue
         share = note["x"] if note["xref"] == "paper" else (note["x"] - low) / (high - low)
         at = share * width + note.get("xshift", 0)
@@ -145,11 +143,13 @@ def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None
     """Seven hits are too few to determine a background, so gap cuts instead of relative."""
     made = result(CLIFFS, **{"cutoff.strategy": "relative"})
     assert notes(drawn(made)) == notes(drawn(result(CLIFFS)))
-    assert tune.paths(made) == (
+    assert curve_panel.cut_settings(made) == (
         "cutoff.strategy", "cutoff.gap_threshold", "cutoff.distance_offset", "cutoff.max_results",
         "cutoff.skip_first",
     )  # fmt: skip
-    assert "relative is chosen, but cut by gap instead: a background" in tune.limits_in_force(made)
+    assert "relative is chosen, but cut by gap instead: a background" in curve_panel.applied_limits(
+        made
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,7 @@ from ragfilter.model import PoolResult
 from ragfilter.report import rows
 from ragfilter.report.thresholds import keeps
 from ragfilter.settings.schema import field
-from ragfilter.ui.inspect.curve import drag
-from ragfilter.ui.inspect.curve import plot as curve
-from ragfilter.ui.inspect.curve import points as curve_points
+from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
 from tests.ui.test_curve import CLIFFS, result
 
 FAR = tuple(0.1 + 0.01 * i for i in range(60))
@@ -26,7 +24,9 @@ def overlaid(made: PoolResult) -> dict[str, Any]:
     detail = cut_of(made)
     points = curve_points.place(made, rows(made), detail)
     window = curve_points.around_cut(made, points, detail)
-    return drag.overlay(made, points, detail, curve.plot(made, points, detail, window), "c2")
+    return curve_drag.overlay(
+        made, points, detail, curve_plot.plot(made, points, detail, window), "c2"
+    )
 
 
 @pytest.mark.parametrize(("window", "size"), [((14.3, 24.7), 11.0), ((14.3, 60.7), 8.5)])
@@ -36,8 +36,8 @@ def test_the_markers_are_as_large_as_in_the_chart_also_where_nothing_kept_is_see
     made = result(FAR)
     detail = cut_of(made)
     points = curve_points.place(made, rows(made), detail)
-    plot = curve.plot(made, points, detail, window)
-    assert drag.overlay(made, points, detail, plot, None)["size"] == size
+    plot = curve_plot.plot(made, points, detail, window)
+    assert curve_drag.overlay(made, points, detail, plot, None)["size"] == size
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,10 @@ from ragfilter.errors import InputError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.ui.kit import progress
-from ragfilter.ui.look.vectors import AT_ONCE, Remembered
 from ragfilter.ui.session import answers
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.jobs import MOST, Job, Jobs
-from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.resources import TEXTS_AT_ONCE, CachedEmbedder, Resources
 
 Work = Callable[[Job[None]], None]
 
@@ -117,7 +116,7 @@ class Counting:
 
 def embedding(embedder: Counting, texts: Sequence[str], shelf: Shelf[Vectors]) -> Work:
     def work(job: Job[None]) -> None:
-        Remembered(embedder, shelf, progress=job.step).embed(texts)
+        CachedEmbedder(embedder, shelf, progress=job.step).embed(texts)
 
     return work
 
@@ -157,7 +156,7 @@ def test_no_more_work_at_once_than_is_allowed() -> None:
 
 def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
     jobs, embedder, shelf = Jobs(1), Counting(), Shelf[Vectors](1000)
-    texts = [f"text {n}" for n in range(10 * AT_ONCE)]
+    texts = [f"text {n}" for n in range(10 * TEXTS_AT_ONCE)]
     work = embedding(embedder, texts, shelf)
     with ExitStack() as another:
         with jobs.joined("a question", work) as job:
@@ -167,7 +166,7 @@ def test_work_ends_once_every_run_that_wanted_it_is_gone() -> None:
     embedder.may_go_on.set()
     assert job.wait(PATIENT_S)
     assert job.failure == "It was stopped."
-    assert embedder.texts == texts[:AT_ONCE]
+    assert embedder.texts == texts[:TEXTS_AT_ONCE]
     with jobs.joined("a question", work) as anew:
         assert anew is not job
         assert anew.wait(PATIENT_S)
@@ -194,7 +193,7 @@ def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.Monk
     embedder = Counting()
     bench = SimpleNamespace(embedder=embedder, chat=None)
     resources = Resources(cast("Any", bench), cast("Any", SimpleNamespace(answer_timeout_s=1)))
-    text = " ".join(f"The owl number {n} is fine." for n in range(3 * AT_ONCE))
+    text = " ".join(f"The owl number {n} is fine." for n in range(3 * TEXTS_AT_ONCE))
     side = AnswerSide("filtered", Context((Hit(Chunk("a", text), 0.1, 1),), (), "", 0))
     jobs: list[Job[None]] = []
 
@@ -209,10 +208,10 @@ def test_an_answer_is_not_made_for_a_run_that_has_ended(monkeypatch: pytest.Monk
             answers.extract("owls", [side], resources, None)
     embedder.may_go_on.set()
     assert jobs[0].wait(PATIENT_S)
-    assert len(embedder.texts) == AT_ONCE
+    assert len(embedder.texts) == TEXTS_AT_ONCE
     assert answers.lacking("owls", (side, side), resources) == [side, side]
 
     monkeypatch.setattr(Job, "attend", lambda job: job.wait(PATIENT_S))
     answers.extract("owls", [side], resources, None)
-    assert len(embedder.texts) == len(set(embedder.texts)) == 3 * AT_ONCE + 1
+    assert len(embedder.texts) == len(set(embedder.texts)) == 3 * TEXTS_AT_ONCE + 1
     assert answers.lacking("owls", (side, side), resources) == []

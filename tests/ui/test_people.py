@@ -12,8 +12,8 @@ from ragfilter.ingest import demo
 from ragfilter.library.workspace import open_workspace
 from ragfilter.model import Chunk, User
 from ragfilter.stores.copies import StoredRow
-from ragfilter.ui.kit import people
-from ragfilter.ui.kit.people import Groups
+from ragfilter.ui.kit import view_as
+from ragfilter.ui.kit.view_as import Groups
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import KEY, Session
 
@@ -32,13 +32,13 @@ def test_the_users_follow_the_collection_as_it_changes(
         store = bench.stores.of("mine")
         mine = store.create("mine", embedder=bench.embedder.name)
         mine.write([chunk("a", 1, "ops")])
-        assert people.groups(resources) == Groups(1, {"ops": 1})
+        assert view_as.groups(resources) == Groups(1, {"ops": 1})
         mine.write([chunk("b", 4, "pay")])
-        assert people.groups(resources) == Groups(4, {"ops": 1, "pay": 4})
+        assert view_as.groups(resources) == Groups(4, {"ops": 1, "pay": 4})
         store.delete("mine")
-        assert people.groups(resources) == Groups(0, {})
+        assert view_as.groups(resources) == Groups(0, {})
         store.create("mine", embedder=bench.embedder.name).write([chunk("c")])
-        assert people.groups(resources) == Groups(0, {})
+        assert view_as.groups(resources) == Groups(0, {})
 
 
 BOOKS = [

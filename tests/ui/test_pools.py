@@ -17,7 +17,7 @@ from ragfilter.judge.call import Judgements
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Quality, Settings
-from ragfilter.ui.session.pools import falls_short, keep, reach, settle
+from ragfilter.ui.session.questions import falls_short, keep_pool, reach_of, settle_pool
 from ragfilter.ui.session.state import AskedQuestion
 
 FILES = "retrieval.source_pattern"
@@ -46,7 +46,7 @@ def test_a_wider_pool_or_other_files(
     pattern = asked_with.retrieval.source_pattern
     pool = Pool("q", "demo", "l2", hits, source_pattern=pattern, complete=complete)
     settings = asked_with.with_values({FILES: ""} | now)
-    put = AskedQuestion("q", "demo", "1", reach(asked_with, UNRESTRICTED))
+    put = AskedQuestion("q", "demo", "1", reach_of(asked_with, UNRESTRICTED))
     assert falls_short(put, replay(pool, settings), settings) is short
 
 
@@ -56,7 +56,7 @@ HITS = tuple(Hit(Chunk(i, f"about {i}", refs=("x",)), 0.1 * n, n) for n, i in en
 POOL = Pool("why?", "demo", "l2", HITS)
 ON = Settings().with_values({"judge.enabled": True, "cutoff.enabled": False})
 NARROW = ON.with_values({"judge.max_chunks": 1, "judge.oversample": 1.0})
-ASKED = AskedQuestion("why?", "demo", "1", reach(ON, UNRESTRICTED))
+ASKED = AskedQuestion("why?", "demo", "1", reach_of(ON, UNRESTRICTED))
 
 
 class Workbench:
@@ -104,7 +104,9 @@ class Workbench:
     def press(self, pool: Pool, settings: Settings) -> Pool:
         """Press the button in a session that has drawn `pool`."""
         needs = replay(pool, settings).needs
-        return keep(ASKED, complete(pool, needs, settings, self.backends(""), UNRESTRICTED), self)  # type: ignore[arg-type]
+        return keep_pool(
+            ASKED, complete(pool, needs, settings, self.backends(""), UNRESTRICTED), self
+        )  # type: ignore[arg-type]
 
     def now(self, settings: Settings) -> PoolResult:
         """What a session sees after a redraw."""
@@ -150,12 +152,16 @@ def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -
     bench = Workbench()
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
-    settled = settle(
-        AskedQuestion("why?", "demo", "2", reach(ON, UNRESTRICTED)), POOL, ON, UNRESTRICTED, bench
+    settled = settle_pool(
+        AskedQuestion("why?", "demo", "2", reach_of(ON, UNRESTRICTED)),
+        POOL,
+        ON,
+        UNRESTRICTED,
+        bench,
     )  # type: ignore[arg-type]
     assert kept(replay(settled, ON)) == ["b", "x"]
     assert [judgement.cached for judgement in settled.judgements] == [True]
-    assert replay(settle(ASKED, POOL, NARROW, UNRESTRICTED, bench), NARROW).needs  # type: ignore[arg-type]
+    assert replay(settle_pool(ASKED, POOL, NARROW, UNRESTRICTED, bench), NARROW).needs  # type: ignore[arg-type]
     assert bench.calls == 1
 
 
@@ -167,10 +173,10 @@ SCORED = Settings().with_values({"quality.enabled": True, "quality.mode": "alway
 def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
     bench = Workbench()
     bench.broken = True
-    failed = settle(ASKED, POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
+    failed = settle_pool(ASKED, POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
     assert "It is out." in replay(failed, SCORED).trace("quality").note
     bench.broken = False
-    settle(ASKED, failed, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
+    settle_pool(ASKED, failed, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
     assert bench.calls == 2
     assert "reranked" in bench.now(SCORED).trace("quality").note
     # A session that had drawn the failure and asks something else now does not bring it back.
@@ -183,6 +189,6 @@ def test_a_reranking_that_fails_once_more_stays_a_failure() -> None:
     bench = Workbench()
     bench.broken = True
     for _ in range(2):
-        settle(ASKED, bench.pools.get(ASKED) or POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
+        settle_pool(ASKED, bench.pools.get(ASKED) or POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
     assert bench.calls == 2
     assert "It is out." in bench.now(SCORED).trace("quality").note

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.query_files import read
 from ragfilter.stores.labels import query_id
 from ragfilter.ui.evaluate.sets import lines, one_line, packed, with_ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragfilter.ui.kit.help.terms import TERMS
+from ragfilter.ui.kit.help import TERMS
 
 GLOSSARY = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
 

@@ -30,5 +30,5 @@ def test_the_linter_knows_the_questions_as_they_change(
             bench.labels.remember("mine", f"Number {number}!")
         assert here.checks_of("mine", "", UNRESTRICTED).state(PLEASE) == "valid"
         # The questions are read again only when there are others.
-        monkeypatch.setattr("ragfilter.evaluate.stored.every_question", None)
+        monkeypatch.setattr("ragfilter.evaluate.query_sets.every_question", None)
         assert here.checks_of("mine", "", UNRESTRICTED).state(PLEASE) == "valid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,7 @@ from ragfilter.ui.kit.rule_editor import rule_effect
 def test_without_labels_a_run_waits_for_the_questions_asked_unless_switched_off(
     on: dict[str, bool], waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work: Any = None
+    work: Any = SimpleNamespace(labels=None)
     monkeypatch.setattr(st, "session_state", on)
-    monkeypatch.setattr(rule_effect, "labels", lambda work: None)
     monkeypatch.setattr(rule_effect, "is_under_way", lambda work, *, asked=False: asked)
     assert rule_effect.waits(work) is waits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,10 @@ from ragfilter.rules.rule import read_text
 from ragfilter.rules.rule_files import RefusedLine, read
 from ragfilter.text.numbers import counted
 
+if TYPE_CHECKING:
+    from ragfilter.model import User
+    from ragfilter.workbench import Workbench
+
 
 @command(rules)
 def check(
@@ -33,7 +37,8 @@ def check(
         typer.Option(
             "--kind",
             help="List, and with --apply fix, only findings of this kind. Repeatable. Default: "
-            "list all kinds, and apply the fixes that are certain.",
+            "list all kinds but family, and apply the fixes that are certain. family proposes "
+            "rules for similar chunks that have none.",
         ),
     ] = None,
     apply: Annotated[
@@ -80,8 +85,11 @@ def check(
 
     user = filtering.viewer
     fixed: dict[str, str | None] = {}
+    proposals: list[Finding] = []
     saved = Saved(None, wanted=True, done=False)
     with place.open("rules") as bench:
+        if kinds and "family" in kinds:
+            proposals = _proposals(bench, place.collection, where or (), user)
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
         tell(selected.incomplete)
         entries = bench.collection(place.collection).entries()
@@ -89,18 +97,21 @@ def check(
         catalogue = {i: chunk for i, chunk in entries.items() if user.sees(chunk)}
         catalogue |= {chunk.id: chunk for chunk in selected.chunks}
         stored = {chunk.id: chunk.rule for chunk in selected.chunks}
+        stored |= {i: None for finding in proposals for i in finding.chunk_ids}
         ruled = rules_of(selected.chunks)
         usual = known_words(bench, place.collection, user)
         if apply:
             fixed = fix_rules(catalogue, ruled, kinds or (), usual=usual)
+            fixed |= {i: each.fixed for each in proposals if each.sure for i in each.chunk_ids}
             saved = saving.save(fixed, stored, bench, place, filtering)
     if saved.done:
         ruled |= {i: read_text(rule) for i, rule in fixed.items() if rule}
         ruled = {i: rule for i, rule in ruled.items() if fixed.get(i, rule) is not None}
-    findings = _of_kinds(analyse(catalogue, ruled, usual=usual), kinds)
-    document = _document(place.collection, len(stored), findings)
+        proposals = [each for each in proposals if not each.sure]
+    findings = _of_kinds([*analyse(catalogue, ruled, usual=usual), *proposals], kinds)
+    document = _document(place.collection, len(ruled), findings)
     document["incomplete"] = selected.incomplete
-    text = _text(place.collection, len(stored), findings)
+    text = _text(place.collection, len(ruled), findings)
     if apply:
         changes = [{"id": i, "before": stored[i], "after": rule} for i, rule in fixed.items()]
         document |= {"fixed": changes, "saved": saved.done} | effect_document(saved.effect)
@@ -109,6 +120,17 @@ def check(
         text += f"{counted(len(fixed), 'rule')} {verb}\n{effect_text(saved.effect)}"
     show(document, text, as_json=as_json)
     return FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
+
+
+def _proposals(
+    bench: Workbench, collection: str, where: Sequence[str], user: User
+) -> list[Finding]:
+    """Rules proposed for the selected chunks that have none."""
+    from ragfilter.rules.proposals import find_proposals
+    from ragfilter.stores.labels import ASKED
+
+    chunks = select(bench, collection, where, user=user).chunks
+    return find_proposals(chunks, bench.labels.queries(collection, ASKED).values())
 
 
 def _of_kinds(findings: Sequence[Finding], kinds: Sequence[str] | None) -> list[Finding]:

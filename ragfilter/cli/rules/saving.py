@@ -17,8 +17,8 @@ from ragfilter.cli.options import SET_HELP, DryRun, Filtering, Place, QrelsFile,
 from ragfilter.cli.output import progress, tell
 from ragfilter.errors import InputError
 from ragfilter.evaluate import measure
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Effect, LabelledQuestions, document, make_labelled
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.proposed import Evidence
 from ragfilter.evaluate.rule_matrix import RuleRow
 from ragfilter.text.numbers import counted, signed
@@ -88,7 +88,7 @@ class Saving:
     ) -> Effect | None:
         """The effect of `rules` on labelled queries, or on all that were asked. None if it is not
         wanted, or if no queries were named and the workspace has no labels."""
-        from ragfilter.evaluate import stored
+        from ragfilter.evaluate import query_sets
         from ragfilter.stores.labels import ASKED
 
         if not rules or (self.queries is None and self.yes):
@@ -97,7 +97,7 @@ class Saving:
         settings = loaded.settings
         labelled, asked = (self.queries, self.qrels), {}
         if labelled == (ASKED, None):
-            asked = stored.questions(bench.labels, place.collection, ASKED)
+            asked = query_sets.questions(bench.labels, place.collection, ASKED)
         try:
             known, settings = labels_of(labelled, bench, place, user, settings)
         except InputError:
@@ -128,7 +128,7 @@ def labels_of(
 ) -> tuple[Labels | None, Settings]:
     """The labelled queries that were named, otherwise all in the workspace, None if it has none;
     and the settings to gather them with. Reports what named labels lack."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
 
     queries, qrels = labelled
     if queries is None:
@@ -139,7 +139,7 @@ def labels_of(
     # Nobody asked for these queries, so do not pay an LLM for them.
     settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
     catalogue = bench.collection(place.collection).entries()
-    return stored.everything(bench.labels, place.collection, catalogue, user), settings
+    return query_sets.everything(bench.labels, place.collection, catalogue, user), settings
 
 
 def gather_labelled(

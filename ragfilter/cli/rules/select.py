@@ -104,10 +104,10 @@ def list_chunks(
 
 def known_words(bench: Workbench, collection: str, user: User) -> frozenset[str]:
     """The words of nearly every question that `user` may know of."""
-    from ragfilter.evaluate import stored
+    from ragfilter.evaluate import query_sets
 
     chunks = bench.collection(collection).entries()
-    return usual_words(stored.every_question(bench.labels, collection, chunks, user))
+    return usual_words(query_sets.every_question(bench.labels, collection, chunks, user))
 
 
 def select(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.ui.evaluate import page
-from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.sidebar import controls
+from ragfilter.ui.kit import controls, problems
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import ask, copy_link, empty, problems
-from ragfilter.ui.kit.sidebar import controls
+from ragfilter.ui.kit import ask, controls, empty, problems
+from ragfilter.ui.kit.share import draw_link
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 
@@ -15,9 +15,9 @@ def draw() -> None:
     # drawn, and the browser, which has forgotten them, would report its defaults as the reader's
     # choices.
     if state.session().present:
-        from ragfilter.ui.present import page
+        from ragfilter.ui.present import page as present
 
-        page.draw(here)
+        present.draw(here)
     else:
         controls.choose(here)
         problems.notices(state.notices())
@@ -25,16 +25,16 @@ def draw() -> None:
         view, error = visit.view(here)
         if view is not None:
             # Loaded with the first result.
-            from ragfilter.ui.inspect import stage
+            from ragfilter.ui.inspect import page
 
-            beside = stage.begin(view)
+            beside = page.begin(view)
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
         if share is not None:
-            copy_link.draw(share, view)
+            draw_link(share, view)
         controls.draw(here, view)
         if view is not None:
-            stage.finish(view, beside)
+            page.finish(view, beside)
         else:
             html.heading("Inspect", level=1)
             empty.draw(here, error)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.sidebar import controls
+from ragfilter.ui.kit import controls, problems
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.tune import page

@@ -26,7 +26,7 @@ from ragfilter.ingest.records import Record
 from ragfilter.ingest.uploads import SUFFIXES, stage
 from ragfilter.stores.chroma.store import check_name
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -35,12 +35,7 @@ from ragfilter.ui.session.visit import Visit
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-DRAFT, PREVIEW, EMPTIED, REFUSED = (
-    "draft-uploads",
-    "draft-preview",
-    "uploads-emptied",
-    "turned-down",
-)
+DRAFT, PREVIEW, EMPTIED = "draft-uploads", "draft-preview", "uploads-emptied"
 NEW = ""
 LARGEST, SHOWN, MOST_TOLD = 4000, 6, 5
 GUESSES = {
@@ -82,19 +77,11 @@ class UploadDraft:
         return columns
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """The first chunks of the files, and the errors up to there."""
-
-    records: tuple[Record, ...]
-    refused: tuple[InputError, ...]
-
-
 @st.fragment
 @problems.shown()
 def draw(visit: Visit) -> None:
     """Draw the upload, the preview, and the button that indexes the files."""
-    say.heading("Add data")
+    elements.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
     folder = st.segmented_control(
@@ -111,24 +98,15 @@ def draw(visit: Visit) -> None:
         "are OpenAPI descriptions.",
     )
     draft = _draft(uploads, resources)
-    if draft is not None and not draft.files:
-        # Empty the upload box, and keep the reasons.
-        _discard()
-        st.session_state[REFUSED] = draft.refused
-        st.rerun()
-    if refused := st.session_state.get(REFUSED, ()):
-        _refusals(refused)
-        _discard_button()
     if draft is None:
-        say.aside("Drop files to see how they are split before they are indexed.")
+        elements.aside("Drop files to see how they are split before they are indexed.")
         return
-    _refusals(draft.refused)
-    reading = _reading(draft)
-    preview = _preview(draft, reading)
-    if preview.records:
-        _chunks(preview.records)
-    _refusals(preview.refused)
-    if preview.records:
+    reading = _reading(draft) if draft.files else ReadOptions()
+    records, unreadable = _preview(draft, reading)
+    if records:
+        _chunks(records)
+    _refusals([*draft.refused, *unreadable])
+    if records:
         _index(visit, draft, reading)
     else:
         _discard_button()
@@ -144,7 +122,6 @@ def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft
     _delete_files()
     if not uploads:
         return None
-    st.session_state.pop(REFUSED, None)
     Queue(resources.bench.workspace.path).sweep()
     folder = resources.bench.workspace.path / UPLOADS / key
     shutil.rmtree(folder, ignore_errors=True)
@@ -156,8 +133,7 @@ def _draft(uploads: Sequence[UploadedFile], resources: Resources) -> UploadDraft
 
 
 def _discard() -> None:
-    """Delete the uploads and the messages about them, and empty the upload box."""
-    st.session_state.pop(REFUSED, None)
+    """Delete the uploads, and empty the upload box."""
     _delete_files()
     _empty_box()
 
@@ -173,17 +149,18 @@ def _empty_box() -> None:
     st.session_state[EMPTIED] = st.session_state.get(EMPTIED, 0) + 1
 
 
-def _preview(draft: UploadDraft, reading: ReadOptions) -> Preview:
-    """The first chunks, cached until the files or the way of splitting them change. Raises
-    InputError."""
-    key = (draft.key, reading)
-    held: tuple[object, Preview] | None = st.session_state.get(PREVIEW)
-    if held is None or held[0] != key:
-        refused: list[InputError] = []
-        lenient = replace(reading, skip=refused.append)
-        records = tuple(islice(load(draft.folder, reading=lenient), SHOWN))
-        held = st.session_state[PREVIEW] = (key, Preview(records, tuple(refused)))
-    return held[1]
+def _preview(
+    draft: UploadDraft, reading: ReadOptions
+) -> tuple[tuple[Record, ...], list[InputError]]:
+    """The first chunks, and the errors up to there; cached until the files or the way of splitting
+    them change. Raises InputError."""
+    held = st.session_state.get(PREVIEW)
+    if held is None or held[0] != (draft.key, reading):
+        unreadable: list[InputError] = []
+        lenient = replace(reading, skip=unreadable.append)
+        records = tuple(islice(load(draft.folder, reading=lenient), SHOWN)) if draft.files else ()
+        held = st.session_state[PREVIEW] = ((draft.key, reading), records, unreadable)
+    return held[1], held[2]
 
 
 def _reading(draft: UploadDraft) -> ReadOptions:
@@ -212,7 +189,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
     them."""
     if not names:
         return {}
-    say.aside("Columns of the CSV files. Others are kept as metadata.")
+    elements.aside("Columns of the CSV files. Others are kept as metadata.")
     chosen: dict[str, str] = {}
     with st.container(key="columns", horizontal=True, gap="small"):
         for field, (label, about) in MAPPED.items():
@@ -246,14 +223,14 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 def _chunks(records: Sequence[Record]) -> None:
     """Draw the first chunks as they would be stored."""
-    say.aside("The first chunks")
+    elements.aside("The first chunks")
     with st.container(key="first-chunks", gap="xsmall"):
         for record in records:
             chunk = record.chunk
             facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
             facts += [f"{len(chunk.text):,} characters"]
             st.markdown(f"**{literal(chunk.title or chunk.id)}**")
-            say.aside(" · ".join(filter(None, facts)))
+            elements.aside(" · ".join(filter(None, facts)))
             st.text(chunk.text)
 
 
@@ -282,9 +259,9 @@ def _index(visit: Visit, draft: UploadDraft, reading: ReadOptions) -> None:
     if problem:
         st.error(message(problem))
     model = _model(target, visit)
-    given = visit.resources.bench.deployment.embedding_model
-    if target and given and model != visit.resources.bench.embedder.name:
-        problem = f"RAGFILTER_EMBEDDING_MODEL sets {given}, but {model} made {target}. Unset it."
+    fixed = visit.resources.bench.deployment.embedding_model
+    if target and fixed and model != visit.resources.bench.embedder.name:
+        problem = f"RAGFILTER_EMBEDDING_MODEL sets {fixed}, but {model} made {target}. Unset it."
         st.error(message(problem))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button(
@@ -303,13 +280,13 @@ def _model(target: str, visit: Visit) -> str:
     bench = visit.resources.bench
     if target:
         model = visit.collections[target].embedder
-        say.aside(f"Embedding model: {model}.")
+        elements.aside(f"Embedding model: {model}.")
         return model
-    given = bench.deployment.embedding_model
+    fixed = bench.deployment.embedding_model
     chosen = st.text_input(
-        "Embedding model", bench.embedder.name, key="upload-model", disabled=bool(given),
+        "Embedding model", bench.embedder.name, key="upload-model", disabled=bool(fixed),
         help="RAGFILTER_EMBEDDING_MODEL sets it for every new collection."
-        if given
+        if fixed
         else "A sentence-transformers name or path, or openai:NAME for embeddings over the OpenAI "
         "protocol. The collection is queried with the same model.",
     ).strip()  # fmt: skip

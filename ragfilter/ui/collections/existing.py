@@ -16,9 +16,9 @@ from ragfilter.stores import foreign, manage
 from ragfilter.stores.export import export
 from ragfilter.stores.foreign import ForeignCheck, Opening
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import collections, state
+from ragfilter.ui.session import state, visit
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -32,9 +32,9 @@ MODEL = (
 
 def draw(visit: Visit, user: User) -> None:
     """Draw the table of collections, and the actions for one of them. Raises StoreError."""
-    say.heading("Collections")
+    elements.heading("Collections")
     if not visit.collections:
-        say.empty(
+        elements.empty(
             "No collection yet.", "Add files on the left, or build a sample on the Inspect page."
         )
         _elsewhere(visit.resources)
@@ -75,7 +75,7 @@ def _table(every: tuple[Facts, ...]) -> None:
         "rules": [facts.rules for facts in every],
         "labels": [facts.labels for facts in every],
         "embedding model": [facts.model or "unknown" for facts in every],
-        "space": [collections.SPACES[facts.info.space] for facts in every],
+        "space": [visit.SPACES[facts.info.space] for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
         "state": [STATES[facts.info.complete] if facts.info.ours else "not made by ragfilter"

@@ -14,7 +14,7 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.collections import add, existing
 from ragfilter.ui.kit import problems
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -41,7 +41,7 @@ def _indexing(resources: Resources) -> None:
     queue = Queue(resources.bench.workspace.path)
     jobs = queue.jobs()
     if jobs:
-        say.heading("Indexing")
+        elements.heading("Indexing")
         # Refreshed automatically only while a job is active.
         active = _active(jobs)
         st.fragment(_jobs, run_every=LOOK_S if active else None)(queue, active)

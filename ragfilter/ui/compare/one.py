@@ -18,10 +18,10 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import answer, grid, preference, problems, progress
-from ragfilter.ui.look import chart, html, say, theme
-from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import answers, pools, reports, state
+from ragfilter.ui.kit import answer, grid, problems, progress, share, votes
+from ragfilter.ui.look import elements, html, plotting, theme
+from ragfilter.ui.look.elements import Fact
+from ragfilter.ui.session import answers, questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
@@ -43,7 +43,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     for side, result in zip(sides, results, strict=True):
         _waiting(side, result)
     if not made.pairings:
-        say.empty(
+        elements.empty(
             "Neither side keeps a chunk.",
             "Choose a side that filters less, such as the profile unfiltered.",
         )
@@ -55,8 +55,8 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
         answers.AnswerSide("A", context.pack(a.kept, a.settings)),
         answers.AnswerSide("B", context.pack(b.kept, b.settings)),
     )
-    reports.button(
-        partial(reports.of_two, view, (a, b), (sides[0].called, sides[1].called), pair),
+    share.report_button(
+        partial(share.report_of_two, view, (a, b), (sides[0].called, sides[1].called), pair),
         "ragfilter-compare.html",
         key="compare-report",
     )
@@ -67,7 +67,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
                 answer.answered(each, said, side.profile, side.settings)
                 for each, said, side in zip(pair, found, sides, strict=True)
             )
-            preference.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+            votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
 
 def result_of(view: View, side: ComparedSide) -> PoolResult:
@@ -75,12 +75,14 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     if side.settings == view.result.settings:
         return view.result
     user, resources = state.user(), view.resources
-    asked = pools.put(view.asked.query, view.asked.collection, side.settings, user, resources)
-    pool = pools.pool_of(asked, side.settings, resources)
+    asked = questions.ask_now(
+        view.asked.query, view.asked.collection, side.settings, user, resources
+    )
+    pool = questions.pool_of(asked, side.settings, resources)
     result = replay(pool, side.settings, user)
     if result.needs:
         result = replay(
-            pools.settle(asked, pool, side.settings, user, resources), side.settings, user
+            questions.settle_pool(asked, pool, side.settings, user, resources), side.settings, user
         )
     return result
 
@@ -95,16 +97,16 @@ def _strip(made: Contrast, results: Sequence[PoolResult]) -> None:
         for letter, result in zip("AB", results, strict=True)
     ]
     facts += [(label, str(len(made.only(keeper))), "") for label, keeper in KEEPERS.items()]
-    say.facts("Comparison", facts)
+    elements.facts("Comparison", facts)
 
 
 def _waiting(side: ComparedSide, result: PoolResult) -> None:
     """Draw what a side still lacks. Models are only asked on Inspect."""
     letter = side.letter.upper()
     if result.message:
-        say.aside(f"{letter}: {result.message}")
+        elements.aside(f"{letter}: {result.message}")
     for need in result.needs:
-        say.aside(
+        elements.aside(
             f"Side {letter} is incomplete: {need.why}. Open Inspect with these settings to ask for "
             "it."
         )
@@ -113,7 +115,7 @@ def _waiting(side: ComparedSide, result: PoolResult) -> None:
 def _lists(made: Contrast) -> None:
     html.heading("Lists")
     with st.container(key="compare-lists"):
-        chart.draw(
+        plotting.draw(
             plot.joined(made, dark=theme.is_dark()),
             key="compare-lists-chart",
             alt="The two ranked lists, joined where both keep a chunk",
@@ -121,7 +123,7 @@ def _lists(made: Contrast) -> None:
     _legend(made)
     longest = max((row.place or 0 for e in made.pairings for row in (e.a, e.b) if row), default=0)
     if longest > plot.MOST:
-        say.aside(f"The first {plot.MOST} of each; the table has all.")
+        elements.aside(f"The first {plot.MOST} of each; the table has all.")
 
 
 def _legend(made: Contrast) -> None:
@@ -150,7 +152,7 @@ def _table(made: Contrast, results: Sequence[PoolResult]) -> None:
     )
     shown = [e for e in made.pairings if wanted in (None, ALL, KEPT_BY[e.keeper])]
     if not shown:
-        say.empty("There are no chunks of this kind.", "Choose All.")
+        elements.empty("There are no chunks of this kind.", "Choose All.")
         return
     table = pd.DataFrame(
         {
@@ -195,7 +197,7 @@ def _show(
     resources: Resources,
 ) -> None:
     """Draw the answer and what it cites."""
-    cited = answer.words(query, side, other, said, resources)
+    cited = answer.draw_words(query, side, other, said, resources)
     titles = [hit.chunk.name for hit in side.context.chunks]
     told = " · ".join(f"[{n}] {short_title(titles[n - 1], TITLE_WIDTH)}" for n in cited)
-    say.aside(told)
+    elements.aside(told)

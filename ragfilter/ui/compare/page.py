@@ -12,10 +12,10 @@ from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import ask, copy_link, empty, problems
+from ragfilter.ui.kit import ask, controls, empty, problems
 from ragfilter.ui.kit.runs import chosen
-from ragfilter.ui.kit.sidebar import controls
-from ragfilter.ui.look import hint, html, prose, say
+from ragfilter.ui.kit.share import draw_link
+from ragfilter.ui.look import elements, html, prose
 from ragfilter.ui.session import link, state, visit, widget
 from ragfilter.ui.session.visit import Visit
 
@@ -42,14 +42,14 @@ def draw(here: Visit) -> None:
     if name:
         link.share(more=choosing.parameters())
         link.show_address()
-        copy_link.draw(share, None)
+        draw_link(share, None)
         controls.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
     ask.box(here)
     view, error = visit.view(here, choosing.parameters())
     link.show_address()
-    copy_link.draw(share, view)
+    draw_link(share, view)
     controls.draw(here, view)
     if view is None:
         html.heading("Compare", level=1)
@@ -93,7 +93,9 @@ def _bar(
             _files()
         share = st.container(key="share", width="content")
     told = choosing.differences(a.settings, b.settings)
-    say.aside(f"From A to B: {', '.join(told)}." if told else "A and B have the same settings.")
+    elements.aside(
+        f"From A to B: {', '.join(told)}." if told else "A and B have the same settings."
+    )
     return (a, b), share
 
 
@@ -154,7 +156,7 @@ def _mode(sets: Mapping[str, int], name: str) -> None:
             "Over", (ONE, SET), default=mode, required=True, label_visibility="collapsed",
             **widget.of("compare-mode-box", mode, _choose_mode, chosen.usual(sets)),
         )  # fmt: skip
-        hint.beside(
+        elements.hint(
             "One question: both lists side by side, and both answers. Query set: which side does "
             "better over labelled questions."
         )

@@ -10,7 +10,7 @@ from ragfilter.report import ChunkRow
 from ragfilter.report.contrast import Contrast, Pairing, reason
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import Ink, annotation
+from ragfilter.ui.look.plotting import Ink, annotation
 
 MOST = 25
 """How many places of each list are drawn."""

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, stored
+from ragfilter.evaluate import caveats, query_sets
 from ragfilter.evaluate.frame import most_changed
 from ragfilter.evaluate.runs import ComparedRuns, RunRow, compare, find
 from ragfilter.publish.measured import of_runs
@@ -17,13 +17,13 @@ from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import grid
+from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.runs import chosen, plots, running
 from ragfilter.ui.kit.runs.chosen import ChosenSet
-from ragfilter.ui.look import chart, say, theme
+from ragfilter.ui.look import elements, plotting, theme
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import reports, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -55,21 +55,21 @@ def draw(
         return
     a, b = (row for row in found if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
-    if list(titles) != [stored.title(name, llm=chosen.llm())]:
-        say.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
+    if list(titles) != [query_sets.title(name, llm=chosen.llm())]:
+        elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
     compared = compare(
         running.load(a.run.id, resources), running.load(b.run.id, resources), resources.bench,
         names=(a.variant, b.variant), settings=(sides[0].settings, sides[1].settings),
     )  # fmt: skip
     for note in compared.notes:
-        say.aside(note)
+        elements.aside(note)
     if compared.sides.empty:
-        say.empty(
+        elements.empty(
             "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
     _facts(compared, resources.prices)
-    reports.button(
+    share.report_button(
         partial(of_runs, compared, (sides[0].called, sides[1].called), resources.prices),
         "ragfilter-compare.html",
         key="compare-set-report",
@@ -107,7 +107,7 @@ def _measure(missing: Sequence[ComparedSide], asked: ChosenSet, count: int) -> N
     """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
-    say.empty(f"{letters} {verb} not measured yet over these questions.")
+    elements.empty(f"{letters} {verb} not measured yet over these questions.")
     pressed = st.button(
         f"Measure {letters} over {counted(count, 'question')}",
         key="compare-measure",
@@ -146,10 +146,10 @@ def _facts(compared: ComparedRuns, prices: Prices | None) -> None:
     if prices is not None:
         costs = [numbers.money(prices.of_thousand(each), prices.currency) for each in tokens]
         facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
-    say.facts("Comparison", facts)
+    elements.facts("Comparison", facts)
     worst = compared.worst
     if worst is None:
-        say.aside("No question is worse with B.")
+        elements.aside("No question is worse with B.")
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         st.markdown(
@@ -171,10 +171,10 @@ def _changes(compared: ComparedRuns) -> None:
     sides = most_changed(compared.sides)
     sides = sides[(sides["gain"] != 0) | (sides["kept_a"] != sides["kept_b"])]
     if sides.empty:
-        say.empty("No question changes.", "Choose another side.")
+        elements.empty("No question changes.", "Choose another side.")
         return
     with st.container(key="compare-gains"):
-        chart.draw(
+        plotting.draw(
             plots.gains(compared.changes, dark=theme.is_dark()),
             key="compare-gains-chart",
             alt="F1 gain or loss of every question, largest gain first",

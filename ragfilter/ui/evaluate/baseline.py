@@ -7,11 +7,11 @@ import shlex
 import streamlit as st
 
 from ragfilter.evaluate import gate
+from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun
-from ragfilter.evaluate.stored import untitled
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.session.resources import Resources
 
 FILE = "baseline.json"
@@ -27,7 +27,7 @@ def draw(measured: MeasuredRun, resources: Resources) -> None:
         help="Makes a CI job fail when the filter gets worse than this run.",
     ):
         if not measured.run.complete:
-            say.empty("A baseline needs all questions of the run.", "Evaluate continues it.")
+            elements.empty("A baseline needs all questions of the run.", "Evaluate continues it.")
             return
         baseline = gate.to_baseline(
             gate.reached(measured.records), _origin(measured.run, resources)

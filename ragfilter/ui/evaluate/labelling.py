@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate import llm_labels, stored
-from ragfilter.evaluate.llm_labels import Bill, Request
+from ragfilter.evaluate import labelling, query_sets
+from ragfilter.evaluate.labelling import Bill, Request
 from ragfilter.model import Chunk
 from ragfilter.stores.labels import Label, conflicts
 from ragfilter.text import numbers
@@ -17,7 +17,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.runs import opening
 from ragfilter.ui.kit.runs.chosen import ChosenSet
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
@@ -33,9 +33,9 @@ def draw(asked: ChosenSet) -> None:
     seen = asked.labels
     st.markdown(message(told(seen)))
     _conflicts(seen, asked.chunks)
-    say.heading("Labels by an LLM")
+    elements.heading("Labels by an LLM")
     if any(label.made_by == "llm" for label in seen):
-        say.aside(stored.agreed(seen).told)
+        elements.aside(query_sets.agreed(seen).told)
     _propose(asked)
 
 
@@ -56,10 +56,12 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     parted = conflicts(labels)
     if not parted:
         if labels:
-            say.aside("No two people disagree.")
+            elements.aside("No two people disagree.")
         return
-    say.heading("Disagreements")
-    say.aside("The latest label counts. Click a row to open the chunk and resolve the conflict.")
+    elements.heading("Disagreements")
+    elements.aside(
+        "The latest label counts. Click a row to open the chunk and resolve the conflict."
+    )
     table = pd.DataFrame(
         {
             "question": [pair[0].query for pair in parted],
@@ -83,7 +85,7 @@ def _propose(asked: ChosenSet) -> None:
     """Draw the cost estimate first, then the button that asks the LLM."""
     resources = asked.resources
     if resources.bench.chat is None:
-        say.empty(
+        elements.empty(
             "No LLM is configured.",
             "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, to let an LLM propose "
             "labels here.",
@@ -140,15 +142,15 @@ def _prepare(asked: ChosenSet, depth: int) -> tuple[tuple[Request, ...], Bill]:
     RagfilterError."""
     backends = asked.resources.backends(asked.collection)
     of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
-    questions = stored.questions(*of_set)
+    questions = query_sets.questions(*of_set)
     bar, made = st.progress(0.0, text="Looking up the chunks …"), []
-    for each in llm_labels.requests(
+    for each in labelling.requests(
         questions.values(), asked.book.standing(asked.collection), asked.visit.settings, backends,
         state.user(), depth=depth,
     ):  # fmt: skip
         made.append(each)
         bar.progress(min(len(made) / len(questions), 1.0), text="Looking up the chunks …")
-    return tuple(made), llm_labels.bill(made, backends, asked.resources.prices)
+    return tuple(made), labelling.bill(made, backends, asked.resources.prices)
 
 
 def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
@@ -159,9 +161,9 @@ def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
 
     def work(job: Job[int]) -> int:
         made, calls = 0, sum(len(each.prompts) for each in requests)
-        found = llm_labels.propose(requests, settings, backends, timeout_s=timeout_s)
+        found = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
         for number, each in enumerate(found, start=1):
-            made += llm_labels.keep(each, book, collection, backends)
+            made += labelling.keep(each, book, collection, backends)
             if not job.tell(number, calls):
                 break
         return made

@@ -15,7 +15,7 @@ from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import chosen, running
 from ragfilter.ui.kit.runs.chosen import ChosenSet
-from ragfilter.ui.look import choice, say
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 
@@ -38,7 +38,7 @@ def draw(visit: Visit) -> None:
     elif saved:
         _results(saved[_chosen_id(saved)], visit)
     elif asked.why is None:
-        say.empty(
+        elements.empty(
             "Nothing is measured yet.",
             "Evaluate compares the settings on the left with every strategy, every profile, "
             "the best fixed k and the oracle.",
@@ -57,7 +57,7 @@ def _results(run: Run, visit: Visit) -> None:
 def _sets(asked: ChosenSet) -> None:
     """Draw the questions and labels in place of the results."""
     with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        part = choice.draw(
+        part = elements.choice(
             "Part", PARTS,
             "Questions: edit the set. Labels: see who made them, where people disagree, and what "
             "an LLM proposes.",
@@ -111,7 +111,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         ):
             _more(asked)
     for note in _notes(asked):
-        say.aside(note)
+        elements.aside(note)
     return saved
 
 

@@ -19,11 +19,10 @@ from ragfilter.publish.measured import of_run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import baseline
-from ragfilter.ui.kit import grid, problems
+from ragfilter.ui.kit import grid, problems, share
 from ragfilter.ui.kit.runs import opening, plots
-from ragfilter.ui.look import chart, choice, hint, html, prose, say, theme
-from ragfilter.ui.look.say import Fact
-from ragfilter.ui.session import reports
+from ragfilter.ui.look import elements, html, plotting, prose, theme
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session.resources import Resources
 
 VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Comparison", "Layers", "Questions", "Plots"
@@ -51,11 +50,11 @@ WIDTH = 68
 def draw(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the chosen view of the run's results."""
     if not measured.records:
-        say.empty("No question of this run has been measured yet.", "Evaluate continues it.")
+        elements.empty("No question of this run has been measured yet.", "Evaluate continues it.")
         return
     _facts(measured)
     for note in _notes(measured, resources):
-        say.aside(note)
+        elements.aside(note)
     _views(measured, resources)
 
 
@@ -64,7 +63,7 @@ def draw(measured: MeasuredRun, resources: Resources) -> None:
 def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        view = choice.draw(
+        view = elements.choice(
             "View", VIEWS,
             "Comparison: settings side by side. Layers: what each layer contributes. Questions: "
             "the individual results; click one to open it in Inspect. Plots: precision against "
@@ -81,7 +80,7 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         ):
             opening.compare(measured.run)
         baseline.draw(measured, resources)
-        reports.button(
+        share.report_button(
             lambda: of_run(measured, resources.prices, since=_since(measured, resources)),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
@@ -110,7 +109,7 @@ def _facts(measured: MeasuredRun) -> None:
     if gain is not None:
         verdict = f"{caveats.compared(gain)} the best fixed k".capitalize()
         facts.append((verdict, numbers.signed(gain.mean), caveats.ends(gain)))
-    say.facts("Evaluation", facts)
+    elements.facts("Evaluation", facts)
 
 
 def _notes(measured: MeasuredRun, resources: Resources) -> list[str]:
@@ -188,7 +187,7 @@ def _layers(measured: MeasuredRun) -> None:
     groups = {"added": "added to those before it", "left out": "against the whole without it"}
     gains = frame.cells(measured.gains)
     if not gains:
-        say.empty("No layer is on except clearance, which always applies.")
+        elements.empty("No layer is on except clearance, which always applies.")
         return
     table = {"layer": [row["layer"] for row in gains],
              "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
@@ -198,7 +197,7 @@ def _layers(measured: MeasuredRun) -> None:
         table[label] = [caveats.gain_short(each, digits) if each else "–" for each in found]
     with st.container(key="table"):
         st.dataframe(pd.DataFrame(table), key="evaluation-layers", hide_index=True, row_height=32)
-    say.aside(
+    elements.aside(
         "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
     )
@@ -214,11 +213,11 @@ def _questions(measured: MeasuredRun) -> None:
         for kind in KINDS:
             rows = frame.of_kind(rows, kind) if wanted == kind else rows
         st.markdown(prose.quiet(counted(len(rows), "question")))
-        hint.beside(
+        elements.hint(
             f"{ABOUT_KINDS} Click a row to open the question in Inspect with these settings."
         )
     if rows.empty:
-        say.empty("There are no questions of this kind.", "Choose All.")
+        elements.empty("There are no questions of this kind.", "Choose All.")
         return
     table = rows[[*NAMED]].rename(columns=NAMED)
     name = f"questions-{measured.run.id}"
@@ -248,11 +247,11 @@ def _plots(measured: MeasuredRun) -> None:
     with st.container(key="plots"):
         left, right = st.columns(2, gap="medium")
     with left:
-        chart.draw(
+        plotting.draw(
             plots.precision_recall(frame.cells(measured.rows), curves, dark=dark),
             key="plot-pr", alt="Precision against recall of every row, with the oracle's line",
         )  # fmt: skip
-        chart.draw(
+        plotting.draw(
             plots.kept_counts(frame.kept_counts(measured.records), dark=dark), key="plot-kept",
             alt="How many questions keep how many chunks",
         )  # fmt: skip
@@ -274,7 +273,7 @@ def _distances(curves: Sequence[Curve]) -> None:
             help="Shows, beside the curve, the figures if every chunk up to this distance "
             "were kept.",
         )  # fmt: skip
-    chart.draw(
+    plotting.draw(
         plots.distances(curves, threshold, dark=theme.is_dark()), key="plot-distances",
         alt="Distances of all questions by rank, relevant chunks marked",
     )  # fmt: skip
@@ -287,7 +286,7 @@ def _distances(curves: Sequence[Curve]) -> None:
         f"{DEEPEST}."
     )
     if best is not None:
-        say.aside(caveats.best_distance(best))
+        elements.aside(caveats.best_distance(best))
 
 
 def _format(name: str) -> str:

@@ -15,8 +15,8 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import stored
-from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.query_files import LabelRow, read_import, write
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
@@ -37,7 +37,7 @@ def draw(asked: ChosenSet) -> None:
     # A demo's own questions are not stored in the workspace.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
     of_set = book, collection, name, asked.chunks, asked.user
-    there = stored.questions(*of_set) if asked.sets[name] else {}
+    there = query_sets.questions(*of_set) if asked.sets[name] else {}
     filled = _filled(turn, there)
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
@@ -159,7 +159,7 @@ def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
 
 
 def _export(of_set: tuple[LabelBook, str, str, Mapping[str, Chunk], User], *, llm: bool) -> bytes:
-    people, by_llm = stored.exported(*of_set)
+    people, by_llm = query_sets.exported(*of_set)
     return packed(people, by_llm if llm else None)
 
 
@@ -201,7 +201,7 @@ def _save(asked: ChosenSet, name: str | None, turn: str, before: Mapping[str, st
     title = str(st.session_state[f"set-name-{turn}"]).strip()
     questions = lines(st.session_state[f"set-text-{turn}"])
     if title != name:
-        stored.check_new(asked.book, asked.collection, title)
+        query_sets.check_new(asked.book, asked.collection, title)
     made = with_ids(questions, before)
     asked.book.put_set(asked.collection, title, made, before=before if title == name else {})
     if name is not None and title != name:
@@ -237,7 +237,7 @@ def _import(
     found, rows, told = read_files(questions, qrels)
     there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
     title = Path(questions.name).stem
-    missing = stored.import_set(
+    missing = query_sets.import_set(
         asked.book, asked.collection, title, found, rows, there,
         who=qrels.name if qrels else "", made_by="llm" if by_llm else "human",
         otherwise="Rename the file, or remove the set.",

@@ -16,9 +16,8 @@ from ragfilter.report.verdicts import Forecast, forecast
 from ragfilter.text import numbers
 from ragfilter.ui.kit import judge_words, problems
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import questions, scores, state
-from ragfilter.ui.session.pools import falls_short
-from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session import questions, state
+from ragfilter.ui.session.resources import Resources, score_key
 from ragfilter.ui.session.visit import View
 
 PER_CHUNK_S = {"late_interaction": 0.02, "cross_encoder": 0.08}
@@ -31,7 +30,7 @@ def draw(view: View) -> None:
     While the judge's panel is open, its button is drawn there.
     """
     result, resources = view.result, view.resources
-    wider = falls_short(view.asked, result, result.settings)
+    wider = questions.falls_short(view.asked, result, result.settings)
     rerank, again = reranking(result)
     costs = None if state.session().panel == "Judge" else judging_costs(result, resources)
     if rerank is None and costs is None and not wider:
@@ -126,7 +125,7 @@ def _unscored(need: Pending, result: PoolResult, resources: Resources) -> int:
     by_id = {hit.id: hit.chunk.passage for hit in result.pool.hits}
     name = reranker_key(quality)
     texts = [by_id[i] for i in need.chunk_ids if i in by_id]
-    new = [t for t in texts if resources.scores.get(scores.key(name, result.query, t)) is None]
+    new = [t for t in texts if resources.scores.get(score_key(name, result.query, t)) is None]
     if quality.reranker != "late_interaction":
         return len(new)
     try:

@@ -1,4 +1,7 @@
-"""The answer from the kept chunks next to the one from the unfiltered first k."""
+"""The answer from the kept chunks next to the one from the unfiltered first k.
+
+What rests on chunks that the other context lacks is marked.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from time import monotonic
 import streamlit as st
 
 from ragfilter.answer import compare
+from ragfilter.answer.compare import Piece
+from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.model import PoolResult
 from ragfilter.settings.config import of_profile
@@ -17,9 +22,9 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import answer_pieces, preference
-from ragfilter.ui.look import html, prose, say
-from ragfilter.ui.session import answers, models, state
+from ragfilter.ui.kit import votes
+from ragfilter.ui.look import elements, html, prose
+from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -52,7 +57,7 @@ def draw(view: View) -> None:
         answered(sides[0], found[0], state.session().profile, view.result.settings),
         answered(sides[1], found[1], "unfiltered", plain),
     )
-    preference.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
+    votes.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
 
 
 def is_awaited() -> bool:
@@ -129,11 +134,9 @@ def both(
 def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -> None:
     """Draw who answers, and the buttons. `missing` is how many of the two answers do not exist
     yet."""
-    label = (
-        f"answers by {html.text(models.called(model))}{f'; {html.text(saved)}' if saved else ''}"
-        if model
-        else quoting
-    )
+    saving = f"; {saved}" if saved else ""
+    by = html.text(f"answers by {answers.model_label(model)}{saving}")
+    label = by if model else quoting
     with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
@@ -204,12 +207,12 @@ def _show(
     query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
 ) -> None:
     """Draw the answer with its citations and costs."""
-    _cites(side, replace(answer, citations=words(query, side, other, answer, resources)))
+    _cites(side, replace(answer, citations=draw_words(query, side, other, answer, resources)))
     if side.context.chunks:
         _cost(answer)
 
 
-def words(
+def draw_words(
     query: str, side: AnswerSide, other: AnswerSide, answer: Answer, resources: Resources
 ) -> tuple[int, ...]:
     """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
@@ -220,17 +223,17 @@ def words(
     with st.container(key=f"answer-{side.name}", gap="small"):
         _doubt(answer)
         if answer.text:
-            answer_pieces.draw(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other)
+            draw_pieces(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other)
             quotes = answers.added(query, side, other, resources)
-            adds = answer_pieces.draw_added(quotes, side, answer)
+            adds = draw_added(quotes, side, answer)
             if len(answer.text) > SHOWN_CHARS:
-                say.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
+                elements.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
         if answer.error:
             _failure(answer)
         if quoted is not None:
-            say.aside(INSTEAD)
+            elements.aside(INSTEAD)
             _doubt(quoted)
-            answer_pieces.draw(quoted, side, other, name="instead")
+            draw_pieces(quoted, side, other, name="instead")
     cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
     return tuple(dict.fromkeys(cites))
 
@@ -242,7 +245,7 @@ def _doubt(answer: Answer) -> None:
 
 def _failure(answer: Answer) -> None:
     if answer.error == UNFINISHED:
-        say.aside("Stopped before the end.")
+        elements.aside("Stopped before the end.")
         return
     html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
 
@@ -265,7 +268,7 @@ def _cites(side: AnswerSide, answer: Answer) -> None:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])
         more = len(answer.unknown_citations) - MOST_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
-        say.aside(f"Cites {numbers}, which do not exist.")
+        elements.aside(f"Cites {numbers}, which do not exist.")
 
 
 def _cost(answer: Answer) -> None:
@@ -284,3 +287,35 @@ def _cost(answer: Answer) -> None:
 def _ask(again: bool) -> None:
     """Ask for the missing answers; with `again`, also for those that are cached."""
     state.session().answering = "all" if again else "missing"
+
+
+MOST_PIECES = 40
+"""Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
+
+
+def draw_pieces(answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text") -> None:
+    """Draw the answer's text; `name` keeps its key apart from other answers of the same side."""
+    cut = compare.pieces(answer, side.context, other.context)
+    if len(cut) > MOST_PIECES:
+        cut = (Piece(answer.text, False),)
+    make = prose.quoted if answer.extractive else prose.written
+    for number, piece in enumerate(cut):
+        _piece(make(piece.text), f"{side.name}-{name}-{number}", apart=piece.apart)
+
+
+def draw_added(quotes: tuple[Quote, ...], side: AnswerSide, answer: Answer) -> tuple[int, ...]:
+    """Draw what this context adds to the other one and the answer does not quote yet. Returns the
+    numbers of its chunks."""
+    new = [q for q in quotes if q.text not in answer.text]
+    if not new:
+        return ()
+    elements.aside("Also in this context, and not in the other:")
+    for number, quote in enumerate(new):
+        said = prose.quoted(f"{quote.text} [{quote.number}]")
+        _piece(said, f"{side.name}-added-{number}", apart=True)
+    return tuple(quote.number for quote in new)
+
+
+def _piece(markdown: str, key: str, *, apart: bool) -> None:
+    with st.container(key=f"{'apart' if apart else 'piece'}-{key}"):
+        st.markdown(markdown)

@@ -1,13 +1,12 @@
-"""The question box and the example questions."""
+"""The question box, the example questions, and the button for Present mode."""
 
 from __future__ import annotations
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.ui.kit.help import guide, switch
-from ragfilter.ui.kit.sidebar import examples as offered
-from ragfilter.ui.look import hint
+from ragfilter.ui.kit import examples, help
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
@@ -23,7 +22,7 @@ def draw(visit: Visit) -> DeltaGenerator | None:
     if not visit.ready:
         return None
     with st.container(key="examples", horizontal=True, gap="small"):
-        for i, example in enumerate(offered.of(state.session().collection, visit.resources)):
+        for i, example in enumerate(examples.of(state.session().collection, visit.resources)):
             st.button(
                 literal(example.label),
                 key=f"example-{i}",
@@ -31,11 +30,11 @@ def draw(visit: Visit) -> DeltaGenerator | None:
                 args=(example.question,),
                 help=literal(example.question),
             )
-        hint.beside(
+        elements.hint(
             "Enter or Ask searches the store once. Switches and sliders then replay what was found."
         )
-        switch.draw()
-        guide.draw(visit.resources)
+        draw_present_button()
+        help.draw(visit.resources)
         return st.container(key="share", width="content")
 
 
@@ -75,3 +74,25 @@ def box(visit: Visit) -> None:
 
 def _submit() -> None:
     state.ask(widget.entered("question"))
+
+
+def draw_present_button() -> None:
+    """Draw the button, with its shortcut key."""
+    on = bool(state.session().present)
+    with st.container(key="present-switch", width="content"):
+        st.button(
+            "Leave" if on else "Present",
+            key="present-button",
+            shortcut="P",
+            icon=":material/close:" if on else ":material/present_to_all:",
+            type="tertiary",
+            on_click=_flip_present,
+            help="Go back to the tables and settings."
+            if on
+            else "Present this result to an audience: large type, plain words, no settings.",
+        )
+
+
+def _flip_present() -> None:
+    state.session().present = not state.session().present
+    state.session().scene = state.session().scene_before = None

@@ -9,13 +9,12 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.registry import layer
 from ragfilter.model import LayerTrace, PoolResult
-from ragfilter.ui.kit import problems
-from ragfilter.ui.kit.sidebar import examples
+from ragfilter.ui.kit import examples, problems
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import build, collections, state
+from ragfilter.ui.session import build, state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.visit import Visit, forget_collections
 
 Start = tuple[str, str, tuple[str, ...]]
 INSPECT: Start = (
@@ -54,7 +53,7 @@ def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> 
     else:
         built = _no_question(visit, start)
     if built:
-        collections.forget()
+        forget_collections()
         st.rerun()
 
 

@@ -12,37 +12,8 @@ from zlib import crc32
 import pandas as pd
 import streamlit as st
 
+from ragfilter.ui.look import frame
 from ragfilter.ui.session import state
-
-_take_keys = st.components.v2.component(
-    "ragfilter.table_keys",
-    # Not if the user has clicked elsewhere before the server has selected the cell.
-    js="""let last, within
-    addEventListener("pointerdown", ({ target }) => {
-      within = target instanceof Element && target.closest(".st-key-table")
-    }, true)
-    // A table that has no selection yet would select its first row when it gets the focus. Not if
-    // the user has clicked elsewhere in the meantime.
-    const focusOnceSelected = (table, tries) => {
-      if (!tries || !table || table !== within) return
-      if (table.querySelector("[aria-selected='true']")) {
-        table.querySelector("canvas")?.focus({ preventScroll: true })
-      } else setTimeout(focusOnceSelected, 50, table, tries - 1)
-    }
-    // The table would take Alt and an arrow for itself, and no shortcut of the page would see them.
-    addEventListener("keydown", event => {
-      if (!event.altKey || !/^Arrow(Up|Down)$/.test(event.key)) return
-      if (!(event.target instanceof Element && event.target.closest(".st-key-table"))) return
-      event.stopImmediatePropagation()
-      event.preventDefault()
-      document.body.dispatchEvent(new KeyboardEvent("keydown", event))
-    }, true)
-    export default ({ data }) => {
-      if (data !== last) focusOnceSelected(within, 200)
-      last = data
-    }""",
-    isolate_styles=False,
-)
 
 
 def draw(
@@ -146,4 +117,4 @@ def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> Non
 def follow_keys() -> None:
     """Let arrow keys continue from the cell whose button was clicked, since a click on a button
     does not move the focus to the table. Draw this in the table's container, after the table."""
-    _take_keys(key="table-keys", data=state.session().table_clicks)
+    frame.mount("kit/grid_keys.js", key="table-keys", data=state.session().table_clicks)

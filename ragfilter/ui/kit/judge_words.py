@@ -11,7 +11,7 @@ from ragfilter.report.verdicts import Forecast
 from ragfilter.settings.schema import Judge
 from ragfilter.text import numbers
 from ragfilter.ui.look import theme
-from ragfilter.ui.session import models
+from ragfilter.ui.session import answers
 
 ABOUT = (
     "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
@@ -98,7 +98,7 @@ def shortened(n: int, settings: Judge) -> str:
 
 def by_whom(stats: JudgeStats, settings: Judge) -> str:
     """Which model judged with which prompt, and how many chunks were in no prompt."""
-    parts = [f"Judged by {models.called(stats.model) or 'nobody'}"]
+    parts = [f"Judged by {answers.model_label(stats.model) or 'nobody'}"]
     if stats.cached:
         parts.append("cached, so time, tokens and cost are those of the original call")
     if stats.prompt_version:

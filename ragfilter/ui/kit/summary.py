@@ -16,8 +16,8 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import judge_words
 from ragfilter.ui.look import html, theme
 from ragfilter.ui.look.prose import literal, quiet
-from ragfilter.ui.session import collections, state
-from ragfilter.ui.session.visit import View
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import View, known_collections
 
 ELSEWHERE = (
     "Distances are not comparable across collections, models or spaces. Tune with labelled "
@@ -56,7 +56,7 @@ def _missing(view: View) -> None:
 def unnamed(view: View) -> str:
     """A sentence naming an uncommon word of the question that no chunk kept for the user contains;
     empty if there is none."""
-    kept, info = view.mine.kept, collections.known(view.resources).get(view.asked.collection)
+    kept, info = view.mine.kept, known_collections(view.resources).get(view.asked.collection)
     embedder = view.resources.bench.embedder_called("" if info is None else info.embedder)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""
@@ -64,7 +64,7 @@ def unnamed(view: View) -> str:
 
 def _fitted(view: View) -> None:
     """Draw one muted line if the current thresholds were fitted to another collection or model."""
-    info = collections.known(view.resources).get(view.result.pool.collection)
+    info = known_collections(view.resources).get(view.result.pool.collection)
     if info is None:
         return
     here = Fit(info.name, info.embedder, info.space)

@@ -9,15 +9,15 @@ from importlib.resources import files
 import streamlit as st
 
 from ragfilter.answer.stream import Answer
-from ragfilter.report.story import Story, called, cutting, sentences, story
+from ragfilter.report.story import Story, called, cutting, sentences
+from ragfilter.report.story import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import answer, ask, empty, people, problems, progress, summary
-from ragfilter.ui.kit.help import switch
-from ragfilter.ui.look import chart, hint, html, prose, theme
+from ragfilter.ui.kit import answer, ask, empty, problems, progress, share, summary, view_as
+from ragfilter.ui.look import elements, html, plotting, prose, theme
 from ragfilter.ui.present import scene
-from ragfilter.ui.session import link, reports, state, visit
+from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.answers import AnswerSide
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
@@ -59,48 +59,50 @@ def draw(here: Visit) -> None:
         ask.draw(here)
         if not here.ready:
             # Nothing can be asked, so the box and its buttons are missing.
-            switch.draw()
+            ask.draw_present_button()
         empty.draw(here, error, empty.PRESENT)
         return
     problems.incomplete(view.result.pool.incomplete)
-    told = story(view.mine)
+    story = story_of(view.mine)
     missing = summary.unnamed(view)
     word = called(view.mine, doubt=bool(missing))
-    _head(view, told, missing, word)
-    if told.found:
-        progress.unless(answer.is_awaited(), _scenes)(view, told, word)
+    _head(view, story, missing, word)
+    if story.found:
+        progress.unless(answer.is_awaited(), _scenes)(view, story, word)
         answer.with_and_without(view, _title, _answer, QUOTING)
 
 
-def _head(view: View, told: Story, missing: str, word: str) -> None:
+def _head(view: View, story: Story, missing: str, word: str) -> None:
     """Draw the question and its outcome. `missing` is a doubt about the answer; `word` is what the
     passages are that stay."""
     with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
-                people.choose("presented-to", people.offered(people.groups(view.resources)))
-        reports.button(
-            partial(reports.of_query, view, str(state.session().profile)),
+                view_as.choose_user(
+                    "presented-to", view_as.offered_users(view_as.groups(view.resources))
+                )
+        share.report_button(
+            partial(share.report_of_query, view, str(state.session().profile)),
             "ragfilter.html",
             key="present-report",
         )
-        switch.draw()
+        ask.draw_present_button()
     prices = view.resources.prices
     price = (prices.prompt, prices.currency) if prices else ()
-    said = sentences(told, *price, word=word)
+    lines = sentences(story, *price, word=word)
     k = view.result.settings.retrieval.k
-    fell = f"{FELL} {cutting(view.mine)}".strip()
-    about = [FOUND, *([""] if told.unjudged else [])]
-    about += [*([fell] if told.falls else []), *([""] if told.message else [])]
+    dropped = f"{FELL} {cutting(view.mine)}".strip()
+    about = [FOUND, *([""] if story.unjudged else [])]
+    about += [*([dropped] if story.falls else []), *([""] if story.message else [])]
     about.append(PROMPT.format(n=k))
     with st.container(key="present-said", gap=None):
-        for words, help in zip(said, about, strict=False):
+        for words, help in zip(lines, about, strict=False):
             st.markdown(_numbers(words), help=help or None)
         if missing:
             html.draw(f'<p class="rf-aside">{html.text(missing)}</p>')
         if view.result.settings.clearance.enabled:
-            lacking = people.note(people.groups(view.resources), view.user)
+            lacking = view_as.hidden_note(view_as.groups(view.resources), view.user)
             html.draw(f'<p class="rf-aside">{html.text(lacking)}</p>')
 
 
@@ -109,15 +111,15 @@ def _numbers(words: str) -> str:
     return _FIGURE.sub(lambda found: f"**{found[0]}**", prose.literal(words))
 
 
-def _scenes(view: View, told: Story, word: str) -> None:
+def _scenes(view: View, story: Story, word: str) -> None:
     """Draw the buttons that step through the picture, and the picture."""
-    _picture(view, told, _scene(told, word), word)
+    _picture(view, story, _scene(story, word), word)
 
 
-def _scene(told: Story, word: str) -> int:
+def _scene(story: Story, word: str) -> int:
     """Draw the scene controls. Returns how many steps have dropped their passages: all, unless the
     user is stepping through them."""
-    last = len(told.steps)
+    last = len(story.steps)
     chosen: int | None = state.session().scene
     now = last if chosen is None else min(chosen, last)
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
@@ -132,53 +134,48 @@ def _scene(told: Story, word: str) -> int:
             args=(last if now < last else 0, "scene"),
             help="Show everything the search found, or only what the filter kept.",
         )
-        st.button(
-            "Back",
-            key="scene-back",
-            shortcut="Left",
-            disabled=not now,
-            on_click=state.put,
-            args=(now - 1, "scene"),
-            help="Bring back the passages dropped last.",
-        )
-        st.button(
-            "Next",
-            key="scene-next",
-            shortcut="Right",
-            disabled=now >= last,
-            on_click=state.put,
-            args=(now + 1, "scene"),
-            help="Drop the next passages, one reason at a time.",
-        )
+        for label, shortcut, to, about in (
+            ("Back", "Left", now - 1, "Bring back the passages dropped last."),
+            ("Next", "Right", now + 1, "Drop the next passages, one reason at a time."),
+        ):
+            st.button(
+                label,
+                key=f"scene-{label.lower()}",
+                shortcut=shortcut,
+                disabled=not 0 <= to <= last,
+                on_click=state.put,
+                args=(to, "scene"),
+                help=about,
+            )
         html.draw(
-            f'<p class="rf-scene" role="status">{html.text(_caption(told, now, word))}</p>',
+            f'<p class="rf-scene" role="status">{html.text(_caption(story, now, word))}</p>',
             width="content",
         )
-        hint.beside(STEPS)
+        elements.hint(STEPS)
     return now
 
 
-def _caption(told: Story, now: int, word: str) -> str:
-    last = len(told.steps)
+def _caption(story: Story, now: int, word: str) -> str:
+    last = len(story.steps)
     if now >= last:
-        return f"{counted(told.kept, 'passage')} {word}" if told.kept else "Nothing is left"
-    fallen = sum(len(step.ids) for step in told.steps[:now])
-    left = f"{told.found - fallen} of {told.found} left"
-    return f"Step {now} of {last}: {left}" if now else f"Everything found: {told.found}"
+        return f"{counted(story.kept, 'passage')} {word}" if story.kept else "Nothing is left"
+    fallen = sum(len(step.ids) for step in story.steps[:now])
+    left = f"{story.found - fallen} of {story.found} left"
+    return f"Step {now} of {last}: {left}" if now else f"Everything found: {story.found}"
 
 
-def _picture(view: View, told: Story, after: int, word: str) -> None:
+def _picture(view: View, story: Story, after: int, word: str) -> None:
     dark = theme.is_dark()
     before = state.session().scene_before
     state.session().scene_before = after
     # Each plot is a new element; its height is reserved while it is drawn.
-    st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
+    st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(story)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
-        chart.draw(
-            scene.plot(view.mine, told, after=after, before=before, dark=dark, word=word),
+        plotting.draw(
+            scene.plot(view.mine, story, after=after, before=before, dark=dark, word=word),
             key="scene-chart",
             fixed=True,
-            alt=f"Every passage by its distance to the question. {_caption(told, after, word)}.",
+            alt=f"Every passage by its distance to the question. {_caption(story, after, word)}.",
         )
 
 
@@ -193,14 +190,14 @@ def _title(side: AnswerSide) -> None:
             f"<span>{counted(n, 'passage')}, {numbers.tokens(context.tokens)}</span></h2>",
             width="content",
         )
-        hint.beside(f"{SIDES[side.name]} {TOKENS}")
+        elements.hint(f"{SIDES[side.name]} {TOKENS}")
 
 
 def _answer(
     query: str, side: AnswerSide, other: AnswerSide, text: Answer, resources: Resources
 ) -> None:
     """Draw the answer, then the passages it was made from."""
-    answer.words(query, side, other, text, resources)
+    answer.draw_words(query, side, other, text, resources)
     theirs = {hit.id for hit in other.context.chunks}
     items = "".join(
         f"<li{'' if hit.id in theirs else ' class=rf-only'}>"

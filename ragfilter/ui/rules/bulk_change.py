@@ -10,7 +10,7 @@ from ragfilter.rules.bulk import RuleChange
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.rules import change_preview
 
 KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
@@ -23,7 +23,7 @@ MOST_TICKED = 1_000
 def draw(work: Desk) -> None:
     """Draw the choice of change, its preview and the button that saves it."""
     rows = desk.selected(work)
-    say.aside(f"Changes the {counted(len(rows), 'chunk')} that the filter under Chunks shows.")
+    elements.aside(f"Changes the {counted(len(rows), 'chunk')} that the filter under Chunks shows.")
     kind = st.segmented_control(
         "Change",
         KINDS,
@@ -38,7 +38,7 @@ def draw(work: Desk) -> None:
     except InputError as error:
         change_preview.draw_outcome()
         if any(st.session_state.get(name) for name in (TERM, TERMS, NEW, RULE)):
-            say.aside(str(error))
+            elements.aside(str(error))
         return
     change_preview.draw_outcome()
     change_preview.draw(work, change.label, bulk.plan(change, [row.chunk for row in rows]), "bulk")

@@ -15,10 +15,10 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import html, say
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
+from ragfilter.ui.session.visit import author
 
 OUTCOME = "rules-said"
 PAGE = 20
@@ -36,7 +36,7 @@ def draw(work: Desk, what: str, plan: BulkPlan, key: str) -> None:
     if plan.after:
         offer(work, plan.after, what, key=key)
     else:
-        say.empty("Nothing would change.", "The rules already have this change.")
+        elements.empty("Nothing would change.", "The rules already have this change.")
 
 
 def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:

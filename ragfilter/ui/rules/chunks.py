@@ -20,7 +20,7 @@ from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import OPEN, ORDER, SOURCES, STATES, TEXT, TYPES, Desk
-from ragfilter.ui.look import html, say, theme
+from ragfilter.ui.look import elements, html, theme
 from ragfilter.ui.rules import change_preview, matrix_table
 
 PAGE_AT, MEASURE = "rules-page", "rules-measuring"
@@ -91,7 +91,9 @@ def _filters(rows: Listing) -> None:
 def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
     with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
         page = ids[change_preview.page(PAGE_AT, len(ids), PAGE)]
-        say.aside(f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content")
+        elements.aside(
+            f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content"
+        )
         st.button(
             "Measure",
             key="rules-measure",
@@ -108,7 +110,7 @@ def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
             help="The order stays fixed while you edit. Click to re-sort by urgency.",
         )
     if not page:
-        say.empty("No chunk matches the filter.", "Use fewer words or states.")
+        elements.empty("No chunk matches the filter.", "Use fewer words or states.")
         return
     shown = [rows.by_id[i] for i in page if i in rows.by_id]
     with st.container(key="table"):
@@ -179,7 +181,9 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
     with st.container(key="rules-panel", border=True, gap="small"):
         _steps(place, ids)
         if chunk is None:
-            say.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
+            elements.empty(
+                "No chunk is open.", "Click a row, or press Next to begin with the first."
+            )
             return
         facts = (chunk.id, chunk.type, chunk.source, f"page {chunk.page}" if chunk.page else "")
         listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
@@ -214,7 +218,7 @@ def _steps(place: int, ids: Sequence[str]) -> None:
                 help=f"Opens the {label.lower()} row. A draft stays where it is.",
             )
         if place >= 0:
-            say.aside(f"{place + 1:,} of {len(ids):,}", width="content")
+            elements.aside(f"{place + 1:,} of {len(ids):,}", width="content")
 
 
 def _go(place: int, chunk_id: str) -> None:

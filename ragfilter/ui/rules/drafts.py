@@ -1,33 +1,43 @@
 """Rules that an LLM drafts for the filtered chunks: the expected cost, the progress, and the drafts
-to accept."""
+to accept.
+
+Source: docs/design.md#drafting. A collection has one run at a time, in the background. A draft is
+saved in the workspace as it is made, so neither a closed tab nor a killed server loses one. A chunk
+is read again before it is sent, and sent only if the *user* may see it, even if an operator is
+looking: hidden chunks are sent to no LLM.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from zlib import crc32
 
 import streamlit as st
 
+from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.proposed import Evidence, weigh
-from ragfilter.model import Chunk
-from ragfilter.rules.draft import Draft
-from ragfilter.rules.drafting import foresee, total
+from ragfilter.model import Chunk, User
+from ragfilter.protocols import Usage
+from ragfilter.rules.drafting import Draft, drafts, foresee, total
 from ragfilter.rules.findings import Finding
 from ragfilter.rules.lint import analyse
+from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import drafting_run, offers
-from ragfilter.ui.rules.drafting_run import TROUBLE, Drafting, tokens
+from ragfilter.ui.rules import offers
 from ragfilter.ui.rules.offers import Offer
-from ragfilter.ui.session import models
+from ragfilter.ui.session import answers, state
+from ragfilter.ui.session.jobs import Job, Stoppable
+from ragfilter.ui.session.resources import Resources, open_resources
 
-BARE = "drafts-bare"
+BARE, TROUBLE = "drafts-bare", "drafts-trouble"
+Drafting = Job[list[Draft]]
 SAMPLE = 40
 """Chunks of the selection from which the cost is estimated."""
 LOOK_S = 1.0
@@ -36,11 +46,11 @@ MOST_REASONS = 8
 
 def draw(work: Desk) -> None:
     """Draw the cost, the progress and the drafts."""
-    running = drafting_run.of(work.collection, work.resources)
+    running = last_run(work.collection, work.resources)
     under_way = running if running is not None and not running.done else None
-    shown = drafting_run.is_shown(work.collection, work.user, work.resources)
+    shown = _is_shown(work.collection, work.user, work.resources)
     if work.resources.bench.chat is None:
-        say.empty(NO_LLM, NO_LLM_MORE)
+        elements.empty(NO_LLM, NO_LLM_MORE)
     elif under_way is not None:
         # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection, shown=shown)
@@ -56,7 +66,7 @@ def draw(work: Desk) -> None:
 
 def _begin(work: Desk) -> None:
     """Draw what drafting would cost, and the button that starts it."""
-    sender = drafting_run.sender()
+    sender = _sender()
     drafted = work.resources.bench.drafts.drafts(work.collection)
     there = {draft.chunk_id for draft in drafted if draft.rule is not None}
     bare = st.checkbox(
@@ -72,7 +82,7 @@ def _begin(work: Desk) -> None:
         if row.id not in there and sender.sees(row.chunk) and not (bare and row.chunk.rule)
     ]
     if not chosen:
-        say.empty(
+        elements.empty(
             "Nothing to draft.",
             "The filter under Chunks shows no chunk that lacks a draft. Clear it, or take chunks "
             "that have a rule as well.",
@@ -83,7 +93,7 @@ def _begin(work: Desk) -> None:
         f"Draft {counted(len(chosen), 'rule')}",
         key="drafts-begin",
         type="primary",
-        on_click=drafting_run.begin,
+        on_click=_start_run,
         args=(work.collection, [chunk.id for chunk in chosen]),
         help="For the chunks that the filter under Chunks shows and that have no draft yet. "
         "Nothing is saved.",
@@ -101,9 +111,9 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         usage = foresee(whole, len(chosen), resources.bench.templates())
     except RagfilterError as error:
         return str(error)
-    name = models.called(chat.name) if chat is not None else ""
+    name = answers.model_label(chat.name) if chat is not None else ""
     return (
-        f"{counted(len(chosen), 'chunk')}: {tokens(usage, resources.prices)}, read and "
+        f"{counted(len(chosen), 'chunk')}: {_tokens(usage, resources.prices)}, read and "
         f"written by {name}; up to three times as much if first answers have faults. A faulty "
         "answer is returned once, with the fault named."
     )
@@ -113,7 +123,7 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
     if running.done:
         st.rerun()
     if not shown:
-        say.aside("Rules are being drafted for another user.")
+        elements.aside("Rules are being drafted for another user.")
         return
     done, count, used = running.at
     left = time_left(running.seconds / done * (count - done) if done else None)
@@ -124,7 +134,7 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
         "Stopping …" if stopping else "Stop",
         key="drafts-stop",
         icon=":material/stop:",
-        on_click=drafting_run.stop,
+        on_click=_stop,
         args=(collection,),
         disabled=stopping,
         help="Drafts so far are kept, and the next run skips them.",
@@ -144,7 +154,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
         f"{figures.doubtful} with remarks; {figures.without} without a draft; "
-        f"{tokens(figures.usage, work.resources.prices)}."
+        f"{_tokens(figures.usage, work.resources.prices)}."
     )
     _without(made)
     drafted = [draft for draft in made if draft.rule is not None]
@@ -160,7 +170,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
     st.button(
         "Forget these drafts",
         key="drafts-forget",
-        on_click=drafting_run.forget,
+        on_click=_forget,
         args=(work.collection, [draft.chunk_id for draft in made]),
         disabled=busy,
         help="Lets you draft them again. Accepted rules stay.",
@@ -229,3 +239,94 @@ def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
 
     key = (*work.key, work.settings, rule_effect.mark(work), _mark(drafted))
     return work.resources.evidence.of(key, weighed)
+
+
+def last_run(collection: str, resources: Resources) -> Drafting | None:
+    """The last run over this collection since the server started, None if there is none."""
+    return resources.jobs.find(_key(collection))
+
+
+def _is_shown(collection: str, user: User, resources: Resources) -> bool:
+    """Whether `user` may know how far the last run is. It tells how many chunks its starter drafts,
+    of which others may not know."""
+    run = last_run(collection, resources)
+    return run is None or user.unrestricted or user == run.owner
+
+
+def _sender() -> User:
+    """The user whose clearance decides whether a chunk may be sent."""
+    return state.user()
+
+
+def _start_run(collection: str, chunk_ids: Sequence[str]) -> None:
+    """Draft rules for these chunks, unless a run over the collection is in progress."""
+    user = _sender()
+    _try(lambda resources: _start(collection, chunk_ids, user, resources))
+
+
+def _stop(collection: str) -> None:
+    """Stop after the last saved draft."""
+    running = last_run(collection, open_resources())
+    if running is not None:
+        running.stop.set()
+
+
+def _forget(collection: str, chunk_ids: Sequence[str]) -> None:
+    """Remove drafts."""
+    _try(lambda resources: resources.bench.drafts.forget(collection, chunk_ids))
+
+
+def _start(collection: str, ids: Sequence[str], user: User, resources: Resources) -> None:
+    chat, templates = resources.bench.chat, resources.bench.templates()
+    if chat is None:
+        return
+
+    def work(job: Drafting) -> list[Draft]:
+        done: list[Draft] = []
+        job.tell(0, len(ids))
+        for draft in drafts(
+            _readable(collection, ids, user, resources), Stoppable(chat, job.stop),
+            timeout_s=resources.deployment.answer_timeout_s, templates=templates,
+            wait=job.stop.wait,
+        ):  # fmt: skip
+            if job.stop.is_set() and draft.rule is None:
+                break
+            resources.bench.drafts.keep(collection, draft)
+            done.append(draft)
+            if not job.tell(len(done), len(ids), _tokens(total(done, 0).usage, resources.prices)):
+                break
+        return done
+
+    resources.jobs.start(user, _key(collection), work, again=True)
+
+
+def _key(collection: str) -> tuple[str, str]:
+    return "drafting", collection
+
+
+def _tokens(usage: Usage, prices: Prices | None) -> str:
+    """``about 5,000 + 700 tokens, cost 0.0123``."""
+    about, cost = "about " if usage.estimated else "", ""
+    if prices is not None:
+        cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
+    return f"{about}{numbers.exchanged(usage.prompt_tokens, usage.completion_tokens)}{cost}"
+
+
+def _readable(
+    collection: str, ids: Sequence[str], user: User, resources: Resources
+) -> Iterator[Chunk]:
+    """The chunks as they are when their turn comes, without those that are deleted or hidden."""
+    store = resources.bench.collection(collection)
+    for chunk_id in ids:
+        chunk = store.chunks([chunk_id]).get(chunk_id)
+        if chunk is not None and user.sees(chunk):
+            yield chunk
+
+
+def _try(action: Callable[[Resources], None]) -> None:
+    """Do it, and keep the error for the page."""
+    st.session_state.pop(TROUBLE, None)
+    try:
+        action(open_resources())
+    except RagfilterError as error:
+        st.session_state[TROUBLE] = str(error)

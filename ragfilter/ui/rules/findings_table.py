@@ -14,7 +14,7 @@ from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.ui.kit import grid, progress
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.rules import change_preview
 
 KINDS = "findings-kinds"
@@ -26,14 +26,14 @@ def draw(work: Desk) -> None:
     ruled = [row.chunk.id for row in desk.selected(work) if row.chunk.rule]
     chunks = list(work.read(ruled).values())
     if len(chunks) > desk.MOST_READ:
-        say.aside(
+        elements.aside(
             f"Texts are read for up to {desk.MOST_READ:,} rules. A narrower filter under Chunks "
             "may find more."
         )
     findings = _findings(work, chunks)
     if not findings:
         change_preview.draw_outcome()
-        say.empty("No findings.", "The linter found no problem in the rules under Chunks.")
+        elements.empty("No findings.", "The linter found no problem in the rules under Chunks.")
         return
     counts = Counter(finding.kind for finding in findings)
     kinds = st.multiselect(
@@ -102,7 +102,7 @@ def _table(work: Desk, findings: Sequence[Finding]) -> None:
         help="Opens the chunk of the selected finding. Click a row first.",
     )
     if len(findings) > MOST_FINDINGS:
-        say.aside(f"and {len(findings) - MOST_FINDINGS:,} more")
+        elements.aside(f"and {len(findings) - MOST_FINDINGS:,} more")
 
 
 def _fix(finding: Finding) -> str:

@@ -1,4 +1,4 @@
-"""What every rule does over the labelled questions, most harmful first."""
+"""What every rule does over the labelled questions, the most harmful first."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from ragfilter.errors import InputError, RuleError
+from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import LabelledQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
@@ -20,11 +19,9 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 
-QUESTIONS, MISTAKE = "matrix-questions", "labels-mistake"
-KINDS = LABELLED, ASKED = ("Labelled questions", "Questions asked")
 TITLE_WIDTH = 27
 """Characters that fit into a column of the tables, even in capitals."""
 
@@ -84,8 +81,8 @@ def columns(widths: Mapping[str, int]) -> dict[str, Any]:
 
 def last(work: Desk) -> Matrix | None:
     """The most recent matrix of the labelled questions, without the rules that changed since."""
-    made = work.resources.matrices.get(_key(work)[1:])
-    return None if made is None else made.of_unchanged(work.chunks)
+    matrix = work.resources.matrices.get(_key(work)[1:])
+    return None if matrix is None else matrix.of_unchanged(work.chunks)
 
 
 def make(work: Desk, *, asked: bool = False) -> Matrix | None:
@@ -113,84 +110,26 @@ def _key(work: Desk) -> tuple[object, ...]:
 
 
 def draw(work: Desk) -> None:
-    """Draw the labels, the matrix, and one rule by group and term."""
-    asked = (
-        st.segmented_control(
-            "Questions",
-            KINDS,
-            key=QUESTIONS,
-            default=LABELLED,
-            required=True,
-            persist_state="session",
-            help="Labelled questions show which rules do harm; recent ones, which act at all.",
-        )
-        == ASKED
-    )
-    if not asked:
-        _labels(work)
-    if not rule_effect.available(work, asked=asked):
+    """Draw the matrix of the labelled questions, or without labels of those asked, and one rule by
+    group and term."""
+    asked = not rule_effect.available(work)
+    if asked and not rule_effect.available(work, asked=True):
         return
     matrix, questions = make(work, asked=asked), rule_effect.gathered(work, asked=asked)
     if matrix is None or questions is None:
         rule_effect.wait_for(work, asked=asked)
         return
     if not matrix.rules:
-        say.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
-    else:
-        over = (
-            f"{counted(matrix.queries, 'question')} asked"
-            if asked
-            else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
-        )
-        waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
-        say.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
-        _rules(work, matrix.rules, questions)
-    if matrix.crowding:
-        say.aside("Chunks without a rule that are often retrieved, and not labelled relevant")
-        st.dataframe(
-            {
-                "chunk": [_chunks(work, (row.chunk_id,)) for row in matrix.crowding],
-                "retrieved": [row.retrieved for row in matrix.crowding],
-                "irrelevant": [row.irrelevant for row in matrix.crowding],
-                "kept wrongly": [row.kept for row in matrix.crowding],
-            },
-            key="matrix-crowding",
-            hide_index=True,
-            height=240,
-        )
-
-
-def _labels(work: Desk) -> None:
-    with st.expander("Labelled questions", key="matrix-labels"), st.form("labels", border=False):
-        queries = st.file_uploader(
-            "Questions",
-            type=["jsonl", "csv", "txt"],
-            key="labels-queries",
-            help="A BEIR queries.jsonl file, a CSV file with a column text, query or question, or "
-            "one question per line.",
-        )
-        qrels = st.file_uploader(
-            "qrels.tsv",
-            type=["tsv", "txt", "qrels", "trec"],
-            key="labels-qrels",
-            help="One query-id, corpus-id and score per line, as in BEIR or TREC.",
-        )
-        if st.form_submit_button("Use these labels", help="For this session."):
-            st.session_state[MISTAKE] = _use(work, queries, qrels)
-        # Stored, since the page reruns by itself while questions are gathered.
-        if mistake := st.session_state.get(MISTAKE):
-            st.error(message(mistake))
-
-
-def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -> str:
-    """Use the labels in two files. Returns the error message if that fails."""
-    if queries is None or qrels is None:
-        return "Both files are needed. Choose queries and qrels."
-    try:
-        rule_effect.drop(work, queries, qrels)
-    except InputError as error:
-        return str(error)
-    return ""
+        elements.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
+        return
+    over = (
+        f"{counted(matrix.queries, 'question')} asked"
+        if asked
+        else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
+    )
+    waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
+    elements.aside(f"{numbers.count(len(matrix.rules))} rules over {over}{waiting}.")
+    _rules(work, matrix.rules, questions)
 
 
 @st.fragment
@@ -205,7 +144,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         height=400,
     )  # fmt: skip
     if selected is None:
-        say.aside("Click a rule to see what each of its groups and terms does.")
+        elements.aside("Click a rule to see what each of its groups and terms does.")
         return
     row = rules[selected]
     st.button(
@@ -233,7 +172,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         column_config=_columns("part"),
     )
     if row.conflicts:
-        say.aside("Questions whose relevant chunk the rule blocks")
+        elements.aside("Questions whose relevant chunk the rule blocks")
         st.dataframe(
             {
                 "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],

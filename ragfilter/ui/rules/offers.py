@@ -14,7 +14,7 @@ from ragfilter.rules.rule import parse
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.rules import change_preview, matrix_table
 
 ONE, DOUBTS, REPLACE = "suggest-one", "suggest-doubts", "suggest-replace"
@@ -91,7 +91,7 @@ def accept(
     taken = {each.chunk.id: each.rule for each in (new if with_doubts else sure)}
     sure_of_it = bool(taken) and rule_effect.confirm(work, taken, SURE)
     if not taken:
-        say.aside(_why_none(new, others))
+        elements.aside(_why_none(new, others))
     with st.container(key="suggest-all", horizontal=True, gap="small"):
         st.button(
             f"Accept {counted(len(taken), 'rule')} {whose}" if taken else "Accept",
@@ -152,7 +152,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
             help="Puts it into the editor under Chunks. Nothing is saved.",
         )
     for doubt in each.doubts:
-        say.aside(f"Doubt: {doubt}")
+        elements.aside(f"Doubt: {doubt}")
     change_preview.draw_diffs([(each.chunk.name, stored, each.rule)], "suggest-one-diff")
 
 

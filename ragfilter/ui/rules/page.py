@@ -5,16 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.kit import clearance, problems
+from ragfilter.ui.kit import problems, view_as
 from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import choice, say
+from ragfilter.ui.look import elements
 from ragfilter.ui.rules import (
     bulk_change,
     change_preview,
     chunks,
     drafts,
-    families,
+    family_proposals,
     findings_table,
     import_export,
     matrix_table,
@@ -36,13 +36,13 @@ ABOUT = (
 def draw(visit: Visit) -> None:
     """Draw the chosen part for the chosen collection."""
     with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        part = choice.draw("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
+        part = elements.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
     try:
         work = desk.lay(state.session().collection, visit.settings, visit.resources)
         problems.incomplete(visit.incomplete)
         if not work.user.unrestricted:
-            say.aside(
-                f"Seen as {clearance.called(work.user)}: chunks that this user may not see are "
+            elements.aside(
+                f"Seen as {view_as.user_label(work.user)}: chunks that this user may not see are "
                 "left out. Change the user under View as, on the Inspect page."
             )
         # Clear the previous part while this one is being drawn.
@@ -58,13 +58,13 @@ def draw(visit: Visit) -> None:
 
 
 def _suggest(work: Desk) -> None:
-    way = choice.draw(
+    way = elements.choice(
         "Way", WAYS, key="suggest-way", default="Families", on_change=change_preview.forget_outcome
     )
     WAYS[way](work)
 
 
-WAYS = {"Families": families.draw, "LLM drafts": drafts.draw}
+WAYS = {"Families": family_proposals.draw, "LLM drafts": drafts.draw}
 PARTS = {
     "Chunks": chunks.draw,
     "Findings": findings_table.draw,

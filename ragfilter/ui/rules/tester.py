@@ -18,7 +18,7 @@ from ragfilter.text.normalise import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import html, say
+from ragfilter.ui.look import elements, html
 
 TEXT, QUESTION = "tester-text", "tester-question"
 MOST, MOST_LISTED, MOST_TERMS = 10_000, 500, 4
@@ -39,16 +39,18 @@ def draw(work: Desk) -> None:
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MOST]
     if not questions:
-        say.empty("No questions yet.", "Paste some to see which rules block or pass their chunk.")
+        elements.empty(
+            "No questions yet.", "Paste some to see which rules block or pass their chunk."
+        )
         return
     if len(every) > MOST:
-        say.aside(f"Only the first {MOST:,} are read.")
+        elements.aside(f"Only the first {MOST:,} are read.")
     of_rule: dict[str, list[str]] = defaultdict(list)
     for chunk in work.chunks.values():
         if chunk.rule:
             of_rule[chunk.rule].append(chunk.id)
     if not of_rule:
-        say.empty("No rules yet.", "Every chunk passes.")
+        elements.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
     key = (*work.key, tuple(questions))
@@ -99,7 +101,7 @@ def _rules(
         },
     )
     if selected is None:
-        say.aside("Click a rule to see why it passes or blocks a question.")
+        elements.aside("Click a rule to see why it passes or blocks a question.")
         return
     question = st.selectbox(
         "Question",

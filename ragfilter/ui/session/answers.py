@@ -20,9 +20,8 @@ from ragfilter.errors import ModelError
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import Progress
-from ragfilter.ui.look.vectors import Remembered
 from ragfilter.ui.session.jobs import Job, Stoppable
-from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.resources import CachedEmbedder, Resources
 
 NEXT = 8
 """How many of the hits that reached the cutoff have their sentences embedded with the question."""
@@ -75,7 +74,7 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
         query,
         side.context,
         None if chat is None else Stoppable(chat, stop),
-        Remembered(resources.bench.embedder, resources.vectors),
+        CachedEmbedder(resources.bench.embedder, resources.vectors),
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
@@ -133,7 +132,7 @@ def added(
     """What the side's context adds to the other's, if that is known without calling a model."""
     if resources.bench.chat is not None:
         return ()
-    embedder = Remembered(resources.bench.embedder, resources.vectors, only_known=True)
+    embedder = CachedEmbedder(resources.bench.embedder, resources.vectors, only_known=True)
     try:
         return compare.added(query, side.context, other.context, embedder)
     except ModelError:
@@ -191,7 +190,7 @@ def _extract(
     only_known: bool = False,
     progress: Progress | None = None,
 ) -> Answer:
-    embedder = Remembered(resources.bench.embedder, resources.vectors, only_known, progress)
+    embedder = CachedEmbedder(resources.bench.embedder, resources.vectors, only_known, progress)
     timeout = resources.deployment.answer_timeout_s
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
 
@@ -201,3 +200,18 @@ def _key(query: str, side: AnswerSide, resources: Resources, model: str = "") ->
     model = model or (chat.name if chat else EXTRACTIVE)
     contents = tuple((hit.id, hash(hit.chunk.text)) for hit in context.chunks)
     return query, model, VERSION, contents, context.shortened
+
+
+DEMONSTRATION = "smollm2-135m"
+"""The model that `make local-llm` serves."""
+TINY = "a tiny demonstration model, often wrong"
+
+
+def is_demonstration(model: str) -> bool:
+    """Whether `model` is the one that `make local-llm` serves."""
+    return DEMONSTRATION in model.casefold()
+
+
+def model_label(model: str) -> str:
+    """The model's name and, if it is the demonstration model, a warning."""
+    return f"{model}, {TINY}" if is_demonstration(model) else model

@@ -1,8 +1,11 @@
 """The session's question: when it is asked, and how its pool is gathered and completed.
 
 The store is only asked when something is submitted (a question, a collection, an edit, a new
-session), never because a setting changed. A model is only asked when a button is pressed: once per
-press and in the background. If a slider moves meanwhile, the next run waits for the same call.
+session), never because a setting changed: a pool is cached for all sessions, and sliders only
+replay it. Local rerank scores and the LLM's earlier answers are fetched with the question. What a
+later change of settings lacks stays a `Pending`, which the page offers as a button. It asks a model
+once per press and in the background. If a slider moves meanwhile, the next run waits for the same
+call.
 """
 
 from __future__ import annotations
@@ -15,15 +18,17 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.complete import complete, forget_failures
-from ragfilter.engine.replay import replay
+from ragfilter.engine.complete import Replay, complete, forget_failures, join_pools, look_up
+from ragfilter.engine.complete import settle as complete_locally
+from ragfilter.engine.replay import count_clean, renew_rules, replay
+from ragfilter.engine.retrieve import gather, target
 from ragfilter.errors import RagfilterError
-from ragfilter.model import PendingKind, Pool
+from ragfilter.model import PendingKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.session import link, pools, state
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.state import ModelRequest, Session
+from ragfilter.ui.session.state import AskedQuestion, ModelRequest, PoolReach, Session
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +58,12 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         with _waiting(place, "Searching …"):
             # Loaded first, so that loading does not count as search time.
             resources.bench.embedder_of(session.collection).prepare()
-            asked = pools.put(question, session.collection, settings, user, resources)
-            pool = pools.pool_of(asked, settings, resources)
+            asked = ask_now(question, session.collection, settings, user, resources)
+            pool = pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.
             scored, session.unscored = not session.unscored, False
             replay = session.replays.of
-            pool = pools.settle(asked, pool, settings, user, resources, score=scored, replay=replay)
+            pool = settle_pool(asked, pool, settings, user, resources, score=scored, replay=replay)
         _remember(asked, session)
         _record(asked, resources)
         link.restore_view()
@@ -66,17 +71,17 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     session.pending = False
     if session.asked is None:
         return None
-    pool = pools.pool_of(session.asked, settings, resources)
+    pool = pool_of(session.asked, settings, resources)
     if session.settle:
         session.settle = False
         with _waiting(place, "Scoring …"):
-            pool = pools.settle(session.asked, pool, settings, user, resources)
+            pool = settle_pool(session.asked, pool, settings, user, resources)
     if session.request is None:
         return pool
     return _fulfil(session.request, pool, session.asked, settings, resources, place)
 
 
-def follow(collection: str, before: str, resources: Resources) -> None:
+def follow_edit(collection: str, before: str, resources: Resources) -> None:
     """Update the current question after an edit of rules in `collection`, which had the version
     `before`. The question is asked again only if that needs a search. Raises RagfilterError."""
     session, settings, user = state.session(), state.settings(), state.user()
@@ -84,14 +89,14 @@ def follow(collection: str, before: str, resources: Resources) -> None:
         return
     now = None
     if session.asked.collection == collection and not session.pending:
-        now = pools.follow(session.asked, before, settings, user, resources)
+        now = after_edit(session.asked, before, settings, user, resources)
     if now is None:
         state.renew()
         return
     # A call in progress started with the old rules.
     abandon(resources)
     session.asked = now
-    pool = pools.pool_of(now, settings, resources)
+    pool = pool_of(now, settings, resources)
     session.settle = bool(session.replays.of(pool, settings, user).needs)
 
 
@@ -118,7 +123,7 @@ def _fulfil(
             job = resources.jobs.start(user, pressed, work)
             job.attend()
         try:
-            pool = pools.keep(asked, job.value(), resources)
+            pool = keep_pool(asked, job.value(), resources)
         except Exception:
             abandon(resources)
             raise
@@ -177,3 +182,100 @@ def _remember(asked: state.AskedQuestion, session: Session) -> None:
             session.panel = "Answer"
     session.asked = asked
     session.pending = False
+
+
+def reach_of(settings: Settings, user: User) -> PoolReach:
+    """How far a question asked now would reach."""
+    return PoolReach(
+        pool_size=settings.retrieval.pool_size,
+        wanted=target(settings),
+        user=user,
+        source_pattern=settings.retrieval.source_pattern,
+    )
+
+
+def ask_now(
+    query: str, collection: str, settings: Settings, user: User, resources: Resources
+) -> AskedQuestion:
+    """A question asked now, of the current version of the collection. Raises StoreError."""
+    version = resources.bench.collection(collection).version
+    return AskedQuestion(query, collection, version, reach_of(settings, user))
+
+
+def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> Pool:
+    """The pool of a question, from the cache or gathered. Raises RagfilterError."""
+    pool = resources.pools.get(asked)
+    if pool is None:
+        reach = asked.reach
+        wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
+                                     "retrieval.source_pattern": reach.source_pattern})  # fmt: skip
+        pool = gather(asked.query, wide, resources.backends(asked.collection), reach.user)
+        pool = keep_pool(asked, pool, resources)
+    return pool
+
+
+def keep_pool(asked: AskedQuestion, pool: Pool, resources: Resources) -> Pool:
+    """Cache a pool, joined with what models have added to it for other sessions."""
+    pools = resources.pools
+    with pools.lock:
+        before = pools.get(asked)
+        return pools.put(asked, pool if before is None else join_pools(pool, before))
+
+
+def after_edit(
+    asked: AskedQuestion, before: str, settings: Settings, user: User, resources: Resources
+) -> AskedQuestion | None:
+    """The question after an edit of rules in its collection, which had the version `before`, with
+    the new rules in its pool. None if it has to be asked again. Raises StoreError."""
+    now = ask_now(asked.query, asked.collection, settings, user, resources)
+    pool = resources.pools.get(asked)
+    if pool is None or (asked.version, asked.reach) != (before, now.reach):
+        return None
+    chunks = resources.bench.collection(asked.collection).catalogue()
+    if chunks is None:
+        return None
+    pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
+    if pool is None:
+        return None
+    keep_pool(now, pool, resources)
+    return now
+
+
+def settle_pool(
+    asked: AskedQuestion,
+    pool: Pool,
+    settings: Settings,
+    user: User,
+    resources: Resources,
+    *,
+    score: bool = True,
+    replay: Replay = replay,
+) -> Pool:
+    """The pool with the rerank scores that the settings need (unless `score` is False) and the
+    LLM's cached replies to the same prompt; the LLM is never called here. A failed reranking is
+    tried again, because the user asked again. `replay` may cache its steps for the page, which
+    replays next."""
+    pool = forget_failures(pool, "rerank")
+    backends = resources.backends(asked.collection)
+    kinds: tuple[PendingKind, ...] = ("rerank",) if score else ()
+    result = complete_locally(pool, settings, backends, user, kinds=kinds, replay=replay)
+    pool = look_up(result.pool, result.needs, settings, backends, user)
+    return keep_pool(asked, pool, resources)
+
+
+def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) -> bool:
+    """Whether asking again would add to the pool: it was limited to other files, a larger one is
+    set now, or too few of its hits are clean for the current settings."""
+    now = reach_of(settings, result.user)
+    if result.pool.source_pattern not in ("", now.source_pattern):
+        return True
+    if result.pool.complete:
+        return False
+    if now.pool_size > asked.reach.pool_size:
+        return True
+    changed = (
+        now.wanted > asked.reach.wanted
+        or now.user != asked.reach.user
+        or now.source_pattern != asked.reach.source_pattern
+    )
+    return changed and count_clean(result.pool, settings, result.user) < now.wanted

@@ -1,4 +1,5 @@
-"""What lives as long as the server: the open workbench and cached pools, scores and answers.
+"""What lives as long as the server: the open workbench, cached pools, scores and answers, and the
+models that use these caches.
 
 None of it is in session state. All sessions share it, so the keys say what a value belongs to.
 """
@@ -6,40 +7,48 @@ None of it is in session state. All sessions share it, so the keys say what a va
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 import streamlit as st
 
 from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.search import Backends
-from ragfilter.indexing.worker import Worker
+from ragfilter.errors import ModelError
+from ragfilter.indexing.queue import Worker
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
-from ragfilter.protocols import Catalogue, Reranker, Vectors
+from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.ui.session.jobs import Jobs
-from ragfilter.ui.session.scores import Remembering
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
-    from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.effect import LabelledQuestions
+    from ragfilter.evaluate.labelled_queries import Labels
     from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.rules.bulk import BulkPlan
     from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
-    from ragfilter.ui.kit.references import Known
-    from ragfilter.ui.kit.sidebar.examples import Example
 
+V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-NEIGHBOURS, MEASURED = 64, 8
+MEASURED = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShelfSpec(Generic[V]):
+    """A cache of at most `size` values, declared by the module that uses it."""
+
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,6 @@ class Resources:
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
     vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf(VECTORS))
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
-    examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
     jobs: Jobs = field(default_factory=Jobs)
     labels: Shelf[Labels | None] = field(default_factory=lambda: Shelf(4))
@@ -75,7 +83,11 @@ class Resources:
     """The words of nearly every question, by collection, version of its questions, and user."""
     checks: Shelf[Checks] = field(default_factory=lambda: Shelf(8))
     measured: Shelf[MeasuredRun] = field(default_factory=lambda: Shelf(MEASURED))
-    neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
+    shelves: dict[ShelfSpec[Any], Shelf[Any]] = field(default_factory=dict)
+
+    def shelf(self, spec: ShelfSpec[V]) -> Shelf[V]:
+        """The cache that a module has declared."""
+        return self.shelves.setdefault(spec, Shelf(spec.size))
 
     @property
     def prices(self) -> Prices | None:
@@ -85,7 +97,7 @@ class Resources:
     def checks_of(self, collection: str, version: str, user: User) -> Checks:
         """The linter's findings about rules of this version of a collection, whose questions say
         which words are usual: those that `user` may know. Raises StoreError."""
-        from ragfilter.evaluate.stored import every_question
+        from ragfilter.evaluate.query_sets import every_question
         from ragfilter.rules.lint import usual_words
 
         labels = self.bench.labels
@@ -108,7 +120,7 @@ class Resources:
             return plain
 
         def reranker(quality: Quality) -> Reranker:
-            return Remembering(make(quality), reranker_key(quality), self.scores)
+            return CachedReranker(make(quality), reranker_key(quality), self.scores)
 
         return replace(plain, reranker=reranker)
 
@@ -131,3 +143,69 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     bench = open_workbench(_deployment, kind="app")
     Worker(bench).start()
     return Resources(bench, _deployment)
+
+
+ScoreKey = tuple[str, str, str]
+
+
+def score_key(reranker: str, query: str, text: str) -> ScoreKey:
+    """The key of a score: the reranker, the query, and a hash of the text."""
+    return reranker, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CachedReranker:
+    """`inner`, with its scores cached on `shelf`. Raises ModelError as `inner` does."""
+
+    inner: Reranker
+    name: str
+    shelf: Shelf[float]
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        keys = [score_key(self.name, query, text) for text in texts]
+        known = {k: self.shelf.get(k) for k in keys}
+        missing = [(k, t) for k, t in zip(keys, texts, strict=True) if known[k] is None]
+        if missing:
+            fresh = self.inner.score(query, [text for _, text in missing])
+            for (k, _), score in zip(missing, fresh, strict=True):
+                known[k] = self.shelf.put(k, score)
+        return [value for k in keys if (value := known[k]) is not None]
+
+
+TEXTS_AT_ONCE = 32
+"""Texts that are embedded and cached together."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedEmbedder:
+    """`inner`, with its vectors cached on `shelf`.
+
+    With `only_known` the model is never called: an unknown text raises ModelError. `progress` is
+    told of every few texts, and ends the work if it raises; what was embedded stays cached.
+    """
+
+    inner: Embedder
+    shelf: Shelf[Vectors]
+    only_known: bool = False
+    progress: Progress | None = None
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        known = {text: self.shelf.get((self.name, text)) for text in texts}
+        missing = [text for text, vector in known.items() if vector is None]
+        if missing and self.only_known:
+            raise ModelError(f"{len(missing)} texts are not embedded yet.")
+        progress = progress or self.progress
+        for start in range(0, len(missing), TEXTS_AT_ONCE):
+            part = missing[start : start + TEXTS_AT_ONCE]
+            for text, vector in zip(part, self.inner.embed(part), strict=True):
+                known[text] = self.shelf.put((self.name, text), vector)
+            if progress is not None:
+                progress(start + len(part), len(missing))
+        return np.stack([vector for text in texts if (vector := known[text]) is not None])
+
+    def knows(self, word: str) -> bool:
+        return not isinstance(self.inner, Vocabulary) or self.inner.knows(word)

@@ -1,4 +1,6 @@
-"""What one run of a page works with: the visit, and the view of its question."""
+"""What one run of a page works with: the visitor's name, the collections, and the view of the
+current question.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,75 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import RagfilterError, StoreError
+from ragfilter.indexing.queue import Queue
 from ragfilter.model import PoolResult, User
 from ragfilter.report import ChunkRow, Summary, rows, summary
 from ragfilter.settings.schema import Settings
+from ragfilter.text import numbers
+from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
-from ragfilter.ui.session import collections, link, state
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import AskedQuestion
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
+
+MOST_NAME = 100
+"""Characters of a name."""
+
+
+def author() -> str:
+    """The name given in this session, otherwise that of the deployment."""
+    return state.session().author or open_resources().deployment.user
+
+
+def sign(name: str) -> None:
+    """Use this name from now on; a blank one stands for that of the deployment."""
+    state.session().author = whole(name).strip()[:MOST_NAME].strip()
+
+
+SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
+
+
+def known_collections(resources: Resources, *, anew: bool = False) -> dict[str, CollectionInfo]:
+    """The collections by name, as of the start of the session, the last `forget_collections`, or
+    the last job that moved in the queue; with `anew`, as the store has them now. While it cannot be
+    reached, they are those it had last."""
+    queue = _queue_mark(resources)
+    session = state.session()
+    held = session.collections
+    if held is None or anew or held[0] != queue:
+        try:
+            held = queue, {info.name: info for info in resources.bench.collections()}
+        except StoreError:
+            if held is None:
+                raise
+        session.collections = held
+    infos = held[1]
+    if session.collection not in infos:
+        if session.collection:
+            session.ignored.append(f"There is no collection {session.collection!r}.")
+        session.collection = "demo" if "demo" in infos else next(iter(infos), "")
+    return infos
+
+
+def forget_collections() -> None:
+    """Read the collections again on the next run, because one was changed."""
+    state.session().collections = None
+
+
+def _queue_mark(resources: Resources) -> int:
+    """Changes whenever a job is added, moves on or ends. Asks no store."""
+    return Queue(resources.bench.workspace.path).folder.stat().st_mtime_ns
+
+
+def collection_label(info: CollectionInfo, user: User) -> str:
+    """``demo · 431 chunks · l2``; without the number for a user from whom some may be hidden."""
+    count = f" · {numbers.chunks(info.count)}" if user.unrestricted else ""
+    note = "" if info.complete else " · incomplete"
+    return f"{info.name}{count} · {SPACES[info.space]}{note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +156,7 @@ def begin(*, anew: bool = False) -> Visit:
             # First, because the link may name a judge prompt of the workspace.
             resources = open_resources()
             link.open_session()
-            known = collections.known(resources, anew=anew)
+            known = known_collections(resources, anew=anew)
         return Visit(state.settings(), known, resources)
     except RagfilterError as error:
         problems.show(error)

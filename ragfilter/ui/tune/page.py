@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.caveats import about_labels, in_sample, unlabelled
-from ragfilter.evaluate.changes import HitChange, changes
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
+from ragfilter.evaluate.sweep import HitChange, changes
 from ragfilter.evaluate.tune import RECORD, recorded
 from ragfilter.layers.calibration import differences
 from ragfilter.layers.origin import chose_strategy, unchanged
@@ -21,8 +20,8 @@ from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.runs.opening import inspect
-from ragfilter.ui.look import chart, hint, say, theme
-from ragfilter.ui.look.say import Fact
+from ragfilter.ui.look import elements, plotting, theme
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune import suggestion, tuning_map
@@ -36,36 +35,36 @@ def draw(visit: Visit) -> None:
         empty.draw(visit, None)
         return
     problems.incomplete(visit.incomplete)
-    asked = chosen.read(visit)
+    query_set = chosen.read(visit)
     judged = visit.settings.judge.enabled
     with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
-        chosen.choose(asked)
+        chosen.choose(query_set)
         x, y, measure = _axes(visit.settings)
         pressed = st.button(
             "Map",
             key="map",
             type="primary",
             icon=":material/grid_on:",
-            disabled=asked.given is None or judged,
+            disabled=query_set.given is None or judged,
             help="Gathers every labelled question once; the map is then replayed.",
         )
-    chosen.explain(asked)
-    if asked.given is None:
+    chosen.explain(query_set)
+    if query_set.given is None:
         return
     if judged:
-        say.empty(
+        elements.empty(
             "The judge is on, and tuning cannot replay LLM answers.",
             "Switch it off to tune the rest.",
         )
         return
     if pressed:
-        tuning_map.gather(visit, asked.given, (x, y))
-    suggestion.ask(visit, asked.given)
-    _warn(visit.settings, asked.given)
-    suggestion.draw(visit, asked.given)
-    found = tuning_map.gathered(visit, asked.given, (x, y))
-    if found is None:
-        say.empty(
+        tuning_map.gather(visit, query_set.given, (x, y))
+    suggestion.ask(visit, query_set.given)
+    _warn(visit.settings, query_set.given)
+    suggestion.draw(visit, query_set.given)
+    questions = tuning_map.gathered(visit, query_set.given, (x, y))
+    if questions is None:
+        elements.empty(
             "No map yet.",
             "Map replays all labelled questions under many values of the settings chosen "
             "above. A click on the map then sets the sliders. Suggest settings tries "
@@ -73,18 +72,18 @@ def draw(visit: Visit) -> None:
             "were not tuned on.",
         )
         return
-    made = tuning_map.replayed(visit, found, (x, y), again=pressed)
-    if made is not None:
-        _draw_map(visit.settings, found, made, measure)
+    surface = tuning_map.replayed(visit, questions, (x, y), again=pressed)
+    if surface is not None:
+        _draw_map(visit.settings, questions, surface, measure)
 
 
-def _warn(settings: Settings, given: Labels) -> None:
+def _warn(settings: Settings, labels: Labels) -> None:
     """Draw caveats about figures measured on these labels."""
-    for said in about_labels(given):
-        say.aside(said)
-    learned = in_sample(settings, labels_version(given), state.session().collection)
+    for caveat in about_labels(labels):
+        elements.aside(caveat)
+    learned = in_sample(settings, labels_version(labels), state.session().collection)
     if learned:
-        say.aside(learned)
+        elements.aside(learned)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
@@ -113,93 +112,95 @@ def _label(path: str) -> str:
     return f"{path.partition('.')[0]}: {field(path).label}"
 
 
-def _draw_map(settings: Settings, found: GatheredQuestions, made: Map, measure: str) -> None:
-    if not made.places:
-        say.empty("The map has no point.", f"{made.left_out}.")
+def _draw_map(settings: Settings, questions: GatheredQuestions, surface: Map, measure: str) -> None:
+    if not surface.places:
+        elements.empty("The map has no point.", f"{surface.left_out}.")
         return
-    here, best = made.nearest(settings), made.highest(measure)
+    here, best = surface.nearest(settings), surface.highest(measure)
     old = _before(settings)
-    before = None if old is None else made.place_of(old, settings)
+    before = None if old is None else surface.place_of(old, settings)
     before = None if before == here else before
     dark = theme.is_dark()
     with st.container(key="plots"):
         left, right = st.columns((1.15, 1), gap="medium")
     with left:
-        chart.draw(
-            tuning_map.heatmap(made, measure, here, best, before, dark=dark), key="map-chart",
-            on_select=lambda: _choose("map-chart", found, made), selection_mode="points",
+        plotting.draw(
+            tuning_map.heatmap(surface, measure, here, best, before, dark=dark), key="map-chart",
+            on_select=lambda: _choose("map-chart", questions, surface), selection_mode="points",
             alt=f"{tuning_map.SHOWN[measure]} for every value of the chosen settings",
         )  # fmt: skip
     with right:
-        chart.draw(
-            tuning_map.front(made, here, best, before, dark=dark), key="front-chart",
-            on_select=lambda: _choose("front-chart", found, made), selection_mode="points",
+        plotting.draw(
+            tuning_map.front(surface, here, best, before, dark=dark), key="front-chart",
+            on_select=lambda: _choose("front-chart", questions, surface), selection_mode="points",
             alt="Recall against context tokens of every setting",
         )  # fmt: skip
-    _told(found, made, measure, here, best)
-    _draw_changes(found, settings)
+    _draw_figures(questions, surface, measure, here, best)
+    _draw_changes(questions, settings)
 
 
-def _told(found: GatheredQuestions, made: Map, measure: str, here: int, best: int) -> None:
+def _draw_figures(
+    questions: GatheredQuestions, surface: Map, measure: str, here: int, best: int
+) -> None:
     """Draw the figures of the current settings and of the map's best place, with a button to go
     there."""
-    named = (("In force", here), ("Highest on these questions", best))
-    places = [(word, place) for word, place in named if place in made.places]
+    marked = (("In force", here), ("Highest on these questions", best))
+    places = [(word, place) for word, place in marked if place in surface.places]
     facts: list[Fact] = []
     for word, place in places:
-        at = made.at(place)
+        at = surface.at(place)
         set_to = ", ".join(f"{field(path).label.lower()} {value:g}"
-                           for path, value in made.values(place).items())  # fmt: skip
+                           for path, value in surface.values(place).items())  # fmt: skip
         size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
         facts.append((f"{word}: {set_to}", f"{tuning_map.SHOWN[measure]} {at[measure]:.3f}", size))
-    say.facts("Map", facts)
-    if made.left_out:
-        say.aside(f"Of {len(made.xs) * len(made.ys)} points, {made.left_out}.")
+    elements.facts("Map", facts)
+    if surface.left_out:
+        elements.aside(f"Of {len(surface.xs) * len(surface.ys)} points, {surface.left_out}.")
     # Of the first one only: the two notes would hardly differ.
     for word, place in places[:1]:
-        at = made.at(place)
-        said = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
-        if said:
-            say.aside(f"{word}: {said[0].lower()}{said[1:]}")
+        at = surface.at(place)
+        caveat = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
+        if caveat:
+            elements.aside(f"{word}: {caveat[0].lower()}{caveat[1:]}")
     with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Use the highest",
             key="map-best",
             icon=":material/check:",
             on_click=_set,
-            args=(found, made, best),
+            args=(questions, surface, best),
             disabled=here == best,
             help="Sets these values in the sidebar, here and on Inspect.",
         )
-        hint.beside(
+        elements.hint(
             "Click a square, or a point of the front, to set the sliders to its values. The "
             "highest is chosen and measured on these same questions, so it will be lower on "
             "others; Suggest settings measures on held-out questions."
         )
 
 
-def _choose(key: str, found: GatheredQuestions, made: Map) -> None:
+def _choose(key: str, questions: GatheredQuestions, surface: Map) -> None:
     picked: Any = st.session_state[key]["selection"]
     places = [point.get("customdata") for point in picked["points"]]
     place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
     if place is not None:
-        _set(found, made, int(place))
+        _set(questions, surface, int(place))
 
 
-def _set(found: GatheredQuestions, made: Map, place: int) -> None:
+def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
     """Set the sliders to a place on the map, and record the labels that it was chosen on."""
-    before, values = state.settings(), made.values(place)
-    provenance = Provenance.of(found.labels)
-    some = next(iter(found.pools.values()))
+    before, values = state.settings(), surface.values(place)
+    provenance = Provenance.of(questions.labels)
+    some = next(iter(questions.pools.values()))
     after = before.with_values(values)
     # What other labels or an earlier click chose, and still is in force, stays on record.
-    known = before.cutoff.tuned_on
+    record = before.cutoff.tuned_on
     values_only = True
-    if known is not None and not differences(known, some, before.quality):
-        values = unchanged(known, after) | values
-        values_only = not chose_strategy(known, after)
-    there = recorded(after, some, len(found.pools), provenance, values, values_only=values_only)
-    state.change({**made.values(place), RECORD: there.get(RECORD)})
+    if record is not None and not differences(record, some, before.quality):
+        values = unchanged(record, after) | values
+        values_only = not chose_strategy(record, after)
+    there = recorded(after, some, len(questions.pools), provenance, values, values_only=values_only)
+    state.change({**surface.values(place), RECORD: there.get(RECORD)})
     _remember(before, state.settings())
 
 
@@ -214,30 +215,30 @@ def _before(settings: Settings) -> Settings | None:
     return old if (collection, new) == (state.session().collection, settings) else None
 
 
-def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
+def _draw_changes(questions: GatheredQuestions, settings: Settings) -> None:
     """Draw the questions that keep other chunks than before the last click, worst first. A click on
     a row opens the question."""
     old = _before(settings)
     if old is None:
-        say.empty(
+        elements.empty(
             "No click led to these settings.",
             "Click the map to list the questions whose kept chunks change.",
         )
         return
-    made = changes(found.pools, found.labels.qrels, old, settings, state.user())
-    every = len(found.pools)
-    if not made:
-        say.empty(f"All {every} questions keep the same chunks as before.")
+    changed = changes(questions.pools, questions.labels.qrels, old, settings, state.user())
+    every = len(questions.pools)
+    if not changed:
+        elements.empty(f"All {every} questions keep the same chunks as before.")
         return
-    better = sum(each.gain > 0 for each in made)
-    worse = sum(each.gain < 0 for each in made)
+    better = sum(each.gain > 0 for each in changed)
+    worse = sum(each.gain < 0 for each in changed)
     st.markdown(
-        f"**{len(made)} of {every} questions change** since the click: {better} better, {worse} "
+        f"**{len(changed)} of {every} questions change** since the click: {better} better, {worse} "
         "worse."
     )
     row = grid.picked(
-        pd.DataFrame([_change_row(found.labels.queries[each.id], each) for each in made]),
-        (each.id for each in made),
+        pd.DataFrame([_change_row(questions.labels.queries[each.id], each) for each in changed]),
+        (each.id for each in changed),
         name="changed",
         columns={
             "question": st.column_config.TextColumn(width=420),
@@ -245,7 +246,7 @@ def _draw_changes(found: GatheredQuestions, settings: Settings) -> None:
         },
     )
     if row is not None:
-        query = found.labels.queries[made[row].id]
+        query = questions.labels.queries[changed[row].id]
         inspect(query, state.session().profile, state.session().changes)
 
 

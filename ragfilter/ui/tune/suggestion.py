@@ -9,15 +9,14 @@ from typing import Any
 import streamlit as st
 
 from ragfilter.evaluate import caveats, tuning_words
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.crossval import Target
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.tune import TunedMeans, Tuning, tune_questions
 from ragfilter.text import numbers
 from ragfilter.ui.kit import progress
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
+from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.look.say import Fact
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
@@ -27,7 +26,7 @@ FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
 
 
-def ask(visit: Visit, given: Labels) -> None:
+def ask(visit: Visit, labels: Labels) -> None:
     """Draw the target of the tuning, whether to try reranking, and the button."""
     with st.container(key="ask-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         figure = st.selectbox(
@@ -58,10 +57,10 @@ def ask(visit: Visit, given: Labels) -> None:
     target = Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall)
     st.session_state.tune_as = (target, rerank)
     if pressed:
-        _begin(visit, given)
+        _begin(visit, labels)
 
 
-def _begin(visit: Visit, given: Labels) -> None:
+def _begin(visit: Visit, labels: Labels) -> None:
     """Start tuning, unless it is already running. An earlier suggestion is replaced, because it was
     compared with the settings of that time."""
     backends = visit.resources.backends(state.session().collection)
@@ -70,16 +69,16 @@ def _begin(visit: Visit, given: Labels) -> None:
 
     def work(job: Job[Tuning]) -> Tuning:
         return tune_questions(
-            given, settings, backends, user, target=target, rerank=rerank,
+            labels, settings, backends, user, target=target, rerank=rerank,
             gathered=job.step, replayed=partial(job.step, what="Replaying"),
         )  # fmt: skip
 
-    visit.resources.jobs.start(user, _key(visit, given), work, again=True)
+    visit.resources.jobs.start(user, _key(visit, labels), work, again=True)
 
 
-def draw(visit: Visit, given: Labels) -> None:
+def draw(visit: Visit, labels: Labels) -> None:
     """Draw the suggestion, if one was requested."""
-    job = visit.resources.jobs.find(_key(visit, given))
+    job = visit.resources.jobs.find(_key(visit, labels))
     made = progress.result(job, "tuning", "Gathering", stop=STOP)
     if made is not None:
         _draw(made, visit)
@@ -89,7 +88,7 @@ def _draw(tuning: Tuning, visit: Visit) -> None:
     with st.container(key="suggestion", border=True, gap="small"):
         facts, text = st.empty(), st.empty()
         for note in tuning_words.notes(tuning):
-            say.aside(note)
+            elements.aside(note)
         _draw_strategies(tuning)
         with st.container(
             key="apply-bar", horizontal=True, vertical_alignment="bottom", gap="small"
@@ -108,7 +107,7 @@ def _draw(tuning: Tuning, visit: Visit) -> None:
             )  # fmt: skip
         with facts:
             means = tuning_words.compared_means(chosen).items()
-            say.facts("Suggestion", (_fact(name, each, chosen.target) for name, each in means))
+            elements.facts("Suggestion", (_fact(name, each, chosen.target) for name, each in means))
         text.markdown(_summary(chosen, changed))
 
 
@@ -167,12 +166,12 @@ def _fact(name: str, means: TunedMeans, target: Target) -> Fact:
     return name, f"{figure} {row[figure]}", ", ".join([*shown, size])
 
 
-def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
+def _key(visit: Visit, labels: Labels) -> tuple[object, ...]:
     """The key of a suggestion. It does not include the cutoff's settings, so applying the
     suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
     version = visit.resources.bench.collection(state.session().collection).version
     return (
-        "tuning", state.session().collection, version, labels_version(given), state.user(),
+        "tuning", state.session().collection, version, labels_version(labels), state.user(),
         str(settings), state.session().profile, st.session_state.get("tune_as"),
     )  # fmt: skip

@@ -10,8 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import labels_version
+from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.maps import Map, by_factors, gathering_for, make
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import RECORD
@@ -21,8 +20,8 @@ from ragfilter.model import Pool
 from ragfilter.settings.schema import fields
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.runs.plots import FIGURES, layout
-from ragfilter.ui.look import say
-from ragfilter.ui.look.ink import CLEAR, LEGEND, Ink
+from ragfilter.ui.look import elements
+from ragfilter.ui.look.plotting import CLEAR, LEGEND, Ink
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
@@ -45,30 +44,30 @@ class GatheredQuestions:
         return any(pool.failures for pool in self.pools.values())
 
 
-def gather(visit: Visit, given: Labels, axes: Axes) -> None:
+def gather(visit: Visit, labels: Labels, axes: Axes) -> None:
     """Start gathering for a map over these axes, unless it is done or running. If a reranker
     failed, it is asked again."""
-    key, jobs = _key(visit, given, axes), visit.resources.jobs
-    known: Job[GatheredQuestions] | None = jobs.find(key)
-    if known is not None and not (known.done and (known.failure or known.value().failed)):
+    key, jobs = _key(visit, labels, axes), visit.resources.jobs
+    job: Job[GatheredQuestions] | None = jobs.find(key)
+    if job is not None and not (job.done and (job.failure or job.value().failed)):
         return
     backends = visit.resources.backends(state.session().collection)
     settings, user = gathering_for(visit.settings, *axes), state.user()
 
     def work(job: Job[GatheredQuestions]) -> GatheredQuestions:
-        pools = gather_all(given.labelled, settings, backends, user, progress=job.step)
-        return GatheredQuestions(key, given, pools)
+        pools = gather_all(labels.labelled, settings, backends, user, progress=job.step)
+        return GatheredQuestions(key, labels, pools)
 
     jobs.start(user, key, work, again=True)
 
 
-def gathered(visit: Visit, given: Labels, axes: Axes) -> GatheredQuestions | None:
+def gathered(visit: Visit, labels: Labels, axes: Axes) -> GatheredQuestions | None:
     """Wait for the pools. None if gathering has not been started, was stopped or failed."""
-    job = visit.resources.jobs.find(_key(visit, given, axes))
+    job = visit.resources.jobs.find(_key(visit, labels, axes))
     return progress.result(job, "gathering", "Gathering", stop=STOP)
 
 
-def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
+def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
     """The key of gathered pools: collection, labels, user, and the settings that decide how far a
     search goes and which hits have rerank scores. A click on the map changes only its axes."""
     settings = gathering_for(visit.settings, *axes)
@@ -86,13 +85,13 @@ def _key(visit: Visit, given: Labels, axes: Axes) -> Hashable:
         ]
     version = visit.resources.bench.collection(state.session().collection).version
     return (
-        "pools", state.session().collection, version, labels_version(given),
+        "pools", state.session().collection, version, labels_version(labels),
         state.user(), settings.retrieval, tuple(scored),
     )  # fmt: skip
 
 
 def replayed(
-    visit: Visit, found: GatheredQuestions, axes: tuple[str, str], *, again: bool
+    visit: Visit, questions: GatheredQuestions, axes: tuple[str, str], *, again: bool
 ) -> Map | None:
     """Wait for the map over these axes. None if it was stopped, until it is requested `again`."""
     settings = visit.settings
@@ -100,25 +99,25 @@ def replayed(
     # the map stays valid.
     moving = {*axes, RECORD}
     others = tuple(settings.get(info.path) for info in fields() if info.path not in moving)
-    key = ("map", found.key, others, state.user(), axes)
+    key = ("map", questions.key, others, state.user(), axes)
     job = visit.resources.jobs.find(key)
     # A map that was abandoned for another one was stopped too, and starts again when chosen again.
     stays = st.session_state.get("map-job") is job and not again
     failed = again and job is not None and job.failure
     if job is None or failed or (job.stop.is_set() and not stays):
-        job = _replay(visit, found, axes, key)
-    made = progress.result(job, "mapping", "Replaying", stop=STOP)
-    if made is not None and not made.holds(settings):
+        job = _replay(visit, questions, axes, key)
+    surface = progress.result(job, "mapping", "Replaying", stop=STOP)
+    if surface is not None and not surface.holds(settings):
         # Its grid was chosen around other values.
-        job = _replay(visit, found, axes, key)
-        made = progress.result(job, "mapping-anew", "Replaying", stop=STOP)
-    if made is None and job.stop.is_set():
-        say.empty("The map was stopped.", "Map starts it again from the beginning.")
-    return made
+        job = _replay(visit, questions, axes, key)
+        surface = progress.result(job, "mapping-anew", "Replaying", stop=STOP)
+    if surface is None and job.stop.is_set():
+        elements.empty("The map was stopped.", "Map starts it again from the beginning.")
+    return surface
 
 
 def _replay(
-    visit: Visit, found: GatheredQuestions, axes: tuple[str, str], key: Hashable
+    visit: Visit, questions: GatheredQuestions, axes: tuple[str, str], key: Hashable
 ) -> Job[Map]:
     """Start the replay, and stop the one this session waited for before."""
     before: Job[Map] | None = st.session_state.get("map-job")
@@ -130,7 +129,9 @@ def _replay(
     job: Job[Map] = jobs.start(
         user,
         key,
-        lambda job: make(found.pools, found.labels.qrels, settings, user, *axes, progress=job.step),
+        lambda job: make(
+            questions.pools, questions.labels.qrels, settings, user, *axes, progress=job.step
+        ),
     )
     st.session_state["map-job"] = job
     return job
@@ -142,17 +143,17 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
 def heatmap(
-    made: Map, measure: str, here: int, best: int, before: int | None = None, *, dark: bool
+    surface: Map, measure: str, here: int, best: int, before: int | None = None, *, dark: bool
 ) -> dict[str, Any]:
     """The measure over both settings as square markers, since Streamlit reports no clicks on a
     plotly heatmap. One below them fills the gaps between them. With one setting, a line with a
     point for each value. `before` is the place before the last click."""
     ink = Ink.of(dark)
-    flat = made.figures[measure].ravel()
-    pairs = [(x, y) for x in made.xs for y in made.ys]
-    two = made.y is not None
+    flat = surface.figures[measure].ravel()
+    pairs = [(x, y) for x in surface.xs for y in surface.ys]
+    two = surface.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
-    places = made.places
+    places = surface.places
     chosen = {"marker": {"opacity": 1}}
     square = {"symbol": "square", "size": 5, "color": flat[places].tolist(), "colorscale": COLOURS}
     data = [
@@ -162,14 +163,14 @@ def heatmap(
             "customdata": places,
             "line": {"color": ink.kept, "width": 1.5},
             "marker": square if two else {"size": 7, "color": ink.kept},
-            "text": [_told(made, place, measure) for place in places],
+            "text": [_hover_text(surface, place, measure) for place in places],
             "hoverinfo": "text", "selected": chosen, "unselected": chosen,
         },
-        *([_between(made, measure)] if two else []),
+        *([_between(surface, measure)] if two else []),
         *_marks([x for x, _ in pairs], ys, before, here, best, "#ffffff" if two else ink.text),
     ]  # fmt: skip
-    y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
-    laid_out = layout(ink, made.x.label, y) | {
+    y = (surface.y.label if surface.y is not None else SHOWN[measure]) or ""
+    figure_layout = layout(ink, surface.x.label, y) | {
         "clickmode": "event+select", "showlegend": True, "height": 430,
         # A click anywhere on a square counts, not only near its middle.
         "hoverdistance": -1,
@@ -177,45 +178,47 @@ def heatmap(
                             "font": {"color": "#ffffff" if two else ink.text}},
     }  # fmt: skip
     if not two:
-        laid_out["yaxis"] |= FIGURES
-    for axis, values in (("xaxis", made.xs), ("yaxis", made.ys)):
+        figure_layout["yaxis"] |= FIGURES
+    for axis, values in (("xaxis", surface.xs), ("yaxis", surface.ys)):
         if by_factors(values[0], values[-1]):
-            laid_out[axis]["type"] = "log"
-    return {"data": data, "layout": laid_out}
+            figure_layout[axis]["type"] = "log"
+    return {"data": data, "layout": figure_layout}
 
 
-def _between(made: Map, measure: str) -> dict[str, Any]:
+def _between(surface: Map, measure: str) -> dict[str, Any]:
     return {
-        "type": "heatmap", "name": SHOWN[measure], "x": made.xs, "y": made.ys, "hoverinfo": "skip",
-        "z": made.figures[measure].T.tolist(), "colorscale": COLOURS,
+        "type": "heatmap", "name": SHOWN[measure], "x": surface.xs, "y": surface.ys,
+        "hoverinfo": "skip",
+        "z": surface.figures[measure].T.tolist(), "colorscale": COLOURS,
         "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}, **FIGURES},
     }  # fmt: skip
 
 
 def front(
-    made: Map, here: int, best: int, before: int | None = None, *, dark: bool
+    surface: Map, here: int, best: int, before: int | None = None, *, dark: bool
 ) -> dict[str, Any]:
     """Recall against context tokens for every setting, with the Pareto front."""
     ink = Ink.of(dark)
-    recall, tokens = made.figures["recall"].ravel(), made.figures["tokens"].ravel()
-    line = made.front()
+    recall, tokens = surface.figures["recall"].ravel(), surface.figures["tokens"].ravel()
+    line = surface.front()
     data = [
         {"type": "scatter", "mode": "markers", "name": "every setting",
-         "x": tokens[made.places].tolist(), "y": recall[made.places].tolist(), "hoverinfo": "skip",
+         "x": tokens[surface.places].tolist(), "y": recall[surface.places].tolist(),
+         "hoverinfo": "skip",
          "marker": {"size": 4, "color": ink.muted, "opacity": 0.35}},
         {"type": "scatter", "mode": "lines+markers", "name": "none has more recall for less",
          "x": [float(tokens[i]) for i in line], "y": [float(recall[i]) for i in line],
          "customdata": line, "line": {"color": ink.kept, "width": 1.5},
          "marker": {"size": 8, "color": ink.kept},
-         "text": [_told(made, i, "recall") for i in line], "hoverinfo": "text",
+         "text": [_hover_text(surface, i, "recall") for i in line], "hoverinfo": "text",
          "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
         *_marks(tokens.tolist(), recall.tolist(), before, here, best, ink.text),
     ]  # fmt: skip
-    laid_out = layout(ink, "context tokens", "recall") | {
+    figure_layout = layout(ink, "context tokens", "recall") | {
         "clickmode": "event+select", "showlegend": True, "height": 430, "legend": LEGEND,
     }  # fmt: skip
-    laid_out["yaxis"] |= FIGURES
-    return {"data": data, "layout": laid_out}
+    figure_layout["yaxis"] |= FIGURES
+    return {"data": data, "layout": figure_layout}
 
 
 def _marks(
@@ -242,9 +245,10 @@ def _marks(
     ]  # fmt: skip
 
 
-def _told(made: Map, place: int, measure: str) -> str:
-    values = ", ".join(f"{path.partition('.')[2]} {v:g}" for path, v in made.values(place).items())
-    flat = made.at(place)
+def _hover_text(surface: Map, place: int, measure: str) -> str:
+    settings = surface.values(place).items()
+    values = ", ".join(f"{path.partition('.')[2]} {value:g}" for path, value in settings)
+    flat = surface.at(place)
     return (
         f"{values}<br>{SHOWN.get(measure, measure)} {flat[measure]:.3f}, recall "
         f"{flat['recall']:.3f}<br>{flat['kept']:.1f} chunks, {flat['tokens']:,.0f} tokens"

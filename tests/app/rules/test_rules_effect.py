@@ -20,29 +20,12 @@ from rules_page import (
 )
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import labels, measure
+from ragfilter.evaluate import measure, query_sets
 from ragfilter.ui.kit.rule_editor import rule_effect
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.session import jobs, resources
 
 pytestmark = pytest.mark.model
-
-
-def test_losing_what_is_labelled_relevant_asks_once_more(page: Any) -> None:
-    open_chunk(page, MATRIX)
-    before = stored(MATRIX)
-    write(page, '{"contain":"wizard"}')
-    assert "labelled questions would change" in told(page)
-    assert "loses relevant" in told(page)
-    # In red.
-    assert any('class="rf-lost"' in each.value for each in page.at.html)
-    page.press("rule-save")
-    assert "Not saved yet." in told(page)
-    assert stored(MATRIX) == before
-    assert page.at.text_area(key="rule-editor").value == '{"contain":"wizard"}'
-    page.press("rule-confirm")
-    assert stored(MATRIX) == '{"contain":"wizard"}'
-    page.press("rule-undo")
-    assert stored(MATRIX) == before
 
 
 def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
@@ -50,7 +33,7 @@ def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
 ) -> None:
     page = open_rules(open_page(workspace=copy_demo()))
     bench = resources.open_resources().bench
-    labelled = {i for grades in labels.load("demo", None).qrels.values() for i in grades}
+    labelled = {i for grades in query_sets.load_files("demo", None).qrels.values() for i in grades}
     chunks = bench.collection("demo").catalogue()
     lone = next(c for c in chunks.values() if c.id not in labelled and c.clearance == 0)
     open_chunk(page, lone.id)
@@ -132,7 +115,7 @@ def test_without_labels_the_questions_asked_show_an_effect(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resources.open_resources().bench.labels.remember("demo", CLERIC)
-    monkeypatch.setattr(rule_effect, "labels", lambda work: None)
+    monkeypatch.setattr(Desk, "labels", None)
     open_chunk(page, MATRIX)
     write(page, '{"contain":"wizard"}')
     assert "Without labelled questions" in told(page)

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from rules_page import MATRIX, choose_part, open_rules, settled, stored, told
+from rules_page import (
+    MATRIX,
+    choose_part,
+    confirmed,
+    open_rules,
+    settled,
+    stored,
+    told,
+    turn_latest,
+)
 
 from ragfilter.rules.journal import Entry, Journal
 from ragfilter.ui.session import resources
@@ -42,15 +51,9 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any) -> None:
     page.at.checkbox(key="files-prune").uncheck()
     settled(page.run())
     assert stored("monster-owlbear") is None
-    if "files-sure" in {box.key for box in page.at.checkbox}:
-        page.at.checkbox(key="files-sure").check()
-        page.run()
-    page.press("files-save")
+    confirmed(page, "files-save", "files-sure")
     assert stored("monster-owlbear") == '{"contain":"owlbear"}'
-    choose_part(page, "History")
-    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
-    page.at.session_state["history-open"] = int(frame["edit"][0])
-    page.run().press("history-undo")
+    turn_latest(page, "undo")
     assert stored("monster-owlbear") is None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, choose_part, open_rules, stored, told
+from rules_page import MATRIX, choose_part, confirmed, open_rules, settled, stored, told
 
 from ragfilter.rules import edits
 from ragfilter.ui.session import resources
@@ -29,18 +29,18 @@ def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_
     assert edit is not None
     choose_part(page, "History")
     page.at.session_state["history-open"] = edit.id
-    page.run().press("history-undo")
-    assert "Not undone yet." in told(page)
+    settled(page.run())
     assert "loses relevant" in told(page)
-    assert stored(MATRIX) == right
-    page.press("history-confirm")
+    assert page.at.button(key="history-undo").disabled
+    page.at.checkbox(key="history-undo-sure").check()
+    page.run().press("history-undo")
     assert "Undone: 1 rule." in told(page)
     assert stored(MATRIX) == wrong
     page.press("history-redo")
     assert "Redone: 1 rule." in told(page)
     page.at.session_state["history-open"] = edit.id - 1
-    page.run().press("history-undo")
-    assert "were changed since" in told(page).partition("Not undone:")[2]
+    assert "were changed since" in told(page.run()).partition("Undo is not possible:")[2]
+    assert "history-undo" not in page.buttons
     assert stored(MATRIX) == right
 
 
@@ -59,10 +59,9 @@ def test_the_rest_of_a_bulk_change_is_undone_without_what_was_changed_since(
     )
     choose_part(page, "History")
     page.at.session_state["history-open"] = first.id
-    assert "history-others" not in page.run().buttons
-    page.press("history-undo").press("history-others")
-    if "history-confirm" in page.buttons:
-        page.press("history-confirm")
+    settled(page.run())
+    assert page.at.button(key="history-undo").label == "Undo the others"
+    assert "were changed since" in told(page)
+    confirmed(page, "history-undo", "history-undo-sure")
     assert "Undone: 2 rules." in told(page)
     assert {i: stored(i) for i in ids} == before | {ids[1]: '{"contain":"mine"}'}
-    assert "history-others" not in page.buttons

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from rules_page import MATRIX, choose_part, settled, stored, told
+from rules_page import MATRIX, choose_part, settled, stored, told, turn_latest
 
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
-from ragfilter.ui.rules import families
+from ragfilter.ui.rules import family_proposals
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import resources
 
@@ -60,10 +60,7 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert not any(box.value for box in page.at.checkbox if box.label.startswith("Replace"))
     page.press("suggest-edit")
     assert page.at.session_state["rules-part"] == "Chunks"
-    choose_part(page, "History")
-    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
-    page.at.session_state["history-open"] = int(frame["edit"][0])
-    page.run().press("history-undo")
+    turn_latest(page, "undo")
     assert {i: stored(i) for i in after} == {i: before[i] for i in after}
 
 
@@ -73,7 +70,7 @@ def test_one_proposal_shows_what_it_does_and_is_accepted_alone(
     def offer(chunk: Chunk, rule: str, *others: Any) -> Offer:
         return Offer(chunk, '{"contain":"wizard"}' if chunk.id == MATRIX else rule, *others)
 
-    monkeypatch.setattr(families, "Offer", offer)
+    monkeypatch.setattr(family_proposals, "Offer", offer)
     settled(choose_part(page, "Suggest"))
     settled(settled(page.press("suggest-find")))
     bench = resources.open_resources().bench

@@ -13,7 +13,6 @@ from rules_page import open_rules, select, settled
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.rule import template
 from ragfilter.stores.chroma.store import ChromaCollection
-from ragfilter.ui.rules import chunks
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -57,25 +56,9 @@ def test_what_was_measured_says_nothing_of_a_rule_that_changed_since(page: Any) 
     store.set_rules({MATRIX: '{"contains":1}'})
     select(settled(page.run()), "matrix", MATRIX)
     assert "contains" in page.errors[0]
-    assert "Chunks without a rule that are often retrieved" in "\n".join(page.html)
 
 
-def test_lists_are_limited_and_a_new_chunk_enters_the_table(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = page.at.multiselect(key="rules-sources").options[0]
-    page.at.multiselect(key="rules-sources").set_value([source])
-    of_source = len(table(page.run()))
-    monkeypatch.setattr(chunks, "MOST_LISTED", 1)
-    listed = page.run().at.multiselect(key="rules-sources")
-    assert (listed.options, listed.disabled) == ([], True)
-    assert "too many to list" in listed.help
-    assert "572 of 572 chunks" in "\n".join(page.html)
-    page.at.text_input(key="rules-text").set_value(source)
-    assert len(table(page.run())) == of_source
-    page.at.text_input(key="rules-text").set_value("")
-    page.run()
-
+def test_a_new_chunk_enters_the_table(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # One chunk is replaced in the index.
     *others, last = resources.open_resources().bench.collection("demo").entries().values()
     new = Catalogue({c.id: c for c in (*others, replace(last, id="the-new-chunk"))})

@@ -10,8 +10,8 @@ from types import MappingProxyType
 import streamlit as st
 
 from ragfilter.errors import StoreError
-from ragfilter.evaluate import stored
-from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.overview import Checks, Listing, ListingRow, RuleFilter, make_listing
@@ -70,7 +70,7 @@ class Desk:
 
         def read() -> Labels | None:
             catalogue = bench.collection(self.collection).entries()
-            return stored.everything(bench.labels, self.collection, catalogue, self.user)
+            return query_sets.everything(bench.labels, self.collection, catalogue, self.user)
 
         return self.resources.labels.of((*self.key, asked), read)
 

@@ -21,12 +21,12 @@ from ragfilter.rules.sibling import propose
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.saving import EDITOR, Guard, Trouble
-from ragfilter.ui.look import choice, html, say, script
+from ragfilter.ui.look import elements, frame, html
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 190
-MOST_FINDINGS, MOST_LISTED = 6, 60
+MOST_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
 HELP = {
@@ -111,7 +111,7 @@ def _begin(it: Editing) -> None:
 
 def _view() -> str:
     with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        return choice.draw(
+        return elements.choice(
             "Edit as", VIEWS, "JSON: the rule as stored. Form: its groups as rows of terms.",
             key="rule-view", default=JSON,
         )  # fmt: skip
@@ -129,13 +129,13 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **widget.of(EDITOR, text, saving.put, chunk_id, stored),
     )
-    script.mount(
+    frame.mount(
         "kit/rule_editor/while_typing.js",
         key=saving.TYPING,
         data=chunk_id,
         on_typed_change=partial(saving.type_on, chunk_id, stored),
     )
-    script.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
+    frame.mount("kit/rule_editor/painting.js", key="rule-painting", data={"place": wrong})
 
 
 def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
@@ -144,7 +144,7 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
-        say.aside("The form shows the rule as soon as the JSON can be read.")
+        elements.aside("The form shows the rule as soon as the JSON can be read.")
         return
     fields = _fields(chunk_id, rule.contain_one_of)
     write = (chunk_id, len(fields), stored)
@@ -299,13 +299,11 @@ def _findings(it: Editing, rule: str | None) -> None:
     findings = (
         *checks.findings(replace(chunk, rule=rule)),
         *(() if rule_effect.is_changed(chunk, rule) else it.more),
-    )[:MOST_LISTED]
+    )
     for number, finding in enumerate(findings[:MOST_FINDINGS]):
         _finding(chunk, number, finding)
     if len(findings) > MOST_FINDINGS:
-        with st.expander(f"{len(findings) - MOST_FINDINGS} more findings", key="rule-findings"):
-            for number, finding in enumerate(findings[MOST_FINDINGS:], start=MOST_FINDINGS):
-                _finding(chunk, number, finding)
+        elements.aside(f"and {len(findings) - MOST_FINDINGS} more")
 
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:

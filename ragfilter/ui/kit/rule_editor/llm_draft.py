@@ -18,14 +18,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
-from ragfilter.rules.draft import Draft, messages, suggest
+from ragfilter.rules.drafting import Draft, messages, suggest
 from ragfilter.rules.rule import read_rule
 from ragfilter.rules.templates import recognise
 from ragfilter.text import numbers
 from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.session import models, state
+from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
 
@@ -134,7 +134,7 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
         about = HIDDEN
     else:
         about = (
-            f"Asks {literal(models.called(chat.name))}, once or twice, with about "
+            f"Asks {literal(answers.model_label(chat.name))}, once or twice, with about "
             f"{numbers.tokens(_prompt_tokens(chunk, resources))} each time, for at most "
             f"{resources.deployment.answer_timeout_s:g} s. Nothing is saved."
         )
@@ -212,7 +212,11 @@ def _note(outcome: Drafted, chunk: Chunk, user: User, resources: Resources) -> s
         why = NO_LLM if resources.bench.chat is None else why
         return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
-    by = f"{models.called(draft.model)}," if models.is_tiny(draft.model) else draft.model
+    by = (
+        f"{answers.model_label(draft.model)},"
+        if answers.is_demonstration(draft.model)
+        else draft.model
+    )
     second = " The first answer had a fault; this is the second." if draft.repaired else ""
     same = " It is identical to the stored rule." if _is_stored(draft, chunk) else ""
     return (

@@ -1,26 +1,21 @@
 """What a change of rules would do to questions, before it is saved.
 
-Changes are tried on the labelled questions (those of the workspace and the demo, or of files
-dropped on the page) and, separately, on questions that were asked. Both are gathered in the
-background, without the judge.
+Changes are tried on the labelled questions of the workspace and the demo and, separately, on
+questions that were asked. Both are gathered in the background, without the judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from zlib import crc32
 
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from ragfilter.errors import InputError, RuleError
+from ragfilter.errors import RuleError
 from ragfilter.evaluate import measure
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.effect import Changes, Effect, LabelledQuestions, QueryEffect, make_labelled
-from ragfilter.evaluate.labels import measurable
-from ragfilter.evaluate.query_files import read
+from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.model import Chunk
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
@@ -28,42 +23,21 @@ from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.look import html, say
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.session import uploads
 from ragfilter.ui.session.jobs import Job
 
-DROPPED, TRIES, WITH_ASKED = "rules-labels", "rules-tries", "effect-asked"
+TRIES, WITH_ASKED = "rules-tries", "effect-asked"
 MOST_ASKED, MOST_LABELLED = 200, 500
 """The most recent questions asked, and the first labelled ones, that are used."""
 PATIENCE_S = 60.0
 MOST_ROWS, MOST_NAMES = 8, 5
 NO_LABELS = (
     "Without labelled questions, it is unknown whether a change does harm. Label chunks on "
-    "Inspect, or add queries.jsonl and qrels.tsv under Matrix."
+    "Inspect, or import labelled questions on Evaluate."
 )
 NONE_ASKED = "No questions have been asked of this collection yet. Ask some on Inspect."
 UNKNOWN = "The effect is unknown: the labelled questions are not gathered yet, or gathering failed."
-
-
-def labels(work: Desk) -> Labels | None:
-    """The labels of visible chunks that rules are measured on: those dropped in this session,
-    otherwise those of the workspace and the demo."""
-    dropped: dict[str, Labels] = st.session_state.setdefault(DROPPED, {})
-    if work.collection in dropped:
-        with suppress(InputError):
-            return measurable(dropped[work.collection], work.chunks, work.user)
-    return work.labels
-
-
-def drop(work: Desk, queries: UploadedFile, qrels: UploadedFile) -> None:
-    """Use the labels in two files, as far as they are of visible chunks. Raises InputError naming
-    file and line, or if nothing relevant is left."""
-    with uploads.as_files(queries, qrels) as paths:
-        dropped = read(*paths)
-        measurable(dropped, work.chunks, work.user)
-    # All of them, since another user may see others.
-    st.session_state.setdefault(DROPPED, {})[work.collection] = dropped
 
 
 def _asked(work: Desk) -> dict[str, str]:
@@ -74,14 +48,14 @@ def _questions(work: Desk, *, asked: bool) -> Labels | None:
     """The labelled questions, or with `asked` the most recently asked ones without their labels;
     None if there are none."""
     if not asked:
-        return labels(work)
+        return work.labels
     every = _asked(work)
     return Labels(dict(list(every.items())[-MOST_ASKED:]), {}) if every else None
 
 
 def mark(work: Desk) -> int:
     """A number that changes with the labels."""
-    known = labels(work)
+    known = work.labels
     return 0 if known is None else crc32(repr((known.queries, known.qrels)).encode())
 
 
@@ -99,7 +73,7 @@ def gathered(work: Desk, *, asked: bool = False) -> LabelledQuestions | None:
             _job(work, asked=asked, known=renewed)
             return None
         held = work.resources.renewed.put(key, (job, renewed))
-    known = None if asked else labels(work)
+    known = None if asked else work.labels
     # A new label for a known question needs no new search.
     return held[1] if known is None else replace(held[1], qrels=known.qrels)
 
@@ -128,7 +102,7 @@ def is_under_way(work: Desk, *, asked: bool = False) -> bool:
 
 def waits(work: Desk) -> bool:
     """Whether `wait` will wait; also before the switch for the questions asked is drawn."""
-    asked = st.session_state.get(WITH_ASKED, labels(work) is None)
+    asked = st.session_state.get(WITH_ASKED, work.labels is None)
     return is_under_way(work) or (asked and is_under_way(work, asked=True))
 
 
@@ -152,7 +126,7 @@ def wait_for(work: Desk, *, asked: bool = False) -> None:
 def available(work: Desk, *, asked: bool = False) -> bool:
     """Whether there are such questions. If not, draw how to get some."""
     if _questions(work, asked=asked) is None:
-        say.aside(NONE_ASKED if asked else NO_LABELS)
+        elements.aside(NONE_ASKED if asked else NO_LABELS)
         return False
     job = _job(work, asked=asked)
     if job is not None and job.failure:
@@ -161,13 +135,13 @@ def available(work: Desk, *, asked: bool = False) -> bool:
         return False
     if asked:
         if (count := len(_asked(work))) > MOST_ASKED:
-            say.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
+            elements.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
         return True
     if work.settings.judge.enabled:
-        say.aside("Measured without the judge, which would ask the LLM about every question.")
-    known = labels(work)
+        elements.aside("Measured without the judge, which would ask the LLM about every question.")
+    known = work.labels
     if known is not None and (count := len(known.qrels)) > MOST_LABELLED:
-        say.aside(f"Measured on the first {MOST_LABELLED} of {count:,} labelled questions.")
+        elements.aside(f"Measured on the first {MOST_LABELLED} of {count:,} labelled questions.")
     return True
 
 
@@ -241,7 +215,7 @@ def _of_asked(work: Desk, changes: Changes, *, again: bool) -> None:
     if not again:
         st.toggle(
             "Questions asked",
-            value=labels(work) is None,
+            value=work.labels is None,
             key=WITH_ASKED,
             persist_state="session",
             help=f"Also shows the effect on the last {MOST_ASKED} questions that were asked.",
@@ -275,13 +249,9 @@ def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> b
 def guard(work: Desk, chunk_id: str, text: str) -> str:
     """Describe the harm that saving `text` would do to labelled questions; empty if none."""
     try:
-        return guard_changes(work, {chunk_id: stored_form(text)})
+        changes = {chunk_id: stored_form(text)}
     except RuleError:
         return ""
-
-
-def guard_changes(work: Desk, changes: Changes) -> str:
-    """The same as `guard` for rules by chunk id."""
     # Saving the first rule right away waits for the questions instead of asking for confirmation.
     _await_labels(work)
     known = gathered(work)
@@ -317,7 +287,7 @@ def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
 def _losing(work: Desk, changes: Changes, first: int = 0) -> list[str]:
     """The labelled questions, from the one at `first` on, that need a changed chunk, meet its rule
     now and would no longer meet it."""
-    known = labels(work)
+    known = work.labels
     if known is None or len(known.labelled) <= first:
         return []
     now = {i: work.chunks[i].rule for i in changes if i in work.chunks}

@@ -21,10 +21,10 @@ from ragfilter.rules.journal import Turn, turned
 from ragfilter.rules.rule import read_rule
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft
-from ragfilter.ui.look import html, prose, script
+from ragfilter.ui.look import frame, html, prose
 from ragfilter.ui.session import questions, state, widget
-from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.visit import author
 
 T = TypeVar("T")
 Act = Turn | Literal["save"]
@@ -131,7 +131,7 @@ def act(
         _toast(message)
     else:
         try:
-            questions.follow(collection, version, resources)
+            questions.follow_edit(collection, version, resources)
         except RagfilterError:
             # Asking the question again shows what is wrong.
             state.renew()
@@ -276,7 +276,7 @@ def _drafts() -> Drafts:
 def _send(drafts: Drafts) -> None:
     data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
     session = st.session_state.setdefault(SESSION, uuid4().hex)
-    script.mount(
+    frame.mount(
         "kit/rule_editor/drafts.js", key=KEPT, data=[session, data], on_found_change=_restore
     )
 

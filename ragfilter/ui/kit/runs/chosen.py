@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import stored
-from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import measurable
+from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
 from ragfilter.stores.runs import Run
 from ragfilter.text import numbers
-from ragfilter.ui.look import say
+from ragfilter.ui.look import elements
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
@@ -65,7 +64,10 @@ class ChosenSet:
         must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.given is None:
             return [], 0
-        found, known = stored.load(self.book, self.collection, self.name, llm=llm()), self.chunks
+        found, known = (
+            query_sets.load(self.book, self.collection, self.name, llm=llm()),
+            self.chunks,
+        )
         ids = sorted({i for grades in found.qrels.values() for i in grades if i not in known})
         return ids, len(found.qrels) - len(self.given.qrels)
 
@@ -82,7 +84,7 @@ def read(visit: Visit, name: str = "") -> ChosenSet:
     name = name or usual(sets)
     found = ChosenSet(visit, collection, sets, name, None, None)
     try:
-        labels = stored.load(book, collection, name, llm=llm())
+        labels = query_sets.load(book, collection, name, llm=llm())
         return replace(found, given=measurable(labels, found.chunks, found.user))
     except InputError as error:
         return replace(found, why=error)
@@ -93,7 +95,7 @@ def sets_of(visit: Visit) -> dict[str, int]:
     bench, collection = visit.resources.bench, state.session().collection
     user = state.user()
     catalogue = {} if user.unrestricted else bench.collection(collection).entries()
-    return stored.sets(bench.labels, collection, catalogue, user)
+    return query_sets.sets(bench.labels, collection, catalogue, user)
 
 
 def usual(sets: Mapping[str, int]) -> str:
@@ -121,16 +123,16 @@ def choose(asked: ChosenSet) -> None:
 
 def called(sets: Mapping[str, int], name: str) -> str:
     """A set's title with its count; the title says if an LLM's labels count."""
-    return f"{stored.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
+    return f"{query_sets.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
 
 
 def explain(asked: ChosenSet) -> None:
     """Say why nothing can be measured or, if an LLM's labels count, how far they agree with
     people's. Raises StoreError."""
     if asked.why is not None:
-        say.empty(asked.why.message, asked.why.remedy)
+        elements.empty(asked.why.message, asked.why.remedy)
     elif llm():
-        say.aside(f"LLM labels count here. {stored.agreed(asked.labels).told}")
+        elements.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.evaluate import stored
+from ragfilter.evaluate import query_sets
 from ragfilter.stores.runs import Run
 from ragfilter.ui.session import state
 
@@ -21,6 +21,6 @@ def inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
 
 def compare(run: Run) -> None:
     """Open Compare with this run as side B, over its questions."""
-    name, _, _ = stored.untitled(run.plan.query_set)
+    name, _, _ = query_sets.untitled(run.plan.query_set)
     state.session().compared = {"a": "unfiltered", "b": f"run-{run.id}", "set": name}
     st.switch_page("pages/compare.py")

@@ -12,7 +12,7 @@ from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve, fixed_line, frontier
 from ragfilter.evaluate.variants import ORACLE, UNFILTERED
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.ink import LEGEND, Ink
+from ragfilter.ui.look.plotting import LEGEND, Ink
 
 HEIGHT = 360
 SMALL = LEGEND | {"font": {"size": 12}}

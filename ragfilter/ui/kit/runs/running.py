@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from ragfilter.evaluate import query_sets
 from ragfilter.evaluate import runs as running
-from ragfilter.evaluate import stored
 from ragfilter.evaluate.runs import MeasuredRun
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.runs.chosen import ChosenSet, llm
 from ragfilter.ui.session import state
-from ragfilter.ui.session.author import author
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import author
 
 STOP = "Stops after the current question. Evaluate continues from there."
 
@@ -21,7 +21,7 @@ def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
     LLM's labels count. Requires labelled questions. Raises StoreError."""
     assert asked.given is not None
     backends = asked.resources.backends(asked.collection)
-    name = stored.title(asked.name, llm=llm())
+    name = query_sets.title(asked.name, llm=llm())
     return running.plan(asked.given, name, profile, settings, backends, state.user())
 
 

@@ -1,0 +1,141 @@
+"""Labelled queries: choosing among them, and those that a user may see. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from json import dumps
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.metrics import relevant_of
+from ragfilter.model import Chunk, User
+from ragfilter.text.numbers import counted
+
+Queries = Mapping[str, str]
+Qrels = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """`queries`: query id → text; `qrels`: query id → chunk id → label."""
+
+    queries: Queries
+    qrels: Qrels
+
+    def __repr__(self) -> str:
+        n = sum(map(len, self.qrels.values()))
+        return f"<Labels: {counted(len(self.queries), 'query')}, {counted(n, 'label')}>"
+
+    @property
+    def labelled(self) -> Queries:
+        """The queries that have labels."""
+        return {i: text for i, text in self.queries.items() if i in self.qrels}
+
+    @property
+    def answered(self) -> Queries:
+        """The queries for which a chunk is labelled relevant."""
+        relevant = {i for i, labels in self.qrels.items() if any(g > 0 for g in labels.values())}
+        return {i: text for i, text in self.queries.items() if i in relevant}
+
+    def first(self, limit: int | None) -> Labels:
+        """The first `limit` queries that have labels, or if none has, of all; everything if it is
+        None."""
+        if limit is None:
+            return self
+        queries = dict(islice((self.labelled or self.queries).items(), limit))
+        return Labels(queries, {i: self.qrels[i] for i in queries if i in self.qrels})
+
+    def check_relevant(self) -> None:
+        """Raise InputError if nothing is labelled relevant, since no figure would mean anything."""
+        if not self.answered:
+            raise InputError(
+                "No chunk is labelled as relevant, so there is nothing to measure.",
+                remedy="Label at least one chunk as relevant, with 1 or more.",
+            )
+
+
+def pick(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
+    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
+
+    Raises InputError for an unknown id.
+    """
+    only, leave_out = frozenset(only), frozenset(leave_out)
+    unknown = sorted((only | leave_out) - labels.queries.keys())
+    if unknown:
+        raise InputError(
+            f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file."
+        )
+    texts = {
+        i: text
+        for i, text in labels.queries.items()
+        if i not in leave_out and (not only or i in only)
+    }
+    return Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
+
+
+def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
+    """The same as `pick`, but raises InputError if no query with a label is left."""
+    chosen = pick(labels, only=only, leave_out=leave_out)
+    if not chosen.qrels:
+        raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
+    chosen.check_relevant()
+    return chosen
+
+
+def missing(
+    named: Iterable[str], ids: Container[str], *, collection: str = "", remedy: str = ""
+) -> tuple[str, ...]:
+    """The labelled chunk ids that are not among `ids`: the collection's, or those of a caller's
+    hits. Each counts once. Raises InputError if there are labels and none of their ids exists."""
+    named = dict.fromkeys(named)
+    found = tuple(chunk for chunk in named if chunk not in ids)
+    if named and len(found) == len(named):
+        place = f"in the collection {collection!r}" if collection else "among the hits"
+        whose = "this collection" if collection else "these results"
+        raise InputError(
+            f"None of the labelled ids, such as {found[0]!r}, is {place}.",
+            remedy=remedy or f"Check that the labels belong to {whose}.",
+        )
+    return found
+
+
+def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
+    """The labels without those of chunks that no longer exist, which nothing can find, and of those
+    that `user` may not see, since figures must not reveal them. Queries without any labels left are
+    removed."""
+    if user.unrestricted and not catalogue:
+        # The store is too large to list its chunks.
+        return labels
+    qrels = {}
+    for query_id, grades in labels.qrels.items():
+        kept = {i: g for i, g in grades.items() if i in catalogue and user.sees(catalogue[i])}
+        if kept:
+            qrels[query_id] = kept
+    return Labels(labels.queries, qrels)
+
+
+def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
+    """The visible labels, without the queries that had relevant chunks and have none left: keeping
+    nothing would look correct for them. Raises InputError if nothing relevant is left at all."""
+    seen = visible(labels, catalogue, user)
+    kept = {
+        i: grades
+        for i, grades in seen.qrels.items()
+        if relevant_of(grades) or not relevant_of(labels.qrels[i])
+    }
+    there_was = any(map(relevant_of, labels.qrels.values()))
+    if there_was and not any(map(relevant_of, kept.values())):
+        raise InputError(
+            "None of the chunks labelled as relevant is in the collection, as this user sees it.",
+            remedy="Index those chunks, label others, or ask as a user who sees more.",
+        )
+    return Labels(labels.queries, kept)
+
+
+def labels_version(labels: Labels) -> str:
+    """A hash that changes with every labelled question and its labels."""
+    asked = {i: labels.queries[i] for i in labels.qrels}
+    text = dumps([asked, labels.qrels], sort_keys=True, ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,309 @@
+"""The labelled queries that a workspace stores under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ragfilter.basics.files import kind
+from ragfilter.errors import InputError
+from ragfilter.evaluate.labelled_queries import Labels, Qrels, measurable, missing, visible
+from ragfilter.evaluate.labelling import Agreement, agreement
+from ragfilter.evaluate.query_files import read
+from ragfilter.model import UNRESTRICTED, Chunk, User
+from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
+from ragfilter.text.normalise import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    from ragfilter.model import Chunk, User
+    from ragfilter.stores.labels import Label, LabelBook, Maker
+
+
+LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
+
+
+def sets(
+    book: LabelBook,
+    collection: str,
+    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
+    user: User = UNRESTRICTED,
+) -> dict[str, int]:
+    """The number of questions in every set of the collection, by name; a demo's own set comes
+    first. `user` does not learn of questions labelled on hidden chunks only. Raises StoreError."""
+    own = {collection: len(of_demo(collection).queries)} if collection in DEMOS else {}
+    found = own | book.sets(collection)
+    if not user.unrestricted:
+        found[LABELLED] = len(labelled(book, collection, catalogue, user))
+    return found
+
+
+def labelled(
+    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
+) -> dict[str, str]:
+    """The questions by id with a label that `user` may see. Raises StoreError."""
+    seen = {each.query for each in visible_labels(book.standing(collection), catalogue, user)}
+    return {i: q for i, q in book.queries(collection, LABELLED).items() if q in seen}
+
+
+def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
+    """The title of a run's query set: it includes the file of its labels, if any, and whether an
+    LLM's labels count."""
+    return f"{name}{f'{LABELS_OF}{qrels}' if qrels else ''}{WITH_LLM if llm else ''}"
+
+
+def untitled(title: str) -> tuple[str, str, bool]:
+    """Parse a title: the name of the query set, the file of its labels (empty without one), and
+    whether an LLM's labels count."""
+    name, _, qrels = title.removesuffix(WITH_LLM).partition(LABELS_OF)
+    return name, qrels, title.endswith(WITH_LLM)
+
+
+def agreed(labels: Iterable[Label]) -> Agreement:
+    """How far the LLM labels agree with those by people."""
+    labels = tuple(labels)
+    by_llm = settle((each for each in labels if each.made_by == "llm"), llm=True)
+    return agreement(settle(labels), by_llm)
+
+
+def questions(
+    book: LabelBook,
+    collection: str,
+    name: str,
+    catalogue: Mapping[str, Chunk] = MappingProxyType({}),
+    user: User = UNRESTRICTED,
+) -> dict[str, str]:
+    """The questions of a set by id, including a demo's own. Of the set `labelled`, `user` gets only
+    the questions with a label that they may see. Raises InputError if there is no such set, and
+    StoreError."""
+    if name == LABELLED:
+        found = labelled(book, collection, catalogue, user)
+    else:
+        found = _there(book, collection, name)
+    if not found:
+        there = sets(book, collection, catalogue, user)
+        known = ", ".join(n for n, count in there.items() if count)
+        raise InputError(
+            f"The collection {collection!r} has no query set {name!r} with questions.",
+            remedy=f"There are: {known}."
+            if known
+            else "Label chunks of some questions, or import a query set with its labels.",
+            action="" if known else "label",
+        )
+    return found
+
+
+def every_question(
+    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
+) -> frozenset[str]:
+    """The questions of all sets, and those that were asked; `user` as for `sets`. Raises
+    StoreError."""
+    names = (name for name, n in sets(book, collection, catalogue, user).items() if n)
+    of_sets = (questions(book, collection, name, catalogue, user) for name in names)
+    return frozenset(question for found in of_sets for question in found.values())
+
+
+def import_set(
+    book: LabelBook,
+    collection: str,
+    name: str,
+    asked: Mapping[str, str],
+    rows: Sequence[tuple[str, str, int]],
+    ids: Container[str],
+    *,
+    who: str,
+    made_by: Maker = "human",
+    replace: bool = False,
+    otherwise: str = "",
+    incomplete: str = "",
+) -> list[str]:
+    """Store questions under a name, with labels (question, chunk id, grade) by `who`. Returns the
+    labelled ids that are not among `ids`, the collection's; `incomplete` says why it may lack some.
+
+    Raises InputError if none of them is, or if there is a set of this name with other questions,
+    which only `replace` replaces (`otherwise` says what to do instead), and StoreError.
+    """
+    unknown = missing((row[1] for row in rows), ids, collection=collection, remedy=incomplete)
+    before, there = book.queries(collection, name), _there(book, collection, name)
+    as_stored = {whole(i): whole(text).strip() for i, text in asked.items()}
+    if there and there != as_stored and not replace:
+        raise InputError(
+            f"The query set {name!r} exists and has other questions.", remedy=otherwise
+        )
+    book.put_set(collection, name, asked, before=None if replace else before)
+    book.add(collection, rows, who=who, made_by=made_by)
+    return sorted(unknown)
+
+
+def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
+    """Rename a query set of the workspace; its labels stay. Raises InputError if there is no such
+    set or if the new name is taken or invalid, and StoreError."""
+    asked = _own(book, collection, name)
+    check_new(book, collection, new)
+    book.put_set(collection, new, asked)
+    book.remove_set(collection, name)
+
+
+def check_new(book: LabelBook, collection: str, name: str) -> None:
+    """Raise InputError if a set of this name exists, and StoreError."""
+    if name in sets(book, collection):
+        raise InputError(
+            f"There is already a set {name!r}.", remedy="Choose another name, or remove that set."
+        )
+
+
+def remove(book: LabelBook, collection: str, name: str) -> None:
+    """Remove a query set of the workspace; the labels of its questions stay. Raises InputError if
+    there is no such set, and StoreError."""
+    _own(book, collection, name)
+    book.remove_set(collection, name)
+
+
+def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
+    """The questions of a set, or a demo's own; empty if there is no such set."""
+    found = book.queries(collection, name)
+    if not found and name == collection and collection in DEMOS:
+        return dict(of_demo(name).queries)
+    return found
+
+
+def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
+    """The questions of a set made by a user. Raises InputError for any other."""
+    own = [each for each in book.sets(collection) if each not in (LABELLED, ASKED)]
+    if name not in own:
+        raise InputError(
+            f"The collection {collection!r} has no query set {name!r} of its own.",
+            remedy=f"There are: {', '.join(own)}." if own else "Import one first.",
+        )
+    return book.queries(collection, name)
+
+
+def in_files(collection: str, queries: str, qrels: str | None) -> bool:
+    """Whether these labelled queries are read from files or a demo, without the workspace. The set
+    of a demo's own collection also includes people's labels."""
+    return are_files(queries, qrels) and (qrels is not None or queries != collection)
+
+
+def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:
+    """The questions of a set with their labels. A demo's own labels count unless somebody has
+    overridden them. `llm`: an LLM's label counts if no person has labelled the pair.
+
+    Raises InputError if there is no such set, or none of its questions has a label, and
+    StoreError.
+    """
+    queries = questions(book, collection, name)
+    qrels = _qrels(book, collection, name, queries, llm=llm)
+    if not qrels:
+        raise InputError(
+            f"No question of the set {name!r} has a label.",
+            remedy="Mark chunks as relevant, or import labels.",
+            action="label",
+        )
+    made = Labels(queries, qrels)
+    made.check_relevant()
+    return made
+
+
+def _qrels(
+    book: LabelBook, collection: str, name: str, queries: Mapping[str, str], *, llm: bool
+) -> Qrels:
+    """The labels of a set's questions, as `load` counts them."""
+    shipped: Qrels = {}
+    if name == collection and collection in DEMOS and not book.queries(collection, name):
+        shipped = of_demo(name).qrels
+    standing = book.standing(collection)
+    people, every = settle(standing), settle(standing, llm=llm)
+    qrels = {}
+    for query_id, text in queries.items():
+        asked = text.strip()
+        found = {**every.get(asked, {}), **shipped.get(query_id, {}), **people.get(asked, {})}
+        if found:
+            qrels[query_id] = found
+    return qrels
+
+
+def exported(
+    book: LabelBook, collection: str, name: str, catalogue: Mapping[str, Chunk], user: User
+) -> tuple[Labels, Labels]:
+    """The questions of a set, whether labelled or not: first with the labels by people and a demo's
+    own, then with an LLM's for the other pairs. `user` gets those of chunks they may see. Raises
+    InputError if there is no such set, and StoreError."""
+    queries = questions(book, collection, name, catalogue, user)
+    people, every = (
+        _qrels(book, collection, name, queries, llm=with_llm) for with_llm in (False, True)
+    )
+    by_llm = {
+        i: {chunk: grade for chunk, grade in grades.items() if chunk not in people.get(i, {})}
+        for i, grades in every.items()
+    }
+    apart = Labels(queries, people), Labels(queries, by_llm)
+    if user.unrestricted:
+        # Those who see everything also export the labels of deleted chunks.
+        return apart
+    return visible(apart[0], catalogue, user), visible(apart[1], catalogue, user)
+
+
+def everything(
+    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
+) -> Labels | None:
+    """All labelled questions: a demo's own and those labelled by people, with the labels of chunks
+    that `user` may see; None if there are none. Raises StoreError."""
+    queries: dict[str, str] = {}
+    qrels: dict[str, Mapping[str, int]] = {}
+    for name in (collection, LABELLED):
+        try:
+            found = load(book, collection, name)
+        except InputError:
+            continue
+        known = {text.strip() for text in queries.values()}
+        for query_id, text in found.labelled.items():
+            if text.strip() not in known:
+                queries[query_id], qrels[query_id] = text, found.qrels[query_id]
+    try:
+        seen = measurable(Labels(queries, qrels), catalogue, user)
+    except InputError:
+        return None
+    return seen if seen.qrels else None
+
+
+DEMOS = ("demo", "adsapi")
+
+
+def are_files(queries: str, qrels: str | None) -> bool:
+    """Whether these name files or a demo, rather than a query set of a workspace."""
+    path = Path(queries)
+    is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv", ".txt")
+    return qrels is not None or queries in DEMOS or is_path or kind(path) == "file"
+
+
+def load_files(queries: str, qrels: str | None) -> Labels:
+    """Load the labels of two files. A demo collection's name, alone or for both, means its own
+    labels.
+
+    Raises InputError.
+    """
+    if queries in DEMOS and qrels in (None, queries):
+        return of_demo(queries)
+    for name in DEMOS:
+        if name in (queries, qrels):
+            raise InputError(
+                f"Only one of queries and qrels is {name}.",
+                remedy=f"Use {name} for both, or two files.",
+            )
+    if qrels is None:
+        raise InputError(
+            "The qrels are missing.",
+            remedy="Pass the file with their labels, or a query set of the workspace.",
+        )
+    return read(Path(queries), Path(qrels))
+
+
+def of_demo(name: str) -> Labels:
+    """The labels that a demo collection brings along."""
+    # Imported here: it reads OpenAPI, for which measuring one's own labels has no use.
+    own = import_module(f"ragfilter.ingest.{name}")
+    return Labels(own.queries(), own.qrels())

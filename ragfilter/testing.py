@@ -1,0 +1,182 @@
+"""Tests that any store must pass, and a store in memory. Needs pytest.
+
+Subclass `CollectionTests` with a fixture `collection` that holds `CHUNKS` with `VECTORS`::
+
+    class TestMyStore(CollectionTests):
+        @pytest.fixture
+        def collection(self):
+            return MyCollection(CHUNKS, VECTORS)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from ragfilter.errors import StoreError
+from ragfilter.model import UNRESTRICTED, Chunk, Space, User
+from ragfilter.protocols import Collection, Vectors, Where
+
+FILES = ("a.json", "b.json", "", "c/d.json")
+DEPARTMENTS = (None, "ops", "hr", "5")
+LEVELS = (0, 1, 2, 5, None)
+FULL = Chunk(
+    "a/1 #ä", "A text with \u202e and 🙂.", title="Title", type="special", source="a.json", page=7,
+    refs=("c00", "nobody"), clearance=1, department="ops", rule='{"contain":"x"}',
+    metadata={"own": [1, {"deep": "value"}]},
+)  # fmt: skip
+CHUNKS: tuple[Chunk, ...] = (
+    FULL,
+    *(
+        Chunk(f"c{i:02d}", f"text {i}", source=FILES[i % 4], clearance=level, department=department)
+        for i, (level, department) in enumerate(product(LEVELS, DEPARTMENTS))
+    ),
+)
+"""Chunks of every clearance (None is unreadable and hides its chunk), department and file."""
+VECTORS: Vectors = np.random.default_rng(3).normal(size=(len(CHUNKS), 8)).astype(np.float32)
+"""The unit vectors of `CHUNKS`, shape (len(CHUNKS), 8). Some are equal."""
+VECTORS[5] = VECTORS[9] = VECTORS[2]
+VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
+QUERY: Vectors = VECTORS[3]
+USERS = (
+    None, UNRESTRICTED, User(), User(1, ("ops",)), User(2, ("hr", "5")), User(100, ("ops", "hr")),
+)  # fmt: skip
+SOURCES = (None, (), ("a.json",), ("a.json", "c/d.json"), ("",), ("b.json", ""), ("zz",))
+
+
+class MemoryCollection:
+    """A collection in memory, with exact squared distances. Subclasses may give others."""
+
+    name = "memory"
+    space: Space = "l2"
+    version = "1"
+    incomplete = ""
+
+    def __init__(self, chunks: Iterable[Chunk], vectors: Vectors | None = None) -> None:
+        """`vectors` has shape (number of chunks, dimension); None if `distances` needs none."""
+        self.all = {chunk.id: chunk for chunk in chunks}
+        self._vectors = vectors
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def distances(self, vector: Vectors) -> Mapping[str, float]:
+        """How far each chunk is from a query. Raises StoreError."""
+        assert self._vectors is not None
+        query = np.asarray(vector, dtype=np.float32).reshape(-1)
+        if query.shape != self._vectors.shape[1:] or not np.isfinite(query).all():
+            raise StoreError("The query vector is not finite or has another dimension.")
+        squares = ((self._vectors - query) ** 2).sum(axis=1)
+        return dict(zip(self.all, map(float, squares), strict=True))
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        pairs = [
+            (i, distance)
+            for i, distance in self.distances(vector).items()
+            if (ids is None or i in ids) and (where is None or admits(where, self.all[i]))
+        ]
+        return sorted(pairs, key=lambda pair: (pair[1], pair[0]))[: max(n, 0)]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> Mapping[str, Chunk] | None:
+        return {i: replace(c, text="", page=None, loaded=False) for i, c in self.all.items()}
+
+
+def admits(where: Where, chunk: Chunk) -> bool:
+    """Whether a condition admits a chunk: what every store must agree with."""
+    if where.sources is not None and chunk.source not in where.sources:
+        return False
+    return where.user is None or where.user.sees(chunk)
+
+
+class CollectionTests:
+    """What `protocols.Collection` promises."""
+
+    @pytest.fixture
+    def collection(self) -> Collection:
+        """The store's collection, which holds `CHUNKS` with `VECTORS` in this order."""
+        raise NotImplementedError
+
+    def nearest(self, where: Where, ids: Sequence[str] | None = None) -> list[str]:
+        """The ids that a search of all chunks must give, by exact distance and then by id."""
+        exact = MemoryCollection(CHUNKS, VECTORS)
+        return [i for i, _ in exact.nearest(QUERY, 1000, ids=ids, where=where)]
+
+    def test_it_says_what_it_is(self, collection: Collection) -> None:
+        assert collection.name
+        assert collection.space in get_args(Space)
+        assert collection.count() == len(CHUNKS)
+        assert collection.version == collection.version != ""
+        assert isinstance(getattr(collection, "incomplete", ""), str)
+
+    def test_nearest_is_ascending_and_equal_distances_stand_by_id(
+        self, collection: Collection
+    ) -> None:
+        hits = collection.nearest(QUERY, len(CHUNKS))
+        assert [i for i, _ in hits] == self.nearest(Where())
+        assert [d for _, d in hits] == sorted(d for _, d in hits)
+
+    @pytest.mark.parametrize("n", [-3, 0, 1, 5, 10**9])
+    def test_nearest_takes_any_number(self, collection: Collection, n: int) -> None:
+        # Of equal distances, any may be the last.
+        expected = [d for _, d in collection.nearest(QUERY, len(CHUNKS))][: max(n, 0)]
+        assert [d for _, d in collection.nearest(QUERY, n)] == expected
+
+    def test_nearest_among_ids(self, collection: Collection) -> None:
+        some = ["c07", "nobody", "c02", "c02", FULL.id]
+        assert collection.nearest(QUERY, 9, ids=[]) == []
+        assert collection.nearest(QUERY, 9, ids=["nobody"]) == []
+        hits = collection.nearest(QUERY, 9, ids=some)
+        assert [i for i, _ in hits] == self.nearest(Where(), some)
+
+    @pytest.mark.parametrize("sources", SOURCES, ids=str)
+    @pytest.mark.parametrize("user", USERS, ids=str)
+    def test_nearest_admits_what_the_user_may_see_in_the_files(
+        self, collection: Collection, user: User | None, sources: tuple[str, ...] | None
+    ) -> None:
+        where, even = Where(user, sources), [chunk.id for chunk in CHUNKS[::2]]
+        expected = self.nearest(where)
+        hits = collection.nearest(QUERY, len(CHUNKS), where=where)
+        assert [i for i, _ in hits] == expected
+        few = collection.nearest(QUERY, 3, where=where)
+        assert [d for _, d in few] == [d for _, d in hits[:3]]
+        assert {i for i, _ in few} <= set(expected)
+        among = collection.nearest(QUERY, len(CHUNKS), ids=even, where=where)
+        assert [i for i, _ in among] == self.nearest(where, even)
+
+    @pytest.mark.parametrize("vector", [QUERY * np.nan, QUERY * np.inf, QUERY[:3]])
+    def test_an_unusable_query_vector_is_refused(
+        self, collection: Collection, vector: Vectors
+    ) -> None:
+        with pytest.raises(StoreError):
+            collection.nearest(vector, 2)
+
+    def test_chunks_come_back_whole_in_the_order_of_their_ids(self, collection: Collection) -> None:
+        chunks = collection.chunks(["c03", FULL.id, "nobody", "c03"])
+        assert list(chunks.items()) == [("c03", CHUNKS[4]), (FULL.id, FULL)]
+        assert collection.chunks([]) == {}
+
+    def test_the_catalogue_has_every_chunk_without_its_text(self, collection: Collection) -> None:
+        catalogue = collection.catalogue()
+        if catalogue is None:
+            return
+        assert set(catalogue) == {chunk.id for chunk in CHUNKS}
+        for chunk in CHUNKS:
+            entry = catalogue[chunk.id]
+            assert (entry.loaded, entry.text) == (False, "")
+            for name in ("title", "type", "source", "refs", "clearance", "department", "rule"):
+                assert getattr(entry, name) == getattr(chunk, name)

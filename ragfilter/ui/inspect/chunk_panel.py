@@ -1,0 +1,306 @@
+"""One chunk: its text, what every layer decided about it, its `query_must` rule with the rule's
+effect, and small changes that would keep or drop it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from ragfilter.engine.replay import replay, with_rules
+from ragfilter.engine.whatif import changes, stays, wording
+from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.registry import layer
+from ragfilter.model import Chunk, Hit, LayerTrace, PoolResult
+from ragfilter.report import visible
+from ragfilter.report.rows import rerank_score
+from ragfilter.rules.match import rule_book
+from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
+from ragfilter.ui.inspect import hit_table, label_buttons, reference_graph
+from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
+from ragfilter.ui.kit.rule_editor.editor import Editing
+from ragfilter.ui.look import elements, html
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import state, widget
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
+
+PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
+
+
+def draw(view: View) -> None:
+    """Draw the open chunk, or a hint on how to open one."""
+    hit = _opened(view)
+    if hit is None:
+        # Of a hidden chunk, which the address can name, the same is said as of an unknown one.
+        html.draw(
+            '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
+            "the table or a citation to read its text, edit its rule and follow its references."
+            "</p>"
+            if state.session().chunk is None
+            else '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find '
+            "it, or the user may not see it.</p>"
+        )
+        label_buttons.begin(view)
+        return
+    chunk = _whole(hit.chunk, view)
+    named = _named_refs(view, chunk)
+    if label_buttons.blind():
+        html.draw(f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3></div>')
+    else:
+        _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
+    label_buttons.draw(view, chunk.id)
+    match TEXT if label_buttons.blind() else _part(view, chunk.id):
+        case "Rule":
+            with st.container(key="rule-both", horizontal=True, gap="small"):
+                _text(chunk)
+                with st.container(key="rule-side", gap="small"):
+                    draw_rule(view, chunk)
+        case "References":
+            reference_graph.draw(view, chunk)
+        case _:
+            _text(chunk)
+
+
+def finish(view: View) -> None:
+    """Draw below the text what would change the outcome: many replays, for which neither the text
+    nor the curve waits."""
+    hit = _opened(view)
+    if hit is not None and not label_buttons.blind() and state.session().part == TEXT:
+        draw_changes(view, hit)
+
+
+def _opened(view: View) -> Hit | None:
+    """The open chunk as the user may see it, if the user may."""
+    wanted = state.session().chunk
+    hit = find_hit(view.result, wanted)
+    if hit is None or hit.id not in visible(view.result, as_operator=view.operator):
+        return None
+    return find_hit(view.shown, wanted) or hit
+
+
+def _text(chunk: Chunk) -> None:
+    with st.container(key="chunk-text"):
+        st.text(chunk.text or "This chunk has no text.")
+
+
+def _part(view: View, chunk_id: str) -> str:
+    """Which part of the chunk is shown; the choice stays when another chunk is opened."""
+    shown = state.session().part
+    with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        st.segmented_control(
+            "Part",
+            PARTS,
+            default=shown,
+            required=True,
+            label_visibility="collapsed",
+            **widget.of("chunk-part", shown, state.put, "part"),
+        )
+        elements.hint(
+            "Text: what the chunk says, and the smallest changes that would bring it back or drop "
+            "it. Rule: the questions it is meant for (query_must), with an editor and a preview. "
+            "References: chunks that the judge's EXPAND would bring in."
+        )
+        _steps([row.id for row in hit_table.in_order(view)], chunk_id)
+    return shown
+
+
+def _steps(ids: Sequence[str], chunk_id: str) -> None:
+    """Draw the buttons, with shortcut keys, for the previous and next chunk in the table."""
+    here = ids.index(chunk_id) if chunk_id in ids else -1
+    with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
+        for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
+            there = 0 <= to < len(ids)
+            st.button(
+                label,
+                key=f"chunk-{label.lower()}",
+                icon=f":material/keyboard_arrow_{arrow.lower()}:",
+                on_click=state.open_chunk,
+                args=(ids[to] if there else None,),
+                disabled=not there,
+                shortcut=f"Alt+{arrow}",
+                help=f"Opens the {'next row' if to > here else 'previous row'} of the table "
+                f"(Alt+{arrow}).",
+            )
+
+
+def find_hit(result: PoolResult, chunk_id: str | None) -> Hit | None:
+    """The hit with this id among all hits of the pool."""
+    if not chunk_id:
+        return None
+    return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
+
+
+def _named_refs(view: View, chunk: Chunk) -> tuple[str, ...]:
+    """The references that may be named: for a user, only those to chunks that the user may see."""
+    if view.operator:
+        return chunk.refs
+    return visible_refs(view.mine.pool, view.user)(chunk)
+
+
+def _whole(chunk: Chunk, view: View) -> Chunk:
+    """The whole chunk, read once when one is opened that is known only by its id."""
+    if chunk.loaded:
+        return chunk
+    asked, resources = view.asked, view.resources
+    key = (asked.collection, asked.version, chunk.id)
+
+    def read() -> Chunk:
+        return resources.bench.collection(asked.collection).chunks([chunk.id]).get(chunk.id, chunk)
+
+    return resources.chunks.of(key, read)
+
+
+def _head(result: PoolResult, hit: Hit) -> None:
+    chunk = hit.chunk
+    place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
+    scored = rerank_score(result, hit)
+    score = "" if scored is None else f" · rerank {numbers.distance(scored)}"
+    facts = [
+        chunk.id,
+        f"{place} · distance {numbers.distance(hit.distance)}{score}",
+        f"found by {hit.found_by}" if hit.found_by != "query" else "",
+        chunk.type,
+        f"{chunk.source}{'' if chunk.page is None else f', page {chunk.page}'}",
+        "clearance unreadable"
+        if chunk.clearance is None
+        else f"clearance {chunk.clearance}"
+        if chunk.clearance
+        else "public",
+        f"department {chunk.department}" if chunk.department else "",
+        f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
+    ]
+    steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
+    listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
+    html.draw(
+        f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
+        f'<p class="rf-facts">{listed}</p>'
+        f'<ul class="rf-path">{steps}</ul></div>'
+    )
+
+
+def _step(trace: LayerTrace, chunk_id: str) -> str:
+    """Draw one layer's decision on the chunk; nothing if the chunk never reached the layer."""
+    for decision in trace.decisions:
+        if decision.chunk_id == chunk_id:
+            sign = html.outcome_sign(decision.outcome, decision.layer)
+            name = layer(trace.layer).title
+            return (
+                f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: "
+                f"{html.text(decision.reason)}</li>"
+            )
+    return ""
+
+
+NAMED = 3
+"""How many of the chunks that also change are named."""
+TITLE_WIDTH = 44
+
+
+def draw_changes(view: View, hit: Hit) -> None:
+    """Draw the changes that would reverse the chunk's outcome, with their side effects."""
+    result = view.result
+    kept = any(each.id == hit.id for each in result.kept)
+    words = "would drop it" if kept else "would bring it back"
+    found = changes(result, hit.id)
+    asked = None if kept else wording(result, hit.id)
+    if not found and asked is None:
+        html.draw(
+            f'<p class="rf-empty"><b>No single change {words}.</b> '
+            f"{html.text(stays(result, hit.id))}</p>"
+        )
+        return
+    html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
+    titles = {each.id: each.chunk.name for each in result.hits}
+    for n, change in enumerate(found):
+        st.button(
+            literal(change.words),
+            key=f"whatif-{n}",
+            icon=":material/tune:",
+            on_click=state.change,
+            args=({change.path: change.new},),
+            help="Changes this setting. Undo reverts it.",
+        )
+        _along(change.came, change.went, titles)
+    if asked is not None:
+        st.button(
+            literal(f"Ask with: {', '.join(asked.terms)}"),
+            key="whatif-ask",
+            icon=":material/search:",
+            on_click=state.ask,
+            args=(asked.question,),
+            help="Its rule requires these words. Asks again with the words added to the question.",
+        )
+        _along(asked.came, asked.went, titles)
+
+
+def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
+    """Which other chunks the change would add or remove."""
+    parts = [
+        f"{numbers.chunks(len(ids))} {verb}: {_named(ids, titles)}"
+        for ids, verb in ((came, "would come along"), (went, "would go"))
+        if ids
+    ]
+    said = ". ".join(parts) or "Nothing else would change"
+    html.draw(f'<p class="rf-aside">{html.text(said)}.</p>')
+
+
+def _named(ids: Sequence[str], titles: dict[str, str]) -> str:
+    named = ", ".join(short_title(titles.get(i, i), TITLE_WIDTH) for i in ids[:NAMED])
+    return f"{named} and {len(ids) - NAMED} more" if len(ids) > NAMED else named
+
+
+@problems.shown()
+def draw_rule(view: View, chunk: Chunk) -> None:
+    """The editor of one chunk's rule. It reads the journal, which nothing else here needs."""
+    asked, resources, result = view.asked, view.resources, view.shown
+    preview = partial(_preview, result, chunk)
+    guard = partial(_guard, asked.collection, resources)
+    editor.draw(
+        Editing(chunk, asked.collection, asked.version, result.user, resources, preview, guard)
+    )
+
+
+def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
+    return rule_effect.guard_at_once(
+        desk.lay(collection, state.settings(), resources), chunk_id, text
+    )
+
+
+def _preview(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
+    """Draw whether the current question would keep the chunk, and how the kept list would
+    change."""
+    check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
+    sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
+    verb = "passes" if check.passes else "fails"
+    why = check.reason.removeprefix("rule holds: ")
+    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(_sentence(why))}"
+    if not result.settings.query_must.enabled:
+        line += " The query_must layer is off, so nothing changes."
+    elif rule_effect.is_changed(chunk, rule):
+        line += f" Once saved: {_changes(result, chunk, rule)}"
+    html.draw(f'<p class="rf-verdict">{line}</p>')
+
+
+def _sentence(reason: str) -> str:
+    return reason if reason.endswith("…") else f"{reason}."
+
+
+def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
+    after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
+    old = {hit.id: hit.chunk.name for hit in result.kept}
+    new = {hit.id: hit.chunk.name for hit in after.kept}
+    enters = [i for i in new if i not in old]
+    leaves = [i for i in old if i not in new]
+    parts = []
+    for word, ids in (("Enters", enters), ("Leaves", leaves)):
+        if ids:
+            names = "; ".join(short_title(new.get(i) or old[i], TITLE_WIDTH) for i in ids)
+            parts.append(f"<b>{word}</b> the kept list: {html.text(names)}.")
+    kept = f"{len(old)} → {len(new)} kept."
+    return " ".join(parts) + f" {kept}" if parts else "The kept list does not change."

@@ -1,0 +1,110 @@
+"""The curve's lines as handles. The browser drags them and looks up how many chunks each position
+would keep. Keys move them too, and step from chunk to chunk.
+
+The server sends the steps with the picture, so dragging needs no request. Releasing a line changes
+the setting, as any other control does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from ragfilter.layers.strategies.registry import strategy
+from ragfilter.model import CutoffDetail, PoolResult
+from ragfilter.report.thresholds import keeps
+from ragfilter.settings.schema import field
+from ragfilter.text.titles import short_title
+from ragfilter.ui.inspect.curve_plot import best_of, marker_size
+from ragfilter.ui.inspect.curve_points import Points
+from ragfilter.ui.look import frame
+from ragfilter.ui.session import state
+
+KEY = "drag"
+# The count is announced in an element that persists; a redrawn one is not read aloud.
+HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
+
+
+def draw(
+    result: PoolResult, points: Points, detail: CutoffDetail | None, plot: go.Figure, *, told: str
+) -> None:
+    """Lay the handles over `plot`. `told` is the change to announce to screen readers."""
+    data = overlay(result, points, detail, plot, state.session().chunk)
+    # Counts the moves, so that the browser drops its own position even if undo leads back to the
+    # same picture.
+    data |= {"told": told, "moves": state.session().drag_moves}
+    ids = [row.id for row in points.rows]
+    frame.mount("inspect/curve_drag.js", HTML, key=KEY, data=data, height="stretch",
+                 on_moved_change=_moved, on_walked_change=partial(_walked, ids))  # fmt: skip
+
+
+def overlay(
+    result: PoolResult,
+    points: Points,
+    detail: CutoffDetail | None,
+    plot: go.Figure,
+    chosen: str | None,
+) -> dict[str, Any]:
+    """The browser's data: the lines with their steps, the points that reached the cut, every chunk
+    on the curve, which one is `chosen`, and the position of the plot's axes."""
+    layout = plot.layout
+    margin = layout.margin
+    at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
+    return {
+        "lines": [] if detail is None else lines(result, detail),
+        "points": [at[i] for i in points.entered if i in at],
+        "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
+        "chunks": [[*at[row.id], short_title(row.title, 56)] for row in points.rows],
+        "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
+        "size": marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
+        "margin": [margin.l, margin.t, margin.r, margin.b],
+        "axes": {
+            name: {"range": axis.range, "domain": axis.domain or (0, 1)}
+            for name, axis in (("x", layout.xaxis), ("y", layout.yaxis), ("y2", layout.yaxis2))
+        },
+    }
+
+
+def lines(result: PoolResult, detail: CutoffDetail) -> list[dict[str, Any]]:
+    """The thresholds of the strategy that cut: each with the axis of its line, and the base and
+    factor that convert its value to a position there."""
+    reads = strategy(detail.cut.strategy).reads
+    best = best_of(detail)
+    places = {
+        "max_results": ("x", 0.5, 1.0),
+        "gap_threshold": ("y2", 0.0, 1.0),
+        "distance_offset": ("y", best, 1.0),
+        "relative_offset": ("y", best, (detail.background or best) - best),
+    }
+    return [
+        _line(result, name, *place)
+        for name, place in places.items()
+        if name in reads and place[-1] > 0
+    ]
+
+
+def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> dict[str, Any]:
+    info, value = field(f"cutoff.{name}"), result.settings.get(f"cutoff.{name}")
+    low, step = info.low or 0, info.step or 1
+    # As far as the setting's slider reaches.
+    count = round((max(info.ceiling or info.high or low, value) - low) / step)
+    values = tuple(info.type(round(low + step * i, 6)) for i in range(count + 1))
+    return {
+        "path": info.path, "label": info.label, "axis": axis, "base": base, "per": per,
+        "low": low, "step": step, "count": count, "digits": 0 if info.type is int else 3,
+        "value": value, "steps": keeps(result, name, values),
+    }  # fmt: skip
+
+
+def _walked(ids: Sequence[str]) -> None:
+    state.open_chunk(ids[st.session_state[KEY].walked])
+
+
+def _moved() -> None:
+    state.session().drag_moves += 1
+    moved = st.session_state[KEY].moved
+    state.change({moved["path"]: field(moved["path"]).type(moved["value"])})

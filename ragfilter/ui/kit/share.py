@@ -1,0 +1,99 @@
+"""What leaves the page: the link to exactly this page, and the reports.
+
+A report is made when its button is pressed, with the answers that exist by then. No model is
+called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.model import PoolResult
+from ragfilter.report import visible
+from ragfilter.ui.look import frame
+from ragfilter.ui.session import link
+from ragfilter.ui.session.visit import View
+
+if TYPE_CHECKING:
+    from ragfilter.publish.question import Called
+    from ragfilter.ui.session.answers import AnswerSide
+
+LINK = (
+    '<button type="button" class="rf-copy" title="Copies a link that holds the question, the '
+    "settings, the open chunk and panel, the ranks shown, the filter, and the user. A chunk that "
+    'this user may not see is left out."><i aria-hidden="true">link</i><span>Link</span></button>'
+    '<p class="rf-unseen" role="status"></p>'
+)
+
+
+def draw_link(place: DeltaGenerator, view: View | None) -> None:
+    """Draw the button that copies the link in `place`, if a question was asked."""
+    params = link.whole_link(visible(view.result) if view is not None else ())
+    if params:
+        with place:
+            data = urlencode(params)
+            frame.mount("kit/copy_link.js", LINK, key="copy-link", data=data, width="content")
+
+
+def report_button(make: Callable[[], str], name: str, *, key: str) -> None:
+    """The button that downloads a report."""
+    st.download_button(
+        "Report",
+        data=make,
+        file_name=name,
+        mime="text/html",
+        key=key,
+        icon=":material/description:",
+        on_click="ignore",
+        help="Download one HTML file for others. It opens without a network, prints on A4, and "
+        "holds what this user may see.",
+    )
+
+
+def report_of_query(view: View, profile: str) -> str:
+    """The report of the current question, with settings that started from `profile`."""
+    from ragfilter.publish import question
+    from ragfilter.ui.session import answers
+
+    filtered, plain = answers.sides(view.mine)
+    names = {"without the filter": plain, "with the filter": filtered}
+    return question.of_query(view.mine, profile, **_contents(view, names))
+
+
+def report_of_two(
+    view: View,
+    results: tuple[PoolResult, PoolResult],
+    names: tuple[Called, Called],
+    sides: tuple[AnswerSide, AnswerSide],
+) -> str:
+    """The report of one question under two settings."""
+    from ragfilter.publish import question
+
+    return question.of_two(results, names, **_contents(view, {side.name: side for side in sides}))
+
+
+def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
+    """What both reports hold: their origin, and the answers that exist by now, by name."""
+    from ragfilter.publish.html import ReportOrigin
+    from ragfilter.publish.told import told
+    from ragfilter.ui.session import answers
+
+    asked, resources = view.asked, view.resources
+    embedder = resources.bench.embedder_of(asked.collection)
+    known = {name: answers.known(asked.query, side, resources) for name, side in names.items()}
+    return {
+        "origin": ReportOrigin(
+            asked.collection, asked.version, embedder.name, view.result.pool.space, view.user,
+            datetime.now(UTC),
+        ),
+        "prices": resources.prices,
+        "answers": [told(name, answer, names[name].context) for name, answer in known.items()
+                    if answer is not None],
+        "embedder": embedder,
+    }  # fmt: skip

@@ -1,0 +1,192 @@
+"""Whose view the page shows: the choice of a user, what it changes, and the users to choose from.
+
+Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance. There is no
+login: this only simulates what a user would see, and the page says so. The users depend on the
+levels and departments of the whole collection, and never on a question. So the choice does not
+reveal whether a hidden chunk would match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.model import Chunk, User
+from ragfilter.ui.kit.examples import DEMO
+from ragfilter.ui.look import html
+from ragfilter.ui.session import link, state, widget
+from ragfilter.ui.session.resources import Resources, open_resources
+
+USER, OPERATOR = "User", "Operator"
+LEVEL, DEPARTMENTS = "user-level", "user-departments"
+MOST_LEVEL = 5
+AS_USER = "Hidden chunks are left out as if they did not exist."
+AS_OPERATOR = "You see everything. Prompts, answers and exports keep to the user's view."
+SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
+"""Panels whose content is always made as the user, even if an operator looks."""
+
+
+def draw_choice() -> None:
+    """Draw the choice between user and operator, with what it currently means."""
+    operator = bool(state.session().operator)
+    chosen = OPERATOR if operator else USER
+    st.segmented_control(
+        "View as",
+        (USER, OPERATOR),
+        default=chosen,
+        required=True,
+        help="User: this page shows what someone of the level and department below would see. "
+        "Operator: it also names what is hidden from them, with the reason. Whichever you choose, "
+        "no hidden chunk is sent to a model or leaves in an export. There is no login here: in "
+        "production your service passes the user's level to the library.",
+        **widget.of("view-as", chosen, _choose),
+    )
+    html.draw(f'<p class="rf-line rf-two">{AS_OPERATOR if operator else AS_USER}</p>')
+    _draw_user()
+
+
+def _draw_user() -> None:
+    """Draw the user's level and departments. They are never part of a profile or settings file."""
+    user = state.user()
+    found = groups(open_resources())
+    choose_user("seen-as", offered_users(found))
+    st.slider(
+        "User's clearance",
+        0,
+        max(MOST_LEVEL, user.level),
+        user.level,
+        help="Chunks of a higher level are hidden. Unit: level.",
+        **widget.of(LEVEL, user.level, _set_level),
+    )
+    # In the order in which they were chosen; those of a user are sorted.
+    names: list[str] = widget.value_of(DEPARTMENTS, [])
+    names = names if sorted(names) == list(user.departments) else list(user.departments)
+    st.multiselect(
+        "User's departments",
+        list(dict.fromkeys((*found.departments, *names))),
+        names,
+        placeholder="none",
+        accept_new_options=True,
+        help="Chunks of other departments are hidden. Those of this collection are offered; type "
+        "any other.",
+        **widget.of(DEPARTMENTS, names, _set_departments),
+    )
+    if not state.session().operator and (said := hidden_note(found, user)):
+        html.draw(f'<p class="rf-line">{html.text(said)}</p>')
+
+
+def _set_level(level: int) -> None:
+    state.session().user = User(level, state.user().departments)
+
+
+def _set_departments(names: list[str]) -> None:
+    departments = link.departments(",".join(names))
+    state.session().user = User(state.user().level, departments)
+
+
+def draw_note(panel: str, user: User) -> None:
+    """Tell an operator that this panel shows the user's view."""
+    if not user.unrestricted and state.session().operator and panel in SENT_AS_USER:
+        html.draw(f'<p class="rf-aside">Made as the user: {html.text(user_label(user))}.</p>')
+
+
+def user_label(user: User) -> str:
+    """``level 1, department referee``."""
+    names = " and ".join(user.departments)
+    department = f"department {names}" if names else "no department"
+    return f"level {user.level}, {department}"
+
+
+def _choose(view: str) -> None:
+    state.session().operator = view == OPERATOR
+
+
+GUEST, ALL = "Guest", "All departments"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The highest level that occurs above 0, and the highest level in each department."""
+
+    level: int
+    departments: Mapping[str, int]
+
+    @staticmethod
+    def of(chunks: Iterable[Chunk]) -> Groups:
+        level, departments = 0, dict[str, int]()
+        for chunk in chunks:
+            if chunk.clearance is None:
+                continue
+            level = max(level, chunk.clearance)
+            if chunk.department:
+                known = departments.get(chunk.department, 0)
+                departments[chunk.department] = max(known, chunk.clearance)
+        return Groups(level, dict(sorted(departments.items())))
+
+    @property
+    def users(self) -> dict[str, User]:
+        """A guest, one user of each department, and one who sees everything."""
+        names = tuple(self.departments)
+        each = {name: User(level, (name,)) for name, level in self.departments.items()}
+        everything = {ALL: User(self.level, names)} if self.level or names else {}
+        return {GUEST: User(), **each, **everything}
+
+    def lacking(self, user: User) -> str:
+        """What the user would need to see everything; empty if they already do."""
+        missing = [name for name in self.departments if name not in user.departments]
+        parts = [f"level {self.level}"] if self.level > user.level else []
+        if missing:
+            word = "department" if len(missing) == 1 else "departments"
+            parts.append(f"membership of the {word} {' and '.join(missing)}")
+        return " and ".join(parts)
+
+
+def groups(resources: Resources) -> Groups:
+    """The levels and departments of the chosen collection, read again after a change made here.
+    None of a collection that is too large to read as a whole."""
+    name = state.session().collection
+    known: dict[str, tuple[str, Groups]] = state.session().groups
+    try:
+        if name not in known or resources.bench.stores.of(name).outdated(known[name][0]):
+            store = resources.bench.collection(name)
+            known[name] = (store.version, Groups.of((store.catalogue() or {}).values()))
+    except RagfilterError:
+        return Groups(0, {})
+    return known[name][1]
+
+
+def offered_users(found: Groups) -> Mapping[str, User]:
+    """The users to choose from: the demo's own, or those derived from the collection."""
+    if state.session().collection != DEMO:
+        return found.users
+    from ragfilter.ingest import demo
+
+    return demo.USERS
+
+
+def choose_user(name: str, users: Mapping[str, User]) -> None:
+    """Choose one of the users, in the widget called `name`."""
+    now = next((each for each, user in users.items() if user == state.user()), None)
+    st.selectbox(
+        "Seen as",
+        list(users),
+        None if now is None else list(users).index(now),
+        placeholder="someone else",
+        filter_mode=None,
+        help="The user whose view is shown. The name sets level and departments.",
+        **widget.of(name, now, _become, users),
+    )
+
+
+def _become(name: str | None, users: Mapping[str, User]) -> None:
+    if name is not None:
+        state.session().user = users[name]
+
+
+def hidden_note(found: Groups, user: User) -> str:
+    """One sentence on what the collection holds that the user may not see; empty if nothing."""
+    lacking = found.lacking(user)
+    return f"Seeing everything here requires {lacking}." if lacking else ""

@@ -1,0 +1,41 @@
+// Called only when the theme or `data` changes. So if the two never agree, it asks for one run,
+// not for one after another. In a narrow window the sidebar covers the page, so it closes when a
+// page is chosen in it.
+const close = ({ target }) => {
+  if (innerWidth < 768 && target.closest(".stSidebar a")) {
+    document.querySelector("[aria-label='Collapse sidebar']")?.click()
+  }
+}
+// In a field, Ctrl+Z takes back what was typed. Streamlit's shortcut would undo a setting.
+const typing = "textarea, input[type=text]:not([role=combobox])"
+const keep = event => {
+  const undoes = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z"
+  if (undoes && event.target.closest?.(typing)) event.stopImmediatePropagation()
+}
+// A list in which nothing can be typed keeps the focus after a choice. The next letter or arrow
+// is meant for the page, but Streamlit hears no shortcut in a field.
+const closed = "[role=combobox][inputmode=none][aria-expanded=false]"
+const pass = event => {
+  const held = event.ctrlKey || event.metaKey || event.altKey
+  if (held || !/^([a-z]|Arrow(Left|Right))$/i.test(event.key)) return
+  if (!event.target.matches?.(closed)) return
+  event.stopImmediatePropagation()
+  document.body.dispatchEvent(new KeyboardEvent("keydown", event))
+}
+// Streamlit makes each change of the address a step of the history, and Back would undo one
+// setting after another before it came to the question before.
+const stepOf = url => {
+  const { pathname, searchParams } = new URL(url, location)
+  return [pathname, searchParams.get("q"), searchParams.get("present")].join(" ")
+}
+const push = history.pushState
+history.pushState = (state, title, url) => {
+  const change = stepOf(url) === stepOf(location) ? history.replaceState : push
+  change.call(history, state, title, url)
+}
+export default ({ data, parentElement, setTriggerValue }) => {
+  document.addEventListener("click", close)
+  document.addEventListener("keydown", keep, true)
+  document.addEventListener("keydown", pass, true)
+  if (getComputedStyle(parentElement).colorScheme !== data) setTriggerValue("switched", true)
+}
