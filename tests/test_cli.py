@@ -557,6 +557,13 @@ def test_a_workspace_in_use_is_told_in_one_line(tmp_path: Path) -> None:
     assert made.stderr.count("\n") == 1
 
 
+def test_markup_in_a_cell_means_nothing() -> None:
+    cells = [("[red]a[/red] [link=x]", "\x1b[1mb"), ("é≥", "[/]")]
+    assert output.table(("[b]x", "y"), cells) == (
+        "[b]x                   y\n[red]a[/red] [link=x]  \x1b[1mb\né≥                     [/]\n"
+    )
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_is_for_terminals_only(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

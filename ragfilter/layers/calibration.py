@@ -3,7 +3,7 @@ where a calibration or other tuned settings apply.
 
 A feature has no scale: distances count as shares of the way from the best hit to the background, so
 that a value means the same for every query. `settings.learned` declares features and calibrations,
-and `ragfilter.evaluate.learn` makes them. docs/design.md#calibrated.
+and `ragfilter.evaluate.learning` makes them. docs/design.md#calibrated.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
         documents.append(row._asdict() | more)
     if references:
         refs = refs_of(result)
-        for made in documents:
-            made["refs"] = list(refs[made["id"]])
+        for document in documents:
+            document["refs"] = list(refs[document["id"]])
     return documents
 
 
@@ -80,45 +80,29 @@ def _decision(decision: Decision) -> dict[str, Any]:
 
 
 def _layer_document(trace: LayerTrace) -> dict[str, Any]:
-    return {
-        "layer": trace.layer,
-        "enabled": trace.enabled,
-        "n_in": trace.n_in,
-        "n_out": trace.n_out,
-        "ms": round(trace.ms, 3),
-        "note": trace.note,
-    }
+    names = ("layer", "enabled", "n_in", "n_out", "ms", "note")
+    return {name: getattr(trace, name) for name in names} | {"ms": round(trace.ms, 3)}
 
 
 def _cutoff_document(result: PoolResult) -> dict[str, Any] | None:
     detail = result.trace("cutoff").detail
     if not isinstance(detail, CutoffDetail):
         return None
-    cut = detail.cut
-    return {
-        "strategy": cut.strategy,
-        "cliff_after_rank": cut.cliff_after_rank,
-        "gap": cut.gap,
-        "limit": cut.limit,
-        "kept": cut.kept,
-        "reason": cut.reason,
-        "values": detail.value_name,
-        "gaps": [gap.size for gap in cut.gaps],
-    }
+    cut, names = detail.cut, ("strategy", "cliff_after_rank", "gap", "limit", "kept", "reason")
+    sizes = [gap.size for gap in cut.gaps]
+    return {name: getattr(cut, name) for name in names} | {
+        "values": detail.value_name, "gaps": sizes,
+    }  # fmt: skip
 
 
 def _rounds_document(result: PoolResult) -> list[dict[str, int]]:
     detail = result.trace("query_must").detail
     if not isinstance(detail, Rounds):
         return []
+    names = ("retrieved", "excluded", "kept")
     return [
-        {
-            "round": r.number,
-            "retrieved": len(r.retrieved),
-            "excluded": len(r.excluded),
-            "kept": len(r.kept),
-        }
-        for r in detail.rounds
+        {"round": each.number} | {name: len(getattr(each, name)) for name in names}
+        for each in detail.rounds
     ]
 
 

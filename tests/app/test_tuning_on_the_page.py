@@ -42,7 +42,7 @@ def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
 
 
 def strip(page: Any) -> str:
-    return " ".join(text for text in page.html if "In force" in text)
+    return " ".join(text for text in page.html if "Current" in text)
 
 
 def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,9 +56,9 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert any("No map yet" in text for text in page.html)
     assert [*unexplained(page.at.main)] == []
     page.press("map")
-    assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
-    assert any("In force: of " in text and "have no label" in text for text in page.html)
+    assert any("Current: of " in text and "have no label" in text for text in page.html)
     assert any("No click led to these settings" in text for text in page.html)
     assert not page.at.button(key="map-best").disabled
     page.press("map-best")
@@ -68,7 +68,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert any("tuned on these same labels" in text for text in page.html)
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
-    assert "In force: max results (k) 5" in strip(page.run())
+    assert "Current: max results (k) 5" in strip(page.run())
     page.press("suggest")
     said = next(text for text in page.html if "6 questions, 5-fold cross-validation" in text)
     assert "have no label: F1 is" in said
@@ -104,12 +104,12 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
-    assert "In force: max results (k) 5 " in strip(page)
+    assert "Current: max results (k) 5 " in strip(page)
     # Neither another figure nor a click on the map replays it.
     page.at.selectbox(key="map-measure").set_value("recall")
     assert "recall" in strip(page.run())
     page.press("map-best")
-    assert "In force: max results (k) 5 " not in strip(page)
+    assert "Current: max results (k) 5 " not in strip(page)
     assert made == [("cutoff.max_results", "")]
     # Its list ends with the settings that it led to.
     none = "No click led to these settings"
@@ -128,7 +128,7 @@ def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
     page.at.selectbox(key="map-x").set_value("quality.min_top_k")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
-    assert "In force: candidates checked first 1 F1" in strip(page)
+    assert "Current: candidates checked first 1 F1" in strip(page)
     assert any("Of 20 points, 18 are left out because" in text for text in page.html)
 
 
@@ -138,7 +138,7 @@ def test_gathering_and_mapping_are_waited_for_in_one_run(
     # On a slow machine each takes longer than the page waits silently.
     monkeypatch.setattr(progress, "TURN_S", 0.0)
     page.press("map")
-    assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert not page.at.exception
 
 
@@ -166,7 +166,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
     # It stays so until the map is requested.
     assert any("The map was stopped" in text for text in page.run().html)
     page.press("map")
-    assert "In force: gap threshold 0.1" in strip(page)
+    assert "Current: gap threshold 0.1" in strip(page)
 
 
 def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:

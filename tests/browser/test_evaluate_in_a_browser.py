@@ -123,7 +123,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
         tab.pick("tuned-strategy", f"^{strategy}$")
         expect(suggestion).to_contain_text(f"cutoff.strategy = {strategy}")
         tab.rest().click("apply-tuning")
-        expect(suggestion).to_contain_text("These settings are in force.")
+        expect(suggestion).to_contain_text("These are the current settings.")
         shown, settings = take_along(tab, tmp_path)
         command = ["query", question, "--collection", "demo", "--config", str(settings), "--json"]
         capsys.readouterr()

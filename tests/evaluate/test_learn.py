@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import tuning_words
 from ragfilter.evaluate.crossval import Interval, Target, assign_folds, read_target
 from ragfilter.evaluate.learning import Provenance, TrainingExample, calibrate, example, learn
-from ragfilter.evaluate.tune import Gain, tune
+from ragfilter.evaluate.tune import Gain, Tuning, tune
 from ragfilter.layers.calibration import probabilities
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.learned import Calibration
@@ -49,8 +50,14 @@ def examples() -> list[TrainingExample]:
     return [example(POOLS[i], QRELS[i], PLAIN, PUBLIC) for i in POOLS]
 
 
+@cache
+def plainly_tuned() -> Tuning:
+    """What several tests look at, since each tuning fits many models."""
+    return tune(POOLS, QRELS, PLAIN, rerank=False, provenance=Provenance("v1", "2026-11-22"))
+
+
 def test_what_no_cut_can_tell_is_learned() -> None:
-    made = tune(POOLS, QRELS, PLAIN, rerank=False, provenance=Provenance("v1", "2026-11-22"))
+    made = plainly_tuned()
     assert made.strategies["calibrated"].means.f1 > 0.95
     assert made.tuned.means.f1 > 0.95
     assert made.best_fixed_k.f1 < 0.4
@@ -96,7 +103,7 @@ def test_ten_labelled_queries_are_enough_though_each_is_learned_from_eight() -> 
 
 
 def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
-    made = tune(POOLS, QRELS, PLAIN, rerank=False)
+    made = plainly_tuned()
     assert {"0.5", "0.9"} <= made.dial.keys()
     assert made.dial["0.9"] >= 0.8
     assert made.dial["0.5"] <= made.dial["0.9"] <= 1

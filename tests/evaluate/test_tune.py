@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -11,7 +12,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
-from ragfilter.evaluate.tune import recorded, tune
+from ragfilter.evaluate.tune import Tuning, recorded, tune
 from ragfilter.evaluate.tuning_words import notes
 from ragfilter.layers.calibration import SCORED
 from ragfilter.layers.origin import seen_labels
@@ -43,8 +44,14 @@ POOLS = {f"q{n}": cliff(2 + n % 8) for n in range(24)}
 QRELS = {f"q{n}": {f"c{i}": 1 for i in range(2 + n % 8)} for n in range(24)}
 
 
+@cache
+def plainly_tuned() -> Tuning:
+    """What several tests look at, since each tuning fits many models."""
+    return tune(POOLS, QRELS, PLAIN, rerank=False)
+
+
 def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
-    made = tune(POOLS, QRELS, PLAIN, rerank=False)
+    made = plainly_tuned()
     assert made.tuned.means.f1 == 1
     assert made.oracle.f1 == 1
     assert made.strategies["gap"].means.f1 == made.strategies["otsu"].means.f1 == 1
@@ -61,7 +68,7 @@ def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
 
 
 def test_distances_that_were_tuned_without_a_reranker_can_be_tuned_again_with_one() -> None:
-    tuned = tune(POOLS, QRELS, PLAIN, rerank=False).strategies["gap"].settings
+    tuned = plainly_tuned().strategies["gap"].settings
     assert tuned.cutoff.tuned_on
     assert replay(POOLS["q0"], gathering(tuned, rerank=True)).kept
 
@@ -170,7 +177,7 @@ def test_what_was_never_learned_is_learned_by_tuning() -> None:
     made = tune(POOLS, QRELS, wish, rerank=False)
     assert made.strategies["calibrated"].settings.cutoff.calibration
     assert made.stands_in == "cutoff.strategy is calibrated, but nothing has been learned yet."
-    assert made.before.f1 == tune(POOLS, QRELS, PLAIN, rerank=False).before.f1
+    assert made.before.f1 == plainly_tuned().before.f1
     assert any("“Before” is therefore the strategy gap" in note for note in notes(made))
 
 

@@ -15,6 +15,8 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 TERMS = {
+    "background": "The distance of chunks that have nothing to do with the question: the mean of "
+    "the farther half of the first 200 hits.",
     "chunk": "A passage of the corpus: the unit that is stored, found, kept or dropped.",
     "clearance": "The level that a user needs to see a chunk. 0 is public. The clearance "
     "layer hides what a user may not see.",
@@ -31,14 +33,19 @@ TERMS = {
     "gap": "The difference between the distances of two neighbours.",
     "judge": "The layer that asks an LLM which chunks help.",
     "k": "The maximum number of results.",
+    "label": "A statement of whether a chunk is relevant to a question.",
     "layer": "One step of the filter: a pure function from hits to hits and decisions.",
+    "noise reduction": "The share of the irrelevant chunks in the unfiltered result that the "
+    "filter drops.",
     "operator": "Somebody who sees everything, hidden chunks included.",
+    "oracle": "The best prefix of each question's unfiltered ranking, chosen by the labels.",
     "pin": "To keep a chunk at any distance: the best one for a side of a comparison, one whose "
     "rule holds, or one that states a value of the query.",
     "profile": "Named settings.",
     "rank": "A hit's position by distance, from 1. Its *place* counts only the kept hits.",
     "rerank": "To score hits again with a model that reads query and chunk together.",
     "rule": "A chunk's `query_must`: the terms that a query must contain for the chunk to be kept.",
+    "run": "A saved measurement of settings over a set of questions.",
     "similarity": "Closeness, computed from the distance. Higher is better, and 1 is identical.",
     "strategy": "A way to find the cut: `gap`, `fixed`, `autocut`, `adaptive_k`, `moving_avg`, "
     "`spike`, `car`, `otsu`, `relative`, `calibrated`.",

@@ -19,7 +19,7 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
 from ragfilter.ui.kit.runs import chosen
-from ragfilter.ui.kit.runs.opening import inspect
+from ragfilter.ui.kit.runs.running import open_inspect
 from ragfilter.ui.look import elements, plotting, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session import state
@@ -144,7 +144,7 @@ def _draw_figures(
 ) -> None:
     """Draw the figures of the current settings and of the map's best place, with a button to go
     there."""
-    marked = (("In force", here), ("Highest on these questions", best))
+    marked = (("Current", here), ("Highest on these questions", best))
     places = [(word, place) for word, place in marked if place in surface.places]
     facts: list[Fact] = []
     for word, place in places:
@@ -193,7 +193,7 @@ def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
     provenance = Provenance.of(questions.labels)
     some = next(iter(questions.pools.values()))
     after = before.with_values(values)
-    # What other labels or an earlier click chose, and still is in force, stays on record.
+    # What other labels or an earlier click chose, and is still current, stays on record.
     record = before.cutoff.tuned_on
     values_only = True
     if record is not None and not differences(record, some, before.quality):
@@ -247,7 +247,7 @@ def _draw_changes(questions: GatheredQuestions, settings: Settings) -> None:
     )
     if row is not None:
         query = questions.labels.queries[changed[row].id]
-        inspect(query, state.session().profile, state.session().changes)
+        open_inspect(query, state.session().profile, state.session().changes)
 
 
 def _change_row(query: str, each: HitChange) -> dict[str, Any]:

@@ -231,7 +231,7 @@ def _marks(
 ) -> list[dict[str, Any]]:
     marks = (
         ("before the click", before, "diamond-open", colour),
-        ("in force", here, "circle-open", colour),
+        ("current", here, "circle-open", colour),
         ("highest", best, "x-thin", HIGHEST),
     )
     return [
