@@ -27,8 +27,7 @@ from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, PoolResult, 
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.publish import drawing, measured, question
 from ragfilter.publish.html import ReportOrigin
-from ragfilter.publish.question import Called
-from ragfilter.publish.told import Told, told
+from ragfilter.publish.question import Called, ShownAnswer, shown_answer
 from ragfilter.report.contrast import contrast, reason
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -85,7 +84,7 @@ class Tags(HTMLParser):
 
 def pages(prices: Prices | None = None) -> dict[str, str]:
     called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
-    answers = [Told("with the filter", "quoted", EVIL, ((1, EVIL),))]
+    answers = [ShownAnswer("with the filter", "quoted", EVIL, ((1, EVIL),))]
     run = run_of(2, query_set=EVIL)
     return {
         "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=answers),
@@ -228,7 +227,7 @@ def test_what_does_not_mention_the_question_s_word_is_not_called_needed(
 
 def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     answer = Answer(text="text 1 [1]", citations=(1,), extractive=True, doubt="it is far")
-    made = told("with the filter", answer, pack(result(GAP).kept, GAP))
+    made = shown_answer("with the filter", answer, pack(result(GAP).kept, GAP))
     page = question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=[made])
     assert "The context may not hold the answer: it is far." in Tags(page).text
 
@@ -397,7 +396,7 @@ def test_nothing_lost_speaks_of_all_that_was_found() -> None:
     assert "No question loses a relevant chunk that the search found." in text
 
 
-def test_a_query_without_a_hit_is_told() -> None:
+def test_a_query_without_a_hit_is_shown_answer() -> None:
     empty = replay(Pool("Who?", "rules", "l2", ()), GAP, PUBLIC)
     text = Tags(question.of_query(empty, "adaptive-gap", ORIGIN)).text
     assert "Nothing is kept." in text

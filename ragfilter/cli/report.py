@@ -23,8 +23,7 @@ from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import PoolResult
 from ragfilter.publish import question
 from ragfilter.publish.html import ReportOrigin
-from ragfilter.publish.question import Called
-from ragfilter.publish.told import Told, told
+from ragfilter.publish.question import Called, ShownAnswer, shown_answer
 from ragfilter.report import seen
 from ragfilter.settings.profiles import PROFILES
 
@@ -70,9 +69,9 @@ def query(
             result.user, datetime.now(UTC),
         )  # fmt: skip
 
-        def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[Told]:
+        def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[ShownAnswer]:
             shown = sides if answer else ()
-            return [told(name, *access.answer_of(each, bench)) for name, each in shown]
+            return [shown_answer(name, *access.answer_of(each, bench)) for name, each in shown]
 
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))

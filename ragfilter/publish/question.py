@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragfilter.answer.context import Context
 from ragfilter.answer.extractive import unmentioned
-from ragfilter.answer.stream import Prices
+from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.engine.replay import unfiltered
-from ragfilter.model import PoolResult
+from ragfilter.model import Hit, PoolResult
 from ragfilter.protocols import Embedder
-from ragfilter.publish import drawing, told
+from ragfilter.publish import drawing
 from ragfilter.publish.html import ReportOrigin, command, render
-from ragfilter.publish.told import Told
-from ragfilter.report import rows, seen
+from ragfilter.report import in_prompt, rows, seen
 from ragfilter.report.contrast import contrast
 from ragfilter.report.story import Story, called, sentences, story
 from ragfilter.settings.schema import Settings
 
 MOST_DROPPED = 30
+QUOTED = "quoted from the passages, without an LLM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,36 @@ class Called:
     settings: Settings
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one side sends. `cost` is that of 1,000 questions, in `currency`."""
+
+    name: str
+    chunks: int
+    tokens: int
+    cost: float
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """An answer as a report shows it. `doubt` says that the context may not hold it, or that the
+    LLM failed."""
+
+    name: str
+    by: str
+    text: str
+    cites: tuple[tuple[int, str], ...]
+    doubt: str = ""
+
+
 def of_query(
     result: PoolResult,
     profile: str,
     origin: ReportOrigin,
     *,
     prices: Prices | None = None,
-    answers: Sequence[Told] = (),
+    answers: Sequence[ShownAnswer] = (),
     embedder: Embedder | None = None,
 ) -> str:
     """A report of one question: what was dropped and why, and its effect on prompt and answer.
@@ -59,8 +83,8 @@ def of_query(
         incomplete=result.pool.incomplete,
         said=_said(account, result, prices, embedder),
         sides=[
-            told.size(f"without the filter (first {k})", plain, result.settings, prices),
-            told.size("with the filter", result.kept, result.settings, prices),
+            size(f"without the filter (first {k})", plain, result.settings, prices),
+            size("with the filter", result.kept, result.settings, prices),
         ],
         priced=prices is not None,
         curve=drawing.curve(listed, k),
@@ -82,7 +106,7 @@ def of_two(
     origin: ReportOrigin,
     *,
     prices: Prices | None = None,
-    answers: Sequence[Told] = (),
+    answers: Sequence[ShownAnswer] = (),
     embedder: Embedder | None = None,
 ) -> str:
     """A report of one question with two settings: who keeps what, and why the other does not."""
@@ -96,7 +120,7 @@ def of_two(
         names=[each.name for each in names],
         said=[(label, _said(story(each), each, prices, embedder))
               for label, each in zip(labels, (a, b), strict=True)],
-        sides=[told.size(label, each.kept, each.settings, prices)
+        sides=[size(label, each.kept, each.settings, prices)
                for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
         lists=drawing.lists(made),
@@ -122,3 +146,23 @@ def _said(
 def _command(result: PoolResult, file: str) -> str:
     words = ("--collection", result.pool.collection, "--config", file)
     return command("query", result.query, *words, user=result.user)
+
+
+def size(name: str, hits: Sequence[Hit], settings: Settings, prices: Prices | None) -> Size:
+    """A side's size in a prompt, which has the settings' budget."""
+    sent, total = in_prompt(hits, settings)
+    cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
+    return Size(name, sent, total, cost, currency)
+
+
+def shown_answer(name: str, answer: Answer, context: Context) -> ShownAnswer:
+    """An answer for a report, made from a context."""
+    titles = [hit.chunk.name for hit in context.chunks]
+    return ShownAnswer(
+        name,
+        QUOTED if answer.extractive else f"by {answer.model}",
+        answer.text or answer.error,
+        tuple((n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
+        (answer.error if answer.text else "")
+        or (DOUBT.format(why=answer.doubt) if answer.doubt else ""),
+    )

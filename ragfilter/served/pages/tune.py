@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import controls, problems
-from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import link, state, visit
+from ragfilter.served.pages import begin
 from ragfilter.ui.tune import page
 
 
 def draw() -> None:
-    frame.dress()
-    html.heading("Tune", level=1)
-    here = visit.begin()
-    link.share()
-    link.show_address()
-    controls.choose(here)
-    problems.notices(state.notices())
-    controls.draw(here, None)
-    page.draw(here)
+    page.draw(begin("Tune"))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from ragfilter.evaluate import caveats
 from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import labelling, results
+from ragfilter.ui.evaluate import label_review, results
 from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import chosen, running
@@ -66,7 +66,7 @@ def _sets(asked: ChosenSet) -> None:
     if part == QUESTIONS:
         editing.draw(asked)
     else:
-        labelling.draw(asked)
+        label_review.draw(asked)
 
 
 def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,18 +10,20 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.evaluate import caveats, frame
+from ragfilter.evaluate import caveats, frame, gate
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
+from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun, changed_since
 from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, unmeasured
 from ragfilter.publish.measured import of_run
+from ragfilter.stores.export import content_of
+from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import baseline
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.runs import opening, plots
+from ragfilter.ui.kit.runs import plots, running
 from ragfilter.ui.look import elements, html, plotting, prose, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session.resources import Resources
@@ -43,6 +46,7 @@ HELP = {
 GROUPS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
 """The kind of each named row: the profile unfiltered is not the same as the plain search with the
 current k."""
+BASELINE = "baseline.json"
 WIDTH = 68
 """The width of a column with a figure, in pixels."""
 
@@ -78,8 +82,8 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             help="Compares this run with another one, or with other settings, question by "
             "question.",
         ):
-            opening.compare(measured.run)
-        baseline.draw(measured, resources)
+            running.open_compare(measured.run)
+        _guard(measured, resources)
         share.report_button(
             lambda: of_run(measured, resources.prices, since=_since(measured, resources)),
             f"ragfilter-run-{measured.run.id}.html",
@@ -224,7 +228,7 @@ def _questions(measured: MeasuredRun) -> None:
     clicked = grid.picked(table, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
-        opening.inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
+        running.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
 
 
 NAMED = {
@@ -287,6 +291,71 @@ def _distances(curves: Sequence[Curve]) -> None:
     )
     if best is not None:
         elements.aside(caveats.best_distance(best))
+
+
+def _guard(measured: MeasuredRun, resources: Resources) -> None:
+    """Draw the button that opens the run as a baseline file, and the command that compares with it
+    in CI."""
+    with st.popover(
+        "Guard",
+        key="guard",
+        icon=":material/verified_user:",
+        type="tertiary",
+        help="Makes a CI job fail when the filter gets worse than this run.",
+    ):
+        if not measured.run.complete:
+            elements.empty("A baseline needs all questions of the run.", "Evaluate continues it.")
+            return
+        baseline = gate.to_baseline(
+            gate.reached(measured.records), _origin(measured.run, resources)
+        )
+        st.download_button(
+            "Use this run as baseline",
+            data=baseline.dumps,
+            file_name=BASELINE,
+            mime="application/json",
+            key="guard-baseline",
+            icon=":material/download:",
+            on_click="ignore",
+            help="What every question of this run reaches. A small file for git.",
+        )
+        st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
+
+
+def gate_command(plan: Plan) -> str:
+    """The command that fails if these settings get worse than the baseline."""
+    queries, qrels, llm = untitled(plan.query_set)
+    words = ["ragfilter", "gate", "--collection", plan.collection, "--queries", queries]
+    words += ["--qrels", qrels] if qrels else []
+    words += ["--with-llm"] if llm else []
+    words += ["--profile", plan.profile]
+    for path, value in plan.changes.items():
+        words += ["--set", f"{path}={_written(value)}"]
+    user = plan.viewer
+    if not user.unrestricted:
+        words += ["--level", str(user.level)]
+        for department in user.departments:
+            words += ["--department", department]
+    return shlex.join([*words, "--baseline", BASELINE])
+
+
+def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
+    """What the run measured. The collection has the same fingerprint wherever the same files are
+    indexed, but only as long as it is what the run saw."""
+    plan = run.plan
+    collection = resources.bench.collection(plan.collection)
+    same = collection.version == plan.collection_version
+    workspace = resources.bench.workspace
+    version = content_of(workspace, collection, plan.viewer) if same else plan.collection_version
+    return gate.BaselineOrigin(
+        collection=plan.collection, collection_version=version,
+        labels_version=plan.labels_version, model=plan.model, space=plan.space,
+    )  # fmt: skip
+
+
+def _written(value: object) -> str:
+    """A setting's value as `--set` reads it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _format(name: str) -> str:

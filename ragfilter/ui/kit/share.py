@@ -81,7 +81,7 @@ def report_of_two(
 def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
     """What both reports hold: their origin, and the answers that exist by now, by name."""
     from ragfilter.publish.html import ReportOrigin
-    from ragfilter.publish.told import told
+    from ragfilter.publish.question import shown_answer
     from ragfilter.ui.session import answers
 
     asked, resources = view.asked, view.resources
@@ -93,7 +93,10 @@ def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
             datetime.now(UTC),
         ),
         "prices": resources.prices,
-        "answers": [told(name, answer, names[name].context) for name, answer in known.items()
-                    if answer is not None],
+        "answers": [
+            shown_answer(name, answer, names[name].context)
+            for name, answer in known.items()
+            if answer is not None
+        ],
         "embedder": embedder,
     }  # fmt: skip

@@ -19,7 +19,7 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
 from ragfilter.ui.kit.runs import chosen
-from ragfilter.ui.kit.runs.opening import inspect
+from ragfilter.ui.kit.runs.running import open_inspect
 from ragfilter.ui.look import elements, plotting, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session import state
@@ -247,7 +247,7 @@ def _draw_changes(questions: GatheredQuestions, settings: Settings) -> None:
     )
     if row is not None:
         query = questions.labels.queries[changed[row].id]
-        inspect(query, state.session().profile, state.session().changes)
+        open_inspect(query, state.session().profile, state.session().changes)
 
 
 def _change_row(query: str, each: HitChange) -> dict[str, Any]:

@@ -1,6 +1,11 @@
-"""A run on the page: start, watch, stop and continue it."""
+"""A run on the page: start, watch, stop, continue and open it."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
 
 from ragfilter.evaluate import query_sets
 from ragfilter.evaluate import runs as running
@@ -58,6 +63,20 @@ def load(run_id: int, resources: Resources) -> MeasuredRun:
     saved = resources.bench.runs
     run = saved.get(run_id)
     return resources.measured.of((run.id, run.done), lambda: running.load(run, saved))
+
+
+def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
+    """Open this question in Inspect with these settings."""
+    state.take(profile, changes)
+    state.ask(query)
+    st.switch_page("pages/inspect.py")
+
+
+def open_compare(run: Run) -> None:
+    """Open Compare with this run as side B, over its questions."""
+    name, _, _ = query_sets.untitled(run.plan.query_set)
+    state.session().compared = {"a": "unfiltered", "b": f"run-{run.id}", "set": name}
+    st.switch_page("pages/compare.py")
 
 
 def _key(run: Run) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from ragfilter.stores.labels import Label, conflicts
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, progress
-from ragfilter.ui.kit.runs import opening
+from ragfilter.ui.kit.runs import running
 from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
@@ -74,7 +74,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk]) -> Non
     if row is not None:
         first = parted[row][0]
         state.open_chunk(first.chunk_id)
-        opening.inspect(first.query, state.session().profile, state.session().changes)
+        running.open_inspect(first.query, state.session().profile, state.session().changes)
 
 
 def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:

@@ -1,0 +1,76 @@
+"""One measurement, four views: `eval`, `gate`, Evaluate and `rf.measure` have the same figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ragfilter as rf
+from ragfilter.cli import main
+from ragfilter.engine.retrieve import run
+from ragfilter.evaluate import query_sets, runs
+from ragfilter.evaluate.frame import FIGURES
+from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED
+from ragfilter.settings.config import load
+from ragfilter.settings.deployment import Deployment
+from ragfilter.workbench import open_workbench
+
+pytestmark = [pytest.mark.model, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("profile", ["full", "query-must"])
+def test_figures_agree_wherever_they_are_shown(
+    profile: str, copy_demo: Callable[[], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, settings = copy_demo(), load(profile=profile, environ={}).settings
+    labels = query_sets.of_demo("demo")
+    with open_workbench(Deployment(data_dir=place)) as bench:
+        backends = bench.backends("demo")
+        results = {i: run(text, settings, backends, wide=True)
+                   for i, text in labels.labelled.items()}  # fmt: skip
+        plan = runs.plan(labels, "demo", profile, settings, backends, None)
+        started = bench.runs.begin(plan, who="ann")
+        runs.go_on(started, labels, bench.runs, backends)
+        shown = runs.load(bench.runs.get(started.id), bench.runs)
+    library = rf.measure(results, labels.qrels)
+
+    def printed(command: str, *options: str) -> Any:
+        capsys.readouterr()
+        where = ["-c", "demo", "--queries", "demo", "--data-dir", str(place)]
+        assert main([command, *where, "-p", profile, *options, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    command = printed("eval")
+    kept = {"mean_kept": "kept"}
+    for name, document, means in (
+        (CURRENT, command["filtered"], library.filtered),
+        (UNFILTERED, command["unfiltered"], library.unfiltered),
+        (FIXED, command["best_fixed_k"], library.best_fixed_k and library.best_fixed_k.means),
+    ):
+        row = shown.row(name)
+        assert row is not None
+        for figure in document.keys() - {"k"}:
+            everywhere = [document[figure], getattr(means, figure), row[kept.get(figure, figure)]]
+            assert everywhere == pytest.approx([document[figure]] * 3, abs=1e-9), (name, figure)
+    assert [row.filtered.ids for row in library.rows] == [
+        tuple(each["filtered"]["ids"]) for each in command["per_query"]
+    ]
+
+    least = [f"--min={figure}=0" for figure in ("precision", "recall", "f1")]
+    gate = printed("gate", *least, "--max", "kept=99")
+    checks = {check["figure"]: check["value"] for check in gate["checks"]}
+    assert gate["f1"] == pytest.approx(command["filtered"]["f1"], abs=1e-9)
+    for figure, value in checks.items():
+        row = shown.row(CURRENT)
+        assert row is not None
+        assert figure in FIGURES
+        assert value == pytest.approx(row[figure], abs=1e-9), figure
+
+    # A run measured by the command is the run that the page shows.
+    saved = printed("eval", "--save", "again")
+    own = next(row for row in saved["rows"] if row["name"] == CURRENT)
+    assert own["f1"]["mean"] == pytest.approx(command["filtered"]["f1"], abs=1e-9)
