@@ -170,7 +170,7 @@ def test_proposals_for_families_are_measured_on_the_labels_of_the_workspace(
     assert (row["queries"], len(row["conflicts"])) == (2, 2)
     assert made["effect"]["labelled"] == 2
     printed = run("suggest", "--families").splitlines()
-    assert printed[4].startswith("  2 queries, blocks 2, passes 0, 2 conflicts, without it F1 ")
+    assert printed[3].startswith("  2 queries, blocks 2, passes 0, 2 conflicts, without it F1 ")
 
 
 def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(

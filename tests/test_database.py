@@ -93,7 +93,7 @@ RENAMED = [
     (LabelBook, "labels", "made_by"),
     (LabelBook, "query_sets", "text"),
     (Preferences, "preferences", "choice"),
-    (Runs, "runs", "profiles"),
+    (Runs, "runs", "viewer"),
 ]
 CHANGES = {
     "renamed": ("ALTER TABLE {table} RENAME COLUMN {column} TO other", "other"),

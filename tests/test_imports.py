@@ -117,11 +117,8 @@ def test_no_two_parts_may_import_each_other() -> None:
     TopologicalSorter({own: allowed - {own} for own, allowed in ALLOWED.items()}).prepare()
 
 
-BELOW = ("answer", "basics", "engine", "judge", "layers", "rules", "settings", "text")
-"""Rooms without a circle, imports for types and in functions included."""
-
-
 def test_no_module_imports_another_in_a_circle() -> None:
+    """Imports for types and in functions count too."""
     modules = {".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts): p for p in FILES}
     graph = {}
     for name, path in modules.items():
@@ -132,9 +129,8 @@ def test_no_module_imports_another_in_a_circle() -> None:
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
-        if part(path) in BELOW or path.parent == PACKAGE:
-            targets = {one if one in modules else one.rpartition(".")[0] for one in named}
-            graph[name] = targets & modules.keys() - {name}
+        targets = {one if one in modules else one.rpartition(".")[0] for one in named}
+        graph[name] = targets & modules.keys() - {name}
     TopologicalSorter(graph).prepare()
 
 

@@ -18,11 +18,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
+import streamlit_insides
 from chromadb.api.client import Client
-from streamlit.components.v2 import manifest_scanner
-from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import WidgetList
 from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine.retrieve import run
@@ -57,23 +55,6 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 
 
 BOXES = {"others", *(f"more-{layer.name}" for layer in LAYERS)}
-
-
-# Each run of an AppTest reads the metadata of every installed package again.
-manifest_scanner.scan_component_manifests = functools.cache(
-    manifest_scanner.scan_component_manifests
-)
-
-
-def _current(found: WidgetList[Any], key: str) -> Any:
-    """The widget called `key`, which has another key once its value was changed in another way."""
-    for each in found:
-        if each.key is not None and each.key.partition("--")[0] == key:
-            return each
-    raise KeyError(key)
-
-
-WidgetList.__call__ = _current  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,20 +299,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.fixture
 def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
     """The data of every download button by file name, as of the last run of any page."""
-    offered: dict[str, Callable[[], str]] = {}
-    add, add_deferred = MediaFileManager.add, MediaFileManager.add_deferred
-
-    def added(self: Any, data: bytes, *args: Any, **named: Any) -> str:
-        offered[str(named.get("file_name"))] = data.decode
-        return add(self, data, *args, **named)
-
-    def deferred(self: Any, make: Callable[[], str], *args: Any, **named: Any) -> str:
-        offered[str(named.get("file_name"))] = make
-        return add_deferred(self, make, *args, **named)
-
-    monkeypatch.setattr(MediaFileManager, "add", added)
-    monkeypatch.setattr(MediaFileManager, "add_deferred", deferred)
-    return offered
+    return streamlit_insides.record_downloads(monkeypatch)
 
 
 @pytest.fixture
