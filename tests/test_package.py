@@ -245,7 +245,7 @@ BEYOND_THE_CORE = [
     "ragfilter.library.haystack",
     "ragfilter.library.langchain",
     "ragfilter.library.llamaindex",
-    "ragfilter.library.tools",
+    "ragfilter.library.workspace",
     "ragfilter.models.chat",
     "ragfilter.models.endpoint",
     "ragfilter.models.insides",
@@ -254,9 +254,9 @@ BEYOND_THE_CORE = [
     "ragfilter.rules.draft_store",
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
-    "ragfilter.rules.steps",
     "ragfilter.served",
     "ragfilter.stores",
+    "ragfilter.testing",
     "ragfilter.ui",
     "ragfilter.workbench",
 ]
@@ -283,7 +283,7 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter().as_langchain()", "langchain"),
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
     ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
-    ("import ragfilter.library.tools", "mcp"),
+    ("from ragfilter.library.tools import *; make_server(None)", "mcp"),
 ]
 
 
