@@ -142,6 +142,13 @@ def test_a_long_chunk_takes_a_quarter_of_the_room() -> None:
     assert 350 * 4 < len(content.split("</chunk>")[0]) < 480 * 4
 
 
+def test_a_budget_without_room_asks_about_nothing() -> None:
+    long_query = "why " * 2000
+    made = prompt(long_query, [hit("a")], Judge(max_prompt_tokens=200), "l2")
+    assert (made.asked, made.left_out) == ((), ("a",))
+    assert prompt("why?", [hit("a")], Judge(max_prompt_tokens=200), "l2").asked == ("a",)
+
+
 @pytest.mark.slow
 @given(
     st.lists(
@@ -193,6 +200,12 @@ def test_a_variant_says_its_own_words_and_shows_its_own_lines() -> None:
     assert 60 < estimate(terse) < 100 < 300 < estimate(default)
 
 
+def test_more_short_chunks_fit_into_the_same_budget() -> None:
+    hits = [hit(f"c{n}", text="word " * 300) for n in range(200)]
+    asked = [len(prompt("why?", hits, Judge(prompt=p), "l2").asked) for p in ("default", "terse")]
+    assert asked[0] < asked[1]
+
+
 def test_the_version_of_a_prompt_changes_with_every_word() -> None:
     one = judge_prompts.variant("default")
     versions = {
@@ -223,6 +236,10 @@ def test_whatever_the_answer_depends_on_is_in_the_key(changed: dict[str, Any]) -
     one = JudgePrompt((Message("system", "s"), Message("user", "u")), ("a", "b"), (), "default@1")
     assert replace(one, **changed).key != one.key
     assert replace(one, left_out=("c",)).key == one.key
+
+
+def test_a_key_is_made_of_any_text() -> None:
+    assert len(JudgePrompt((Message("user", "\udfff"),), ("\ud800",), ()).key) == 64
 
 
 def test_the_judgement_says_which_prompt_was_used() -> None:

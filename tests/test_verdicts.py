@@ -106,8 +106,20 @@ def test_json_in_several_values(text: str) -> None:
     assert decided(text) == {IDS[0]: "KEEP", IDS[1]: "KEEP"}
 
 
+@pytest.mark.parametrize("cut", range(2, len(B)))
+def test_a_later_value_that_is_cut_off_gives_no_decisions_at_all(cut: int) -> None:
+    assert decided(f"{A}\n{B[:cut]}") == {}
+    assert decided(f"{A}\nsd-api:ErrorCodes -> KEEP\n{B[:cut]}") == {}
+
+
 def test_an_item_without_an_action_gives_no_decisions_at_all() -> None:
     assert decided(f'[{A}, {{"chunk_id": "dsp-api:GetAudiences"}}]') == {}
+
+
+def test_json_counts_in_its_turn() -> None:
+    line = "sd-api:CreateCampaign -> DISCARD"
+    assert decided(f"{line}\nSo:\n{A}") == {IDS[0]: "KEEP"}
+    assert decided(f"{A}\nNo:\n{line}") == {IDS[0]: "DISCARD"}
 
 
 def test_json_may_have_numbers_as_ids_and_anything_as_an_action() -> None:
@@ -278,6 +290,11 @@ def test_no_id_that_is_mentioned_is_passed_over_in_silence(line: str) -> None:
     assert "b" in unreadable
 
 
+@pytest.mark.parametrize("text", ["b\nKEEP", "### b\nAction: KEEP", "- id: b\n  action: KEEP"])
+def test_an_action_for_no_id_is_reported(text: str) -> None:
+    assert read(f"{text}\n\nc -> DISCARD") == ({"c": "DISCARD"}, ["b"], 1)
+
+
 def test_an_explanation_does_not_take_back_a_decision() -> None:
     assert read("I KEEP b, as a and c are in it.\nb -> KEEP\na -> DISCARD\nc -> DISCARD") == (
         {"a": "DISCARD", "b": "KEEP", "c": "DISCARD"}, [], 0,
@@ -299,6 +316,20 @@ def test_an_explanation_does_not_take_back_a_decision() -> None:
 )
 def test_a_thought_decides_nothing(text: str) -> None:
     assert read(text) == ({"a": "KEEP", "b": "DISCARD"}, [], 0)
+
+
+def test_a_thought_mentions_nothing() -> None:
+    assert read("<think>Keep b?</think>a -> KEEP") == ({"a": "KEEP"}, [], 0)
+
+
+def test_every_action() -> None:
+    text = (
+        "sd-api:CreateCampaign -> EXPAND_3\n"
+        "dsp-api:GetAudiences -> expand 5\n"
+        "sd-api:ErrorCodes -> DISCARD"
+    )
+    assert decided(text) == {IDS[0]: "EXPAND_3", IDS[1]: "EXPAND_5", IDS[2]: "DISCARD"}
+    assert decided("sd-api:ErrorCodes -> Expand-1") == {IDS[2]: "EXPAND_1"}
 
 
 @pytest.mark.parametrize(

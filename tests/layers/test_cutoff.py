@@ -109,6 +109,13 @@ def test_fixed_against_adaptive_on_the_owlbears() -> None:
     assert scores(adaptive.kept) == (1.0, 1.0, 1.0)
 
 
+def test_the_troll_query_names_every_gap() -> None:
+    made = cut(GIANT_TROLL, Cutoff())
+    assert [round(gap.size, 4) for gap in made.gaps] == [0.05, 0.0043, 0.1407, 0.0071]
+    assert [gap.skipped for gap in made.gaps] == [True, False, False, False]
+    assert [gap.cliff for gap in made.gaps] == [False, False, True, False]
+
+
 @pytest.mark.parametrize(
     ("values", "options", "reason"),
     [
@@ -352,6 +359,23 @@ def test_decisions_at_a_cliff(look_at: LookAt) -> None:
     )
 
 
+def test_decisions_without_a_cliff(look_at: LookAt) -> None:
+    hits = make_hits([0.7, 0.77, 0.84, 0.901])
+    step = apply(hits, look_at(hits, cutoff__distance_offset=0.2))
+    assert rows(step) == [
+        ("a", "kept", "within best + 0.200", 0.7, 0.9),
+        ("b", "kept", "within best + 0.200", 0.77, 0.9),
+        ("c", "kept", "within best + 0.200", 0.84, 0.9),
+        ("d", "dropped", "distance 0.901 > 0.900", 0.901, 0.9),
+    ]
+
+
+def test_two_numbers_that_differ_look_different(look_at: LookAt) -> None:
+    hits = make_hits([0.7, 0.77, 0.84, 0.90003])
+    step = apply(hits, look_at(hits, cutoff__distance_offset=0.2))
+    assert step.decisions[3].reason == "distance 0.90003 > 0.90000"
+
+
 @pytest.mark.parametrize(
     ("values", "options", "reason"),
     [
@@ -395,6 +419,11 @@ def test_pins_stand_first_and_stay(look_at: LookAt) -> None:
     assert [d.outcome for d in step.decisions] == ["pinned", "kept", "kept", "dropped"]
 
 
+def test_nothing_comes_in(look_at: LookAt) -> None:
+    step = apply((), look_at(()))
+    assert (step.hits, step.decisions, step.note) == ((), (), "nothing to cut")
+
+
 @pytest.mark.parametrize("reranked", [True, False])
 def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
     # In the order of the distances by coincidence: the order alone does not tell.
@@ -405,6 +434,13 @@ def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
     wanted = [0.1, 0.2, 0.5] if reranked else [1.2, 1.3, 1.4]
     assert step.detail.values == pytest.approx(wanted)
     assert ("reranker reordered" in step.note) == reranked
+
+
+def test_pins_alone_are_cut_by_distance(look_at: LookAt) -> None:
+    hits = make_hits([1.2, 1.3])
+    step = apply(hits, look_at(hits, pinned=("a", "b"), reranked=True))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.value_name == "distance"
 
 
 def test_the_cliff_lies_in_the_rerank_scores(look_at: LookAt) -> None:

@@ -127,6 +127,12 @@ def test_an_explicit_discard_of_all_is_obeyed() -> None:
     assert "none of the 3 chunks" in step.message
 
 
+def test_kept_chunks_stand_in_the_order_they_came() -> None:
+    hits = (ABC[2], ABC[0], ABC[1])
+    step = judge(hits, over(hits, a="KEEP", b="KEEP", c="KEEP"))
+    assert ids(step) == ["c", "a", "b"]
+
+
 def test_what_is_not_similar_enough_is_dropped_with_its_number() -> None:
     # Similarity of l2 is 1 − d/2: 0.3 stays, 0.25 is dropped.
     hits = (hit("a", 1.4, 1), hit("b", 1.5, 2))
@@ -156,6 +162,10 @@ def test_pinned_chunks_stay_whatever_the_verdict() -> None:
     assert ids(step) == ["a", "b", "c"]
     assert outcomes(step) == {"a": "pinned", "b": "pinned", "c": "kept"}
     assert reason(step, "a") == "named in the comparison; the judge said DISCARD"
+
+
+def test_nothing_in_is_nothing_out() -> None:
+    assert judge((), None) == LayerOutput(())
 
 
 # -- not judged ------------------------------------------------------------------------------------
@@ -191,6 +201,14 @@ def test_a_judge_that_waits_keeps_what_one_that_fails_keeps(
     assert ids(waits) == ids(failed)
     assert len(waits.needs) == 1
     assert [d.chunk_id for d in waits.decisions] == [d.chunk_id for d in failed.decisions]
+
+
+@pytest.mark.parametrize("asked", [ABC[:2], (ABC[1], ABC[0], ABC[2]), (*ABC, hit("d", 0.5, 4))])
+def test_a_judgement_over_other_chunks_is_not_used(asked: tuple[Hit, ...]) -> None:
+    step = judge(ABC, over(asked, a="KEEP"))
+    assert ids(step) == ["a", "b", "c"]
+    assert len(step.needs) == 1
+    assert "other chunks" in step.note
 
 
 def test_a_judgement_of_another_budget_is_not_used() -> None:
@@ -285,11 +303,21 @@ def test_any_failure_keeps_the_first_by_distance(judgement: Judgement, error: st
     assert error in step.note
 
 
+def test_the_fallback_still_drops_what_is_not_similar() -> None:
+    hits = (hit("a", 0.2, 1), hit("b", 1.9, 2))
+    step = judge(hits, Judgement(("a",), error="down"))
+    assert outcomes(step) == {"a": "fallback", "b": "dropped"}
+
+
 def test_the_fallback_keeps_pins_first() -> None:
     step = judge(
         ABC, Judgement(("a", "b", "c"), error="down"), pinned=frozenset("c"), judge__max_chunks=2
     )
     assert ids(step) == ["c", "a"]
+
+
+def test_a_failure_over_other_chunks_does_not_stand() -> None:
+    assert judge(ABC, Judgement(("a", "b"), error="down")).needs
 
 
 def test_a_budget_without_room_falls_back_without_a_need() -> None:
@@ -330,6 +358,12 @@ def test_expansion_walks_breadth_first_to_its_depth(action: str, brought: list[s
     assert all(h.found_by == "expansion:a" and h.rank == 0 for h in step.hits[1:])
 
 
+def test_the_reason_names_root_and_step() -> None:
+    step = judge(ROOT, over(ROOT, a="EXPAND_3"), reachable=GRAPH)
+    assert reason(step, "s1") == "referenced by a, step 1 of 3"
+    assert reason(step, "s4") == "referenced by a, step 3 of 3"
+
+
 def test_the_detail_says_who_brought_what_by_which_way() -> None:
     hits = row(bare("a", "s1", "s2"), bare("b", "s1", "x"))
     said = over(hits, a="EXPAND_3", b="EXPAND_1")
@@ -367,6 +401,13 @@ def test_kept_chunks_come_before_what_was_brought_and_are_not_repeated() -> None
     assert outcomes(step)["b"] == "kept"
 
 
+def test_a_chunk_two_roots_lead_to_is_brought_once() -> None:
+    hits = row(bare("a", "x"), bare("b", "x"))
+    step = judge(hits, over(hits, a="EXPAND_1", b="EXPAND_1"), reachable=(bare("x"),))
+    assert ids(step) == ["a", "b", "x"]
+    assert step.hits[2].found_by == "expansion:a"
+
+
 def test_a_hit_of_the_pool_stays_what_it_is() -> None:
     cut_before = hit("x", 0.9, 7)
     step = judge(
@@ -385,6 +426,18 @@ def test_the_unnamed_may_be_brought_and_the_discarded_not() -> None:
     step = judge(hits, over(hits, a="EXPAND_3", b="DISCARD"), reachable=(bare("deep"),))
     assert ids(step) == ["a", "c"]
     assert outcomes(step) == {"a": "kept", "b": "dropped", "c": "expanded"}
+
+
+def test_what_lies_beyond_the_judged_may_be_brought() -> None:
+    hits = row(bare("a", "c"), bare("b"), bare("c"))
+    step = judge(hits, over(hits[:2], a="EXPAND_1"), judge__max_chunks=1, judge__oversample=2.0)
+    assert ids(step) == ["a", "c"]
+    assert outcomes(step) == {"a": "kept", "b": "dropped", "c": "expanded"}
+
+
+def test_unknown_references_lead_nowhere() -> None:
+    hits = row(bare("a", "gone", "a", "x"))
+    assert ids(judge(hits, over(hits, a="EXPAND_5"), reachable=(bare("x", "a"),))) == ["a", "x"]
 
 
 def test_a_chunk_known_only_by_its_rule_is_brought_whole_or_not() -> None:

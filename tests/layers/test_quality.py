@@ -111,6 +111,10 @@ def test_nothing_good_at_all() -> None:
     assert step.message == quality.MESSAGE
 
 
+def test_a_good_one_beyond_the_last_look_does_not_count() -> None:
+    assert run([*POOR, 0.9], reranker="none").status == "low_quality_results"
+
+
 def test_poor_results_need_scores_first() -> None:
     step = run(POOR)
     (need,) = step.needs
@@ -121,6 +125,10 @@ def test_poor_results_need_scores_first() -> None:
     assert need.why == "1 chunk has not been scored by late_interaction yet"
 
 
+def test_good_results_need_none() -> None:
+    assert run([0.8, 0.7, 0.6]).needs == ()
+
+
 def test_reranked_the_best_three_above_the_threshold() -> None:
     scores = [0.1, 0.9, 0.3, 0.29, 0.5, 0.2, 0.2, 0.2, 0.2, 0.4]
     step = run(POOR, scores=scores)
@@ -128,6 +136,11 @@ def test_reranked_the_best_three_above_the_threshold() -> None:
     reasons = {d.chunk_id: d.reason for d in step.decisions}
     assert reasons["c3"] == "place 4 after reranking, only 3 are kept"
     assert reasons["c4"] == "rerank score 0.290 < 0.300"
+
+
+def test_reranked_and_nothing_reaches_the_threshold() -> None:
+    step = run(POOR, scores=[0.29] * 10)
+    assert (ids(step), step.status) == ([], "low_quality_results")
 
 
 def test_always_reranks_good_results_too() -> None:
@@ -186,6 +199,11 @@ def test_pinned_hits_stay_whatever_their_similarity() -> None:
     step = run([0.2, 0.3, 0.9], pinned=frozenset({"c1"}))
     assert ids(step) == ["c1", "c3"]
     assert run([0.2, 0.3], pinned=frozenset({"c1"}), reranker="none").status == "ok"
+
+
+def test_no_hits() -> None:
+    step = run([])
+    assert (step.hits, step.needs, step.status) == ((), (), "ok")
 
 
 def test_each_width_is_told() -> None:
