@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from waiting import ends_soon
 
@@ -405,6 +405,7 @@ NAMES += ["C++", ".NET", "iPhone 15", "16"]
 WORDS = st.sampled_from(FILLERS + SIGNALS + NAMES)
 
 
+@example("SHOULD I 0 VS")
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=30).map(" ".join)))
 def test_law_names_are_short_distinct_parts_of_the_query(query: str) -> None:
     found = detect(query)

@@ -415,7 +415,7 @@ def _versus(sentence: str) -> list[str]:
             sides[-1] = f"{mark['vs'].strip(', ')} {part}"
         else:
             sides.append(part)
-    if asked and not any(" of " in side for side in sides[1:]):
+    if asked and len(sides) > 1 and not any(" of " in side for side in sides[1:]):
         sides[0] = _ASPECT_OF.sub("", f"{sides[0]}\n{sides[1]}").split("\n")[0]
     if asked and not asked["who"] and (asked["verb"] or not asked["how"]):
         sides[-1] = (_VERB if asked["verb"] else _PREDICATE).sub("", sides[-1])
