@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from ragfilter import __version__
 from ragfilter.cli import output
@@ -30,7 +31,16 @@ LOOK: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
+
+class SortedGroup(TyperGroup):
+    """Lists its commands by name, whichever were imported first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(self.commands)
+
+
 app = typer.Typer(
+    cls=SortedGroup,
     help="See, tune and explain what is filtered out between a vector search and a prompt.",
     pretty_exceptions_enable=False,
     add_completion=False,

@@ -20,6 +20,7 @@ from ragfilter.cli import access, options
 from ragfilter.engine.replay import replay, retrieved
 from ragfilter.ingest import demo
 from ragfilter.layers.quality import reranker_key
+from ragfilter.library.workspace import OpenWorkspace
 from ragfilter.protocols import Reranker, Vectors, Where
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
@@ -27,7 +28,6 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.ui.session import questions
 from ragfilter.ui.session.resources import Resources
-from ragfilter.workbench import open_workbench
 
 OTHER_SIDES = {
     (profile, question)
@@ -159,7 +159,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(
 ) -> None:
     others = set()
     passed: dict[tuple[str, ...], Documents] = {}
-    with open_workbench(Deployment(data_dir=copy_demo(), catalogue_limit=CHUNKS - 1)) as opened:
+    with OpenWorkspace.open(Deployment(data_dir=copy_demo(), catalogue_limit=CHUNKS - 1)) as opened:
         once = Once(opened.reranker(Settings().quality))
         made = {**opened._made, (Reranker, reranker_key(Settings().quality)): once}
         bench = replace(opened, embedder=Remembering(), _made=made)

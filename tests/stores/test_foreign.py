@@ -266,7 +266,8 @@ def test_the_command_line_opens_and_closes_it(
     assert "which embedding model made the vectors" in capsys.readouterr().err
     assert main([*named, "--model", BUNDLED]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("notes is open, asked with all-MiniLM-L6-v2\nworks: 3 chunks")
+    assert "notes is open" in out
+    assert "works: 3 chunks" in out
     assert "needs more: no chunk has a rule" in out
     assert main(["query", "trolls", "-c", "notes", "-p", "adaptive-gap", *where]) == 0
     assert "Trolls" in capsys.readouterr().out
