@@ -145,6 +145,10 @@ def test_every_page_has_one_heading_and_the_settings_in_force(open_tab: OpenTab)
             tab.page.keyboard.press(key)
             expect(tab.page.locator(".rf-scene")).to_contain_text(said)
             tab.rest()
+            if moving:  # The chart is drawn after the text, and begins to move then.
+                tab.page.wait_for_function(
+                    "names => names.every(n => window.moved.has(n))", arg=names
+                )
             seen = tab.page.evaluate("[...window.moved].filter(name => name.startsWith('rf-'))")
             assert seen == (names if moving else []), key
         tab.page.keyboard.press("b")
