@@ -123,7 +123,7 @@ def test_a_verdict_outlives_the_app(
     again.choose("panel-box", "Judge")
     told = "\n".join(again.html)
     assert "cached, so time, tokens and cost are those of the original call" in told
-    assert "The reply of an earlier run is not kept." in told
+    assert "Replies from earlier runs are not stored." in told
 
 
 def test_a_link_names_a_prompt_of_the_workspace(

@@ -53,7 +53,7 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     # Other words in the question bring the chunk back too, and others with it.
     ask = tab.rest().keyed("whatif-ask", "button")
     expect(ask).to_have_text(re.compile("Ask with: armor class 7$"))
-    expect(tab.keyed("panel")).to_contain_text("5 chunks would come along: Turning Undead, ")
+    expect(tab.keyed("panel")).to_contain_text("5 chunks would also be kept: Turning Undead, ")
     ask.click()
     asked = f"{CLERIC} armor class 7"
     tab.expect_kept(8)

@@ -135,7 +135,7 @@ def test_a_point_a_row_and_a_key_open_a_chunk(open_tab: OpenTab) -> None:
     # What would drop a kept one, with what else that changes.
     assert tab.click_row(1) == "Owlbear Lair"
     expect(tab.keyed("whatif-0", "button")).to_have_text(re.compile("Max results \\(k\\) 5 → 1$"))
-    expect(tab.keyed("panel")).to_contain_text("2 chunks would go: Owl, Giant Owl.")
+    expect(tab.keyed("panel")).to_contain_text("2 chunks would be dropped: Owl, Giant Owl.")
     # A click anywhere in a row. In a narrow window too, the essential columns are visible without
     # scrolling sideways.
     tab.page.set_viewport_size({"width": 900, "height": 900})

@@ -128,8 +128,7 @@ def _files() -> None:
             max_upload_size=MOST_MB,
             on_change=_load,
             args=(letter,),
-            help="A file downloaded under Settings, or any file that `ragfilter query --config` "
-            "reads.",
+            help="A file downloaded with Save, or any file that `ragfilter query --config` reads.",
         )
     if st.session_state.get(REFUSED):
         st.error(prose.message(st.session_state[REFUSED]))

@@ -132,7 +132,7 @@ def parameters() -> dict[str, str]:
 
 
 def differences(a: Settings, b: Settings) -> list[str]:
-    """The differences between the two sides: ``cutoff.k 5 → 15``."""
+    """The differences between the two sides: ``cutoff.max_results 5 → 15``."""
     paths = list(b.changed_from(a))
     told = [
         f"{path} {_told(path, a.get(path))} → {_told(path, b.get(path))}"

@@ -234,7 +234,7 @@ def draw_changes(view: View, hit: Hit) -> None:
             icon=":material/search:",
             on_click=state.ask,
             args=(asked.question,),
-            help="Its rule requires these words. Asks again with the words added to the question.",
+            help="Adds the words that its rule requires, and asks again.",
         )
         _along(asked.came, asked.went, titles)
 
@@ -243,7 +243,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
     """Which other chunks the change would add or remove."""
     parts = [
         f"{numbers.chunks(len(ids))} {verb}: {_named(ids, titles)}"
-        for ids, verb in ((came, "would come along"), (went, "would go"))
+        for ids, verb in ((came, "would also be kept"), (went, "would be dropped"))
         if ids
     ]
     said = ". ".join(parts) or "Nothing else would change"

@@ -183,7 +183,7 @@ def _columns(
         ),
         "title": column.ButtonColumn(
             width=214,
-            help="Long titles are shortened before their end. Click to open the chunk.",
+            help="Long titles are shortened in the middle. Click to open the chunk.",
             type="tertiary",
             alignment="left",
             key="rows-open",
@@ -194,7 +194,7 @@ def _columns(
             width=162 if two_signs else 92,
             options=list(marks),
             color=list(marks.values()),
-            help="draft: not saved. changed: edited since the last export, or ever.",
+            help="draft: not saved. changed: edited since the last export.",
         ),
         "type": column.TextColumn(width=68),
         "refers to": column.TextColumn(width=214, help="Chunk ids. Hidden chunks are not named."),
@@ -211,7 +211,7 @@ def _columns(
         "layer": column.TextColumn(width=82, help="The layer that kept or dropped the chunk."),
         "reason": column.TextColumn(
             width=268,
-            help="What was compared. The chunk panel shows it in full.",
+            help="What was compared. The tab Chunk shows it in full.",
         ),
         "similarity": column.NumberColumn(
             format="%.3f",

@@ -189,7 +189,7 @@ def _prompt(result: PoolResult) -> None:
                 "user who sees more. View as operator to read it."
             )
         elif judgement is not None and judgement.cached and not judgement.reply:
-            elements.aside("The reply of an earlier run is not kept.")
+            elements.aside("Replies from earlier runs are not stored.")
         elif judgement is None or not judgement.reply:
             elements.aside("The reply was empty.")
         else:

@@ -44,7 +44,7 @@ def draw(view: View) -> None:
                 icon=":material/refresh:" if again else ":material/bolt:",
                 on_click=questions.request,
                 args=("rerank", again),
-                help=f"{literal(rerank.why)}. Until then the layer works without it.",
+                help=f"{literal(rerank.why)}. Until then, the layer uses distances.",
             )
         if costs is not None:
             judge_button(costs, result, resources)

@@ -216,7 +216,7 @@ def _steps() -> None:
             on_click=state.undo,
             disabled=not past,
             shortcut="Ctrl+Z",
-            help="Take back the last change of a setting or profile (Ctrl+Z)."
+            help="Undo the last change to a setting or the profile (Ctrl+Z)."
             if past
             else "No setting has been changed yet.",
         )
@@ -227,7 +227,9 @@ def _steps() -> None:
             on_click=state.redo,
             disabled=not future,
             shortcut="Ctrl+Shift+Z",
-            help="Make the change again (Ctrl+Shift+Z)." if future else "There is nothing to redo.",
+            help="Redo the change you undid (Ctrl+Shift+Z)."
+            if future
+            else "There is nothing to redo.",
         )
         st.button(
             "Reset",

@@ -53,7 +53,7 @@ DEMO_SECRETS = (
     Example(
         "the dice",
         "When may the referee override the dice?",
-        "A note for players: a guest, who may not see it, gets what comes near instead.",
+        "A note for players: a guest, who may not see it, gets the nearest visible chunks instead.",
     ),
     Example(
         "false maps",

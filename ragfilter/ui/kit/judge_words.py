@@ -50,7 +50,7 @@ def button(forecast: Forecast, *, again: bool = False, short: bool = False) -> s
 def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
     """What a call would use, as (label, value) pairs."""
     if forecast.remembered:
-        said = f"{numbers.chunks(forecast.asked)}, as asked before"
+        said = f"{numbers.chunks(forecast.asked)}, same prompt as before"
         return [("Chunks", said), ("Tokens, time, cost", "none: the answer is cached")]
     chunks = f"{forecast.asked} in the prompt"
     room = numbers.tokens(settings.max_prompt_tokens)

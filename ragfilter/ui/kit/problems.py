@@ -83,7 +83,8 @@ def failed(result: PoolResult) -> None:
     # The judge's own panel says so too, with its button.
     if judged is not None and judged.fallback and state.session().panel != "Judge":
         st.warning(
-            f"**The judge failed; the nearest chunks stay instead.** {prose.message(judged.error)}"
+            "**The judge failed; the nearest chunks are kept instead.** "
+            f"{prose.message(judged.error)}"
         )
 
 

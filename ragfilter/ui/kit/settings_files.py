@@ -111,7 +111,7 @@ def load(workspace: Path) -> None:
             key="settings-file",
             max_upload_size=MOST_MB,
             on_change=_load,
-            help="A file downloaded under Settings, or any file that `ragfilter query --config` "
+            help="A file downloaded with Save, or any file that `ragfilter query --config` "
             "reads. Undo goes back to what was set before.",
         )
         _said("loaded")

@@ -17,7 +17,6 @@ KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Set a rule", "Remove the rule",
 )  # fmt: skip
 KIND, TERM, TERMS, RULE, NEW = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
-MOST_TICKED = 1_000
 
 
 def draw(work: Desk) -> None:

@@ -108,4 +108,4 @@ def _table(work: Desk, findings: Sequence[Finding]) -> None:
 def _fix(finding: Finding) -> str:
     if finding.fix is None:
         return "by hand"
-    return "certain" if finding.sure else "if meant so"
+    return "certain" if finding.sure else "check first"

@@ -37,7 +37,7 @@ def _export(work: Desk) -> None:
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     st.markdown(
         f"**Export** {counted(len(chunks), 'rule')} for version control, where `ragfilter rules "
-        "lint` and `rules test` check them."
+        "check` and `rules test` check them."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
         for name, kind, make in (

@@ -109,9 +109,9 @@ def accept(
 def _why_none(new: Sequence[Offer], others: int) -> str:
     """Why there is nothing to accept, and what to select."""
     if new:
-        return "What is left is in doubt. Tick the box above to accept it too."
+        return "The remaining rules are doubtful. Tick the box above to include them."
     if others:
-        return "No chunk is without a rule. Tick the box above to replace those that differ."
+        return "Every chunk already has a rule. Tick the box above to replace those that differ."
     return "All of these rules are accepted."
 
 

@@ -37,7 +37,7 @@ PRESENT = "present"
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
-differs from a profile, ``a.cutoff.k=5``; and the query set, if there is one."""
+differs from a profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
 NAMES = (
     QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS, *SIDES, QUERY_SET,
 )  # fmt: skip

@@ -68,8 +68,6 @@ class Resources:
 
     visible: Shelf[Catalogue] = field(default_factory=lambda: Shelf(8))
     """Of collections, what a user may see."""
-    checked: Shelf[bool] = field(default_factory=lambda: Shelf(64))
-    """Collections whose visible rules the linter has seen."""
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))

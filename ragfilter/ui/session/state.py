@@ -272,7 +272,7 @@ def choose_profile(name: str) -> None:
     try:
         changes = settings_of(name, {**changes, **tuned}).changed_from(of_profile(name))
     except SettingsError as error:
-        notice(f"What was tuned does not go together with {name}. {error}")
+        notice(f"The tuned values are not valid with the profile {name} and were left out. {error}")
     take(name, changes)
 
 

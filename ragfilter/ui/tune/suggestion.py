@@ -103,7 +103,7 @@ def _draw(tuning: Tuning, visit: Visit) -> None:
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
                 on_click=_apply, args=(changed,), disabled=not changed,
-                help="Applies the tuned settings. Save them as TOML under Settings in the sidebar.",
+                help="Applies the tuned settings. Save in the sidebar keeps them.",
             )  # fmt: skip
         with facts:
             means = tuning_words.compared_means(chosen).items()

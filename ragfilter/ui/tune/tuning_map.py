@@ -206,7 +206,7 @@ def front(
          "x": tokens[surface.places].tolist(), "y": recall[surface.places].tolist(),
          "hoverinfo": "skip",
          "marker": {"size": 4, "color": ink.muted, "opacity": 0.35}},
-        {"type": "scatter", "mode": "lines+markers", "name": "none has more recall for less",
+        {"type": "scatter", "mode": "lines+markers", "name": "best recall for the tokens",
          "x": [float(tokens[i]) for i in line], "y": [float(recall[i]) for i in line],
          "customdata": line, "line": {"color": ink.kept, "width": 1.5},
          "marker": {"size": 8, "color": ink.kept},

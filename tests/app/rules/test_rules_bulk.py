@@ -125,7 +125,7 @@ def test_findings_are_listed_and_fixed_by_kind(page: Any) -> None:
     assert kinds(page) == [["note", "spelling", "certain"]]
     filtered(choose_part(page, "Chunks"), "monster-owlbear")
     settled(choose_part(page, "Findings"))
-    assert kinds(page) == [["warning", "spread", "if meant so"]]
+    assert kinds(page) == [["warning", "spread", "check first"]]
     assert "Nothing would change." in told(page)
     assert page.at.button(key="findings-edit").disabled
     (table,) = [key for key in page.at.session_state if re.fullmatch(r"findings-\d+", key)]

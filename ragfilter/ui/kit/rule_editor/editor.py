@@ -34,7 +34,7 @@ HELP = {
     NONE: "The question must contain none of these.",
 }
 GROUP = "The question must contain one of these. A group without terms is removed."
-NEW = "Terms typed here make another group. Every group must be met."
+NEW = "Type terms to add a group. The question must match every group."
 Preview = Callable[[str | None], None]
 """Draws the effect of a rule, given in its stored form."""
 
