@@ -255,7 +255,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Something a layer lacks. The page offers it as a button, and the library gets it in `run`."""
+    """Something a layer lacks. The page offers it as a button; library and command line get it."""
 
     kind: PendingKind
     layer: LayerName

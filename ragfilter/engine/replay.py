@@ -41,8 +41,8 @@ def replay(
     may leave their decisions out; what is kept is the same. Replays that share `memo` must have the
     same `explain`.
 
-    What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`. Until it is there, the
-    layer falls back and says so in the note of its trace.
+    What a layer lacks (rerank scores, verdicts) is listed in `PoolResult.needs`. Until it is there,
+    the layer falls back and says so in the note of its trace.
     """
     memo = {} if memo is None else memo
     user = clearance.viewer(user, settings)

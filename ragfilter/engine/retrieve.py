@@ -48,7 +48,7 @@ def run(
     *,
     wide: bool = False,
 ) -> PoolResult:
-    """Gather and replay until nothing is needed: the one call of the library and the command line.
+    """Gather and replay until nothing is needed. The command line and `workspace.search` call this.
 
     `user` is who asks; without one, the settings decide (`clearance.viewer`). Only what the enabled
     layers can use is gathered; with `wide`, everything that any settings could use and show. Raises

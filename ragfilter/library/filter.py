@@ -362,10 +362,11 @@ def read_settings(given: str | Path | Settings) -> Settings:
 
 
 def _named_reranker(name: str) -> Reranker:
-    check_installed("sentence_transformers", extra="models")
+    bundled = name == "late_interaction"
+    check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
     from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 
-    return LateInteraction() if name == "late_interaction" else CrossEncoderReranker(name)
+    return LateInteraction() if bundled else CrossEncoderReranker(name)
 
 
 def _named_judge(model: str) -> ChatModel:

@@ -15,6 +15,7 @@ from ragfilter.judge.parse import parse
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import apply
+from ragfilter.layers.registry import layer
 from ragfilter.model import (
     Brought,
     Chunk,
@@ -154,6 +155,17 @@ def test_beyond_the_oversample_is_dropped() -> None:
     step = judge(hits, judgement, judge__max_chunks=3, judge__oversample=1.5)
     assert ids(step) == ["c0", "c3"]
     assert reason(step, "c4") == "beyond the first 4 that are judged"
+
+
+@pytest.mark.parametrize(
+    ("most", "oversample", "n"), [(25, 1.6, 40), (3, 1.5, 4), (1, 1.0, 1), (100, 1.15, 115)]
+)
+def test_the_search_fetches_as_many_hits_as_the_judge_considers(
+    most: int, oversample: float, n: int
+) -> None:
+    settings = Settings(judge={"max_chunks": most, "oversample": oversample})
+    assert layer("judge").candidates is not None
+    assert layer("judge").candidates(settings) == call.width(settings.judge) == n
 
 
 def test_pinned_chunks_stay_whatever_the_verdict() -> None:
