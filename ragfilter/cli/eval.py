@@ -170,7 +170,7 @@ def evaluate(
     """Measure settings over labelled queries, beside the unfiltered search.
 
     Several profiles, values or prompts are measured side by side, with 95% intervals and paired
-    tests. --set applies to every side.
+    tests. --set applies to every side but that of --against.
     """
     if save:
         refuse_beside(
@@ -178,18 +178,16 @@ def evaluate(
             against=sides.against, limit=limit, only=labelled.only,
             **{"except": labelled.leave_out},
         )  # fmt: skip
-    measure = _several if sides.several else _save if save else _one
-    measure(labelled, place, sides, save, limit, as_json=as_json)
+    if sides.several:
+        _several(labelled, place, sides, limit, as_json=as_json)
+    elif save:
+        _save(labelled, place, sides, save, as_json=as_json)
+    else:
+        _one(labelled, place, sides, limit, as_json=as_json)
 
 
 def _one(
-    labelled: LabelledOptions,
-    place: Place,
-    sides: Sides,
-    _: str,
-    limit: int | None,
-    *,
-    as_json: bool,
+    labelled: LabelledOptions, place: Place, sides: Sides, limit: int | None, *, as_json: bool
 ) -> None:
     """Measure one set of settings beside the unfiltered search."""
     from ragfilter.cli import results
@@ -217,13 +215,7 @@ def _one(
 
 
 def _save(
-    labelled: LabelledOptions,
-    place: Place,
-    sides: Sides,
-    name: str,
-    _: int | None,
-    *,
-    as_json: bool,
+    labelled: LabelledOptions, place: Place, sides: Sides, name: str, *, as_json: bool
 ) -> None:
     """Measure one set of settings beside all alternatives, as a run."""
     from ragfilter.cli.runs import shown
@@ -244,13 +236,7 @@ def _save(
 
 
 def _several(
-    labelled: LabelledOptions,
-    place: Place,
-    sides: Sides,
-    _: str,
-    limit: int | None,
-    *,
-    as_json: bool,
+    labelled: LabelledOptions, place: Place, sides: Sides, limit: int | None, *, as_json: bool
 ) -> None:
     """Measure settings side by side. Stopped early, report the queries that are finished."""
     from ragfilter.cli import results
