@@ -184,10 +184,10 @@ class Judgement:
     `remarks` what was read but not obeyed; they name only what was asked about. `unreadable` are
     chunks that are mentioned without a clear decision. `left_out` were not asked about: the prompt
     was full; of `shortened` not all the text was sent. `prompt_version` is the variant's
-    name@version, `prompt_key` a hash of the whole prompt: over any other it does not hold. Both are
-    empty if no prompt was made. `cached`: no call was made now; tokens and milliseconds are
+    name@version, `prompt_key` a hash of the whole prompt, the only one for which it is valid. Both
+    are empty if no prompt was made. `cached`: no call was made now; tokens and milliseconds are
     those of the call that was remembered. `reply` is the beginning of the answer as it came; it may
-    name anything, so it is for operators' eyes.
+    name hidden chunks, so only operators see it.
     """
 
     asked: tuple[str, ...]

@@ -1,7 +1,8 @@
 """Complete a pool: get what a layer needs, and add it.
 
-Source: docs/design.md#replay. This is a reranker's scores, an LLM's verdicts, or the chunks that
-its expansions reach. The pool also holds failures, and `replay` turns them into visible fallbacks.
+What a layer needs is rerank scores, an LLM's verdicts, or the chunks that its expansions reach.
+The pool also holds failures, and `replay` turns them into visible fallbacks. Source:
+docs/design.md#replay.
 """
 
 from __future__ import annotations

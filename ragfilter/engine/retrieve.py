@@ -344,7 +344,7 @@ def target(settings: Settings) -> int:
 
 
 def _compared(settings: Settings) -> int:
-    """How many chunks may go since their texts are like others', all of which must be replaced."""
+    """How many near-duplicates may be dropped and need replacing."""
     return sum(layer.compares for layer in _on(settings))
 
 

@@ -37,7 +37,7 @@ class Search:
 
     With `pushed` the user's clearance is part of the store's own filter, and nothing hidden leaves
     the store. `known` are the chunks by id: all of them, or those in `learned`, to which
-    what is found is added. `share` is that of the chunks which the user may see.
+    what is found is added. `share` is the fraction of chunks that the user may see.
     """
 
     collection: Collection

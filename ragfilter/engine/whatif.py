@@ -29,7 +29,7 @@ from ragfilter.text import numbers
 GRID = 0.001
 """Numbers are looked for at the decimals that are shown."""
 IDLE = frozenset({"ms", "tokens", "s"})
-"""Units of settings that only another call of a model would heed, other than the context budget."""
+"""Units of settings that only matter when a model is called again, but for the context budget."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ class JudgePrompt:
         return sha256(json.dumps([self.version, content, self.asked]).encode()).hexdigest()
 
     def answered(self, judgement: Judgement) -> Judgement:
-        """`judgement`, made with exactly these messages, as that of this prompt: the same messages
-        may have been made from fewer candidates, all of which fitted."""
+        """A judgement of the same messages, with what this prompt left out and shortened: the same
+        messages may have been made from fewer candidates, all of which fitted."""
         return replace(judgement, left_out=self.left_out, shortened=self.shortened)
 
 

@@ -71,7 +71,7 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
 
 
 def linked(hits: Sequence[Hit], way: Floats) -> Floats:
-    """How much less than the mean the way is of all hits that each is linked with by references, in
+    """How much nearer than average the hits are that each hit is linked with by references, in
     either direction. What near hits share counts, so the sum is divided by the root of their
     number. Otherwise a chunk that everything refers to would stand out."""
     place = {hit.id: i for i, hit in enumerate(hits)}

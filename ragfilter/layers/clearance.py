@@ -110,7 +110,7 @@ def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
 
 
 def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit, ...]:
-    """The hits with the references that may be named to `user`, to be shown to a model as them."""
+    """The hits with the references that may be named to `user`, for a prompt on their behalf."""
     if user.unrestricted:
         return tuple(hits)
     return _name_all(hits, visible_refs(pool, user))

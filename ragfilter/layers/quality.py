@@ -31,7 +31,7 @@ FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_
 STEP = 2
 EPSILON = 1e-9
 NOISE = 2 / 3
-"""Below this share of a threshold, what is best is no match that was missed by little."""
+"""Below this share of a threshold, the best hit is no near miss."""
 UNSCORED = "the store gives no scores"
 MESSAGE = "Nothing matches the query well enough. Rephrase the question."
 

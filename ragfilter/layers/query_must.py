@@ -16,7 +16,7 @@ from ragfilter.text.numbers import chunks
 
 REFERENCES = "query_must.references"
 TOGETHER = 2
-"""So many chunks that a rule pins and that refer to the same one: the answer is put together."""
+"""If this many pinned chunks refer to the same chunk, the answer spans several chunks."""
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
@@ -58,7 +58,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 
 def _references(kept: Sequence[Hit], met: Mapping[str, str], inputs: LayerInput) -> dict[str, str]:
-    """Why a hit is pinned that the best one refers to, by id."""
+    """The reasons, by id, for pinning hits that the best chunk refers to."""
     most = inputs.settings.query_must.references
     best = next((hit for hit in kept if hit.id not in met), None)
     if best is None or sum(hit.id in met and best.id in hit.chunk.refs for hit in kept) < TOGETHER:

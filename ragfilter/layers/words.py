@@ -18,7 +18,7 @@ PIN_VALUES = "words.pin_values"
 SHOWN_WORDS = 4
 SHOWN_CHARS = 40
 PER_VALUE = 3
-"""A value that many state says little: at most so many are pinned for one."""
+"""The most chunks that are pinned for one value: a common value says little."""
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:

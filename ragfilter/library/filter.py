@@ -91,8 +91,8 @@ class Filter:
         self._judgements = Judgements()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy in another process is made of: named models are opened there, with the key
-        that is there."""
+        """The state for pickling. Named models are opened again in the new process, with its own
+        key."""
         opened = ("reranker", "judge", "_judgements")
         return {name: value for name, value in vars(self).items() if name not in opened}
 

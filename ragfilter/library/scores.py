@@ -45,14 +45,14 @@ SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0, "ip": 2.0}
 EDGE = 1e-3
 """How far beyond its range a value may lie, since stores compute in single precision."""
 FEW = 3
-"""Hits from which on their scores may tell something."""
+"""The fewest hits whose scores can be checked."""
 RRF_K = 60
 SOME, MANY = 8, 20
 TINY = 1e-5
 ALIKE = 1e-3
 """By how much, in relation, two steps may differ."""
 MOST_PLACE = 1000
-"""Above this, numbers that are whole by chance are many."""
+"""Above this, many numbers are whole by chance."""
 
 
 @overload

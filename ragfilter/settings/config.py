@@ -44,7 +44,7 @@ SEED_VARIABLES: Mapping[str, str] = {
 
 
 FROM_ENVIRONMENT = "environment variable"
-"""How the origin of a value begins that an environment variable gave."""
+"""How the origin of a value from an environment variable begins."""
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
 _WORD = re.compile(r"\w+")

@@ -82,7 +82,7 @@ def p_value(value: float) -> str:
 
 
 FIRST_S = 2.0
-"""Nothing is foretold before so long."""
+"""No estimate is shown before this time."""
 
 
 class Pace:

@@ -61,7 +61,7 @@ def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
 def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
     """The overlap of each of `passages` with the query.
 
-    A word tells the more the fewer of the passages have it; one that none has tells nothing.
+    The rarer a word is among the passages, the more it counts, but one that none has does not.
     """
     having = Counter(chain.from_iterable([passage.counts for passage in passages]))
     n = len(passages)
