@@ -202,12 +202,12 @@ def values(path: str) -> st.SearchStrategy[object]:
     info = field(path)
     if info.choices:
         return st.sampled_from(info.choices)
-    if info.type is bool:
+    if info.value_type is bool:
         return st.booleans()
-    if info.type is str:
+    if info.value_type is str:
         return st.text(max_size=10)
     low, high = info.low or 0, info.high or 100
-    return st.integers(int(low), int(high)) if info.type is int else st.floats(low, high)
+    return st.integers(int(low), int(high)) if info.value_type is int else st.floats(low, high)
 
 
 @given(

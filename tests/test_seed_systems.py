@@ -261,13 +261,13 @@ def another(info: FieldInfo) -> str:
     """An allowed value that is not the default, as a user would write it."""
     if info.choices:
         return next(choice for choice in info.choices if choice != info.default)
-    if info.type is bool:
+    if info.value_type is bool:
         return str(not info.default)
     if info.table is not None:
         return TABLES[info.path]
-    if info.type is str:
+    if info.value_type is str:
         return "another"
-    return f"{info.default + (1 if info.type is int else 0.05):g}"
+    return f"{info.default + (1 if info.value_type is int else 0.05):g}"
 
 
 @pytest.mark.parametrize("info", fields(), ids=lambda info: info.path)

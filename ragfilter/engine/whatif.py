@@ -154,7 +154,7 @@ def _candidates(result: PoolResult, chunk_id: str, wanted: bool) -> Iterator[Fie
         for path in [*paths, "retrieval.k"] if spec.name == "top_k" else paths:
             info = setting(path)
             heeded = spec.name == "context" or info.unit not in IDLE
-            if info.type in (int, float) and heeded:
+            if info.value_type in (int, float) and heeded:
                 yield info
 
 
@@ -188,14 +188,14 @@ class _Search:
         """The nearest value of a number that turns the chunk's fate, after the share of its range
         that it is away."""
         now = self.settings.get(info.path)
-        step = 1 if info.type is int else GRID
+        step = 1 if info.value_type is int else GRID
         low, high = info.low or 0, max(info.ceiling or now, now)
         here = now / step
         nearest = []
         for end, way in ((round(low / step), -1), (round(high / step), 1)):
             places = range(_beside(here, way), end + way, way)
             # A whole number of steps, so that a decimal is written as it is read.
-            values = [now, *(n if info.type is int else round(n * GRID, 3) for n in places)]
+            values = [now, *(n if info.value_type is int else round(n * GRID, 3) for n in places)]
             value = self._first(info.path, values)
             if value is not None:
                 nearest.append((abs(value - now) / ((high - low) or 1), info.path, value))

@@ -52,8 +52,10 @@ class Map:
     def values(self, place: int) -> dict[str, float | int]:
         """The settings at a flat index."""
         row, column = divmod(place, len(self.ys))
-        values = {self.x.path: self.x.type(self.xs[row])}
-        return values if self.y is None else values | {self.y.path: self.y.type(self.ys[column])}
+        values = {self.x.path: self.x.value_type(self.xs[row])}
+        return (
+            values if self.y is None else values | {self.y.path: self.y.value_type(self.ys[column])}
+        )
 
     @property
     def places(self) -> list[int]:
@@ -122,7 +124,7 @@ def axes(settings: Settings) -> list[str]:
         if varied and spec.enabled(settings):
             for name in spec.used(settings):
                 info = field(f"{spec.name}.{name}")
-                if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):
+                if info.value_type in (int, float) and info.ceiling and not name.endswith("_ms"):
                     paths.append(info.path)
     return paths
 
@@ -177,7 +179,9 @@ def make(
         means_by_figure = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
     else:
         tried = [
-            _with(settings, {x: first.type(a)} | ({y: second.type(b)} if second else {}))
+            _with(
+                settings, {x: first.value_type(a)} | ({y: second.value_type(b)} if second else {})
+            )
             for a, b in product(xs, ys)
         ]
         accepted = np.array([each is not None for each in tried])

@@ -44,7 +44,7 @@ class SettingLimit:
     def label(self) -> str:
         """``Candidates checked first = 15 (quality)``: the setting under its name on the page."""
         info = field(self.path)
-        form = {float: ".3f", int: ",.0f"}.get(info.type, "")
+        form = {float: ".3f", int: ",.0f"}.get(info.value_type, "")
         shown = f"{self.value:{form}}"
         where = f" ({info.section})" if info.section != "retrieval" else ""
         return f"{info.label} = {shown}{where}"

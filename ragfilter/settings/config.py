@@ -271,9 +271,11 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         info = field(path)
     except KeyError:
         raise _unknown(path, origin) from None
-    if info.type is bool and isinstance(value, str):
+    if info.value_type is bool and isinstance(value, str):
         return _boolean(path, value, origin)
-    if info.type in (bool, int, float) and isinstance(value, bool) != (info.type is bool):
+    if info.value_type in (bool, int, float) and isinstance(value, bool) != (
+        info.value_type is bool
+    ):
         raise _bad(path, value, origin)
     # Bytes that are no text arrive as half characters.
     return whole(value) if isinstance(value, str) else value

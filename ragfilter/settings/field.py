@@ -121,7 +121,7 @@ class FieldInfo:
     of its own."""
 
     path: str
-    type: type[Any]
+    value_type: type[Any]
     default: Any
     about: str
     label: str
@@ -161,11 +161,11 @@ class FieldInfo:
             return "one of " + ", ".join(self.choices)
         if self.table is not None:
             return "a table"
-        if self.type is bool:
+        if self.value_type is bool:
             return "true or false"
-        if self.type is str:
+        if self.value_type is str:
             return "text"
-        kind = "a whole number" if self.type is int else "a number"
+        kind = "a whole number" if self.value_type is int else "a number"
         if self.low is not None and self.high is not None:
             return f"{kind} from {self.low:,.10g} to {self.high:,.10g}"
         return f"{kind} of at least {self.low:,.10g}" if self.low is not None else kind
@@ -189,7 +189,7 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
             high = bounds.get("le")
             yield FieldInfo(
                 path=f"{section}.{name}",
-                type=str if literal else table or cast(type, leaf.annotation),
+                value_type=str if literal else table or cast(type, leaf.annotation),
                 default=leaf.default,
                 about=leaf.description or "",
                 label=extra["label"] or name.replace("_", " ").capitalize(),

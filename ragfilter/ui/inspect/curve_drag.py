@@ -92,10 +92,10 @@ def _line(result: PoolResult, name: str, axis: str, base: float, per: float) -> 
     low, step = info.low or 0, info.step or 1
     # As far as the setting's slider reaches.
     count = round((max(info.ceiling or info.high or low, value) - low) / step)
-    values = tuple(info.type(round(low + step * i, 6)) for i in range(count + 1))
+    values = tuple(info.value_type(round(low + step * i, 6)) for i in range(count + 1))
     return {
         "path": info.path, "label": info.label, "axis": axis, "base": base, "per": per,
-        "low": low, "step": step, "count": count, "digits": 0 if info.type is int else 3,
+        "low": low, "step": step, "count": count, "digits": 0 if info.value_type is int else 3,
         "value": value, "steps": keeps(result, name, values),
     }  # fmt: skip
 
@@ -107,4 +107,4 @@ def _walked(ids: Sequence[str]) -> None:
 def _moved() -> None:
     state.session().drag_moves += 1
     moved = st.session_state[KEY].moved
-    state.change({moved["path"]: field(moved["path"]).type(moved["value"])})
+    state.change({moved["path"]: field(moved["path"]).value_type(moved["value"])})

@@ -117,9 +117,9 @@ def tell_variable(path: str, value: Any, own: Config) -> None:
 
 def value_text(info: FieldInfo, value: Any) -> str:
     """A value as it is written next to its label."""
-    if info.type is bool:
+    if info.value_type is bool:
         return "on" if value else "off"
-    if info.type is float:
+    if info.value_type is float:
         return numbers.distance(value)
     return literal(choice_label(str(value)) or WHEN_EMPTY.get(info.path, "empty"))
 
@@ -153,17 +153,17 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
     elif info.choices:
         at = info.choices.index(value)
         st.selectbox(label, info.choices, at, format_func=choice_label, filter_mode=None, **given)
-    elif info.type is bool:
+    elif info.value_type is bool:
         st.toggle(label, value, **given)
-    elif info.type is str:
+    elif info.value_type is str:
         st.text_input(label, value, placeholder=WHEN_EMPTY.get(info.path), **given)
     elif info.ceiling is None:
         st.number_input(label, info.low, info.high, value, **given)
     else:
         # A value beyond the ceiling, from a file or a link, widens the slider.
-        low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
-        step = info.type(info.step or 1)
-        form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
+        low, high = info.value_type(info.low or 0), info.value_type(max(info.ceiling, value))
+        step = info.value_type(info.step or 1)
+        form = "%d" if info.value_type is int else "%.1f" if info.unit == "times" else "%.3f"
         st.slider(label, low, high, value, step=step, format=form, **given)
 
 
