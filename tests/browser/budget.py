@@ -12,7 +12,7 @@ COUNT = r"""() => {
     box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
   const visible = (el) =>
     el.checkVisibility({opacityProperty: true, visibilityProperty: true});
-  const passage = '[data-passage]';
+  const silent = '[data-passage], script, style, [data-testid=stIconMaterial]';
   const roots = [document];
   const controls = [], texts = [];
   while (roots.length) {
@@ -30,7 +30,7 @@ COUNT = r"""() => {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     for (let node; (node = walker.nextNode()); ) {
       const el = node.parentElement;
-      if (!node.data.trim() || !el || el.closest(passage + ', script, style, [data-testid=stIconMaterial]')) continue;
+      if (!node.data.trim() || !el || el.closest(silent)) continue;
       const range = document.createRange();
       range.selectNodeContents(node);
       if (visible(el) && [...range.getClientRects()].some(inWindow)) texts.push(node.data);
