@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import ask, controls, empty, problems
+from ragfilter.served.pages import surround
+from ragfilter.ui.kit import ask, controls, empty
 from ragfilter.ui.kit.share import draw_link
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
@@ -19,8 +20,7 @@ def draw() -> None:
 
         present.draw(here)
     else:
-        controls.choose(here)
-        problems.notices(state.notices())
+        surround(here)
         share = ask.draw(here)
         view, error = visit.view(here)
         if view is not None:
