@@ -134,7 +134,7 @@ def _listed(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
 def _single(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
     plain = tuple(i for i, group in enumerate(groups) if _one_word(group))
     words = {word for i in plain for word in _stems(groups[i][0])}
-    return plain if len(plain) >= 3 and not any(map(words.issubset, _phrases(title))) else ()
+    return plain if len(words) >= 3 and not any(map(words.issubset, _phrases(title))) else ()
 
 
 def _phrases(title: str) -> list[Words]:
