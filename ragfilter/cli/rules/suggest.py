@@ -15,7 +15,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
@@ -191,9 +191,10 @@ def _measured(
     """The draft, doubted if labelled queries would lose its chunk; and its row of the matrix."""
     if draft.rule is None or known is None:
         return draft, None
-    evidence = proposed.weigh([replace(chunk, rule=draft.text)], known)
-    remarks = (*draft.remarks, *loss_remarks(chunk.id, evidence))
-    return replace(draft, remarks=remarks), evidence.rows.get(draft.text)
+    drafted = [replace(chunk, rule=draft.text)]
+    remarks = (*draft.remarks, *loss_remarks(chunk.id, proposed.weigh(drafted, known)))
+    rows = proposed.matrix_rows(drafted, known)
+    return replace(draft, remarks=remarks), rows.get(draft.text)
 
 
 def _no_progress(done: int, total: int) -> None:
@@ -221,17 +222,19 @@ def _suggest_families(
         known = gather_labelled(labelled, bench, place, viewing)
         asked = bench.labels.queries(place.collection, ASKED).values()
         made = proposed.suggest(selected.chunks, asked, known)
-    records = [_proposal_record(each, made) for each in made.proposals]
+    rows = proposed.matrix_rows((replace(p.chunk, rule=p.rule) for p in made.proposals), known)
+    records = [_proposal_record(each, made, rows.get(each.rule)) for each in made.proposals]
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
         write_text(out, "".join(lines), remedy=OTHER_OUT)
     document = place.head(selected.incomplete) | _families_document(made, records)
-    output.emit(document if as_json else _families_text(place.collection, made, out))
+    output.emit(document if as_json else _families_text(place.collection, made, rows, out))
 
 
-def _proposal_record(each: Proposal, made: proposed.Suggested) -> dict[str, Any]:
+def _proposal_record(
+    each: Proposal, made: proposed.Suggested, row: RuleRow | None
+) -> dict[str, Any]:
     """A proposal as a line in a file of drafts, with its evidence."""
-    row = made.evidence.rows.get(each.rule)
     return {
         "id": each.chunk.id,
         "title": each.chunk.title,
@@ -256,14 +259,16 @@ def _families_document(made: proposed.Suggested, records: list[dict[str, Any]]) 
     return {"families": families, "proposals": records} | effect
 
 
-def _families_text(collection: str, made: proposed.Suggested, out: Path | None) -> str:
+def _families_text(
+    collection: str, made: proposed.Suggested, rows: Mapping[str, RuleRow], out: Path | None
+) -> str:
     lines = []
     for family in made.families:
         lines.append(f"{family.pattern}: {counted(len(family.members), 'chunk')}")
         lines.append(f"  {'; '.join(m.named for m in family.members)}")
         example = next(p for p in made.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
-        row = made.evidence.rows.get(example.rule)
+        row = rows.get(example.rule)
         lines += [] if row is None else [f"  {row_text(row)}"]
     losses = made.evidence.losses
     doubtful = sum(bool(p.doubt) or p.chunk.id in losses for p in made.proposals)
