@@ -127,7 +127,7 @@ COMMANDS = {
     """,
     "rules matrix": """
         rules matrix FILES
-            rules matrix --queries asked.txt
+        rules matrix --queries asked.txt
         rules matrix FILES --json
         rules matrix cat-1 FILES
         rules matrix hidden-cat-0 FILES

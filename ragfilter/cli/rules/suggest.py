@@ -183,9 +183,10 @@ def _measured(
     """The draft, doubted if labelled queries would lose its chunk; and its row of the matrix."""
     if draft.rule is None or known is None:
         return draft, None
-    evidence = proposed.weigh([replace(chunk, rule=draft.text)], known)
-    remarks = (*draft.remarks, *_losses(chunk.id, evidence))
-    return replace(draft, remarks=remarks), evidence.rows.get(draft.text)
+    drafted = [replace(chunk, rule=draft.text)]
+    remarks = (*draft.remarks, *_losses(chunk.id, proposed.weigh(drafted, known)))
+    rows = proposed.matrix_rows(drafted, known)
+    return replace(draft, remarks=remarks), rows.get(draft.text)
 
 
 def _losses(chunk_id: str, evidence: Evidence) -> list[str]:
@@ -209,9 +210,10 @@ def _propose(
     asked = bench.labels.queries(place.collection, ASKED).values()
     suggested = proposed.suggest(selected.chunks, asked, known)
     evidence, lines = suggested.evidence, []
+    rows = proposed.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
     records = []
     for each in suggested.proposals:
-        row = evidence.rows.get(each.rule)
+        row = rows.get(each.rule)
         records.append({
             "id": each.chunk.id, "title": each.chunk.title, "query_must": json.loads(each.rule),
             "family": each.family, "names": list(each.names), "value": each.value,
@@ -226,7 +228,7 @@ def _propose(
         lines.append(f"  {'; '.join(m.named for m in family.members)}")
         example = next(p for p in suggested.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
-        row = evidence.rows.get(example.rule)
+        row = rows.get(example.rule)
         lines += [f"  {row_text(row)}"] if row else []
     doubtful = sum(bool(each["remarks"]) for each in records)
     lines.append(
