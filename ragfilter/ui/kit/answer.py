@@ -319,9 +319,8 @@ def draw_pieces(
         cut = (Piece(answer.text, False),)
     if answer.extractive:
         more = [Piece(f"{quote.text} [{quote.number}]", True) for quote in added]
-        html.draw(
-            f'<div class="rf-quoted" tabindex="0" data-passage>{"".join(map(_quote, (*cut, *more)))}</div>'
-        )
+        quoted = "".join(map(_quote, (*cut, *more)))
+        html.draw(f'<div class="rf-quoted" tabindex="0" data-passage>{quoted}</div>')
         return
     for number, piece in enumerate(cut):
         with st.container(key=f"{'apart' if piece.apart else 'piece'}-{side.name}-{name}-{number}"):
