@@ -26,10 +26,9 @@ from ragfilter.rules.values import telling, tokens
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The effect of proposed rules: each rule's row of the matrix (by rule text), and the questions
-    whose relevant chunk a proposal would drop (by chunk id). Empty without labels."""
+    """The effect of proposed rules, and the questions whose relevant chunk a proposal would drop
+    (by chunk id). Empty without labels."""
 
-    rows: Mapping[str, RuleRow] = field(default_factory=dict)
     losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     effect: Effect | None = None
 
@@ -67,13 +66,23 @@ def suggest(
 
 def weigh(proposed: Iterable[Chunk], labelled: LabelledQuestions) -> Evidence:
     """The effect of the rules that `proposed` chunks carry, all of them together."""
-    proposed = tuple(proposed)
     changes = {chunk.id: chunk.rule for chunk in proposed}
     effect = labelled.effect(changes)
+    return Evidence(_losses(effect, changes), effect)
+
+
+def matrix_rows(
+    proposed: Iterable[Chunk], labelled: LabelledQuestions | None
+) -> dict[str, RuleRow]:
+    """The row of the matrix for each rule that `proposed` chunks carry, by rule text; none without
+    labels. Takes several times as long as `weigh`."""
+    if labelled is None:
+        return {}
+    proposed = tuple(proposed)
+    changes = {chunk.id: chunk.rule for chunk in proposed}
     pools = {i: with_rules(pool, changes) for i, pool in labelled.pools.items()}
     matrix = build_matrix(pools, labelled.qrels, proposed, labelled.settings, labelled.user)
-    rows = {row.rule: row for row in matrix.rules}
-    return Evidence(rows, _losses(effect, changes), effect)
+    return {row.rule: row for row in matrix.rules}
 
 
 def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:

@@ -3,8 +3,10 @@
 Source: docs/design.md#contradictions. Filtering's own attack matrix lists cleric, druid and monk as
 three groups, so no query about a cleric alone can meet it; they belong in one group.
 
-Two signs count as evidence:
+Three signs count as evidence:
 
+spelled  two groups or more, or terms of `contain_all_of`, hold spellings of one term: "armor class
+         6" and "ac 6", "cleric" and "clerics"
 listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
          and two groups or more, or terms of `contain_all_of`, name different things of that list;
          a comma between two things may set one apart instead ("goblins, in winter"), and what ends
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 
 from ragfilter.rules.plurals import singular_of
 from ragfilter.rules.rule import Rule
+from ragfilter.rules.values import acronym, parts, values
 from ragfilter.text.normalise import normalise
 
 Words = tuple[str, ...]
@@ -32,6 +35,7 @@ Words = tuple[str, ...]
 _CLAUSES = re.compile(r" - |[:;()\[\]]|\. ")
 _COMMAS = re.compile(r"\s*,\s*and\s+|\s*,\s*or\s+|\s*[,/&+]\s*|\s+and\s+|\s+or\s+")
 _JOINED = re.compile(r"[/&+]|\b(?:and|or)\b")
+_OF = re.compile(r" of (?=-?\d)")
 _NUMBER = re.compile(r"\d\W*$")
 _WORDS = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 
@@ -50,22 +54,55 @@ class Spread:
 def spread(rule: Rule, title: str = "") -> Spread | None:
     """Find what looks like alternatives that every query must name; None if there are none."""
     groups = rule.contain_one_of
-    listed = _listed(groups, title)
-    places = listed or _single(groups, title)
+    places, sure = _places(groups, title)
     if places:
         names = tuple(groups[i][0] for i in places)
         merged = rule.with_parts(contain_one_of=_merge(groups, places))
-        return Spread(names, f"contain_one_of[{places[0]}]", merged, sure=bool(listed))
+        return Spread(names, f"contain_one_of[{places[0]}]", merged, sure=sure)
     terms = rule.contain_all_of
-    alone = [(term,) for term in terms]
-    listed = _listed(alone, title)
-    places = listed or _single(alone, title)
+    places, sure = _places([(term,) for term in terms], title)
     if not places:
         return None
     names = tuple(terms[i] for i in places)
     left = tuple(term for i, term in enumerate(terms) if i not in places)
     merged = rule.with_parts(contain_one_of=(*groups, names), contain_all_of=left)
-    return Spread(names, f"contain_all_of[{places[0]}]", merged, sure=bool(listed))
+    return Spread(names, f"contain_all_of[{places[0]}]", merged, sure=sure)
+
+
+def _places(groups: Sequence[tuple[str, ...]], title: str) -> tuple[tuple[int, ...], bool]:
+    """Which groups are alternatives, and whether that is sure."""
+    for first, group in enumerate(groups):
+        alike = [i for i, other in enumerate(groups) if i > first and _spelled(group, other)]
+        if alike:
+            every = {_meaning(term) for i in (first, *alike) for term in groups[i]}
+            return (first, *alike), all(_same(a, b) for a in every for b in every)
+    listed = _listed(groups, title)
+    return (listed, True) if listed else (_single(groups, title), False)
+
+
+def _spelled(group: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether a term of one group is another spelling of a term of the other."""
+    return {*map(normalise, group)}.isdisjoint(map(normalise, other)) and any(
+        _same(_meaning(a), _meaning(b)) for a in group for b in other
+    )
+
+
+def _meaning(term: str) -> tuple[Words, str]:
+    """The words of a term in the singular, and its number, if it is a value like "ac 6"."""
+    written = _OF.sub(" ", normalise(term))
+    value = next(iter(values(written)), None)
+    if value is None or len(parts(written)) != len(value.words) + 1 or value.last is not None:
+        return _stems(term), ""
+    return tuple(map(singular_of, value.words)), str(value.number)
+
+
+def _same(one: tuple[Words, str], other: tuple[Words, str]) -> bool:
+    (words, number), (others, another) = one, other
+    if number != another:
+        return False
+    return words == others or (
+        bool(number) and (words == (acronym(others),) or others == (acronym(words),))
+    )
 
 
 def _merge(groups: Sequence[tuple[str, ...]], places: Sequence[int]) -> tuple[tuple[str, ...], ...]:
@@ -97,7 +134,7 @@ def _listed(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
 def _single(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
     plain = tuple(i for i, group in enumerate(groups) if _one_word(group))
     words = {word for i in plain for word in _stems(groups[i][0])}
-    return plain if len(plain) >= 3 and not any(map(words.issubset, _phrases(title))) else ()
+    return plain if len(words) >= 3 and not any(map(words.issubset, _phrases(title))) else ()
 
 
 def _phrases(title: str) -> list[Words]:

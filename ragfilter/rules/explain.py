@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from ragfilter.rules.match import check, lowered, prepared
-from ragfilter.rules.rule import Match, Rule, read_rule, terms_at
+from ragfilter.rules.rule import Match, Rule, place_name, read_rule, terms_at
 from ragfilter.text.normalise import by_script, in_word, normalise, whole
 
 NEAR = 0.7
@@ -63,9 +63,8 @@ class RulePart:
 
     @property
     def named(self) -> str:
-        """``group 1``, as reasons call it; for other parts, the place."""
-        index = re.fullmatch(r"contain_one_of\[(\d+)\]", self.place)
-        return self.place if index is None else f"group {int(index.group(1)) + 1}"
+        """``Group 1``, as the form calls it."""
+        return place_name(self.place)
 
 
 @dataclass(frozen=True, slots=True)

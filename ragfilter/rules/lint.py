@@ -19,7 +19,15 @@ from ragfilter.rules.families import find_named
 from ragfilter.rules.findings import Finding, by_severity
 from ragfilter.rules.match import prepared
 from ragfilter.rules.plurals import forms
-from ragfilter.rules.rule import AnyRule, InvalidRule, Rule, read_rule, shorten, terms_at
+from ragfilter.rules.rule import (
+    AnyRule,
+    InvalidRule,
+    Rule,
+    place_name,
+    read_rule,
+    shorten,
+    terms_at,
+)
 from ragfilter.rules.values import (
     COMMON,
     NUMBERS,
@@ -423,7 +431,7 @@ def _redundant_groups(rule: Rule) -> Iterator[Finding]:
             if at < by < n and _meets(group, terms):
                 continue
             kind = "duplicate" if group == terms else "covered"
-            message = f"The group asks for nothing that {other} does not ask for."
+            message = f"The group asks for nothing that {place_name(other)} does not ask for."
             yield _finding(kind, place, message, rule.without(place))
             break
 

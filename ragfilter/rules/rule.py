@@ -49,6 +49,11 @@ MAX_BYTES = 64 * 1024
 MAX_TERMS = 1000
 KEYS = ("contain_one_of", "contain", "contain_all_of", "contain_none_of", "match")
 MODES = ("word", "substring")
+FORM = {
+    "contain_one_of": "Groups", "contain": "All of", "contain_all_of": "All of",
+    "contain_none_of": "None of", "match": "Match",
+}  # fmt: skip
+"""What the editor's form calls each part."""
 DEEPEST = 4
 """Levels of a rule: ``{"query_must": {"contain_one_of": [["term"]]}}``."""
 
@@ -283,6 +288,18 @@ def template(title: str) -> str:
         f"    {json.dumps(group, ensure_ascii=False)}\n"
         '  ],\n  "contain_all_of": [],\n  "contain_none_of": [],\n  "match": "word"\n}'
     )
+
+
+def place_name(place: str) -> str:
+    """A place in a rule as the editor's form and all messages on the page call it: ``Group 2, term
+    1`` for ``contain_one_of[1][0]``. Other places, such as a line of JSON, stay as they are."""
+    part, *steps = re.findall(r"\w+", place) or [place]
+    if part not in FORM:
+        return place
+    name = FORM[part]
+    if part == "contain_one_of" and steps:
+        name = f"Group {int(steps.pop(0)) + 1}"
+    return ", ".join((name, *(f"term {int(step) + 1}" for step in steps)))
 
 
 def shorten(text: str) -> str:

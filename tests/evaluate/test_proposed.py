@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ragfilter.evaluate.effect import LabelledQuestions, make_labelled
-from ragfilter.evaluate.proposed import Evidence, Suggested, suggest
+from ragfilter.evaluate.proposed import Evidence, Suggested, matrix_rows, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.rules.proposals import NAME_ALONE
 from ragfilter.settings.schema import Settings
@@ -80,8 +81,10 @@ def test_a_labelled_question_that_keeps_its_chunk_settles_the_doubt() -> None:
 
 
 def test_each_proposal_has_its_row_of_the_matrix() -> None:
-    made = suggest(CHUNKS, (), labelled(cleric_6="a cleric against armor class 6"))
-    by_id = {p.chunk.id: made.evidence.rows[p.rule] for p in made.proposals}
+    known = labelled(cleric_6="a cleric against armor class 6")
+    made = suggest(CHUNKS, (), known)
+    rows = matrix_rows((replace(p.chunk, rule=p.rule) for p in made.proposals), known)
+    by_id = {p.chunk.id: rows[p.rule] for p in made.proposals}
     assert (by_id["cleric-6"].passes, by_id["cleric-6"].blocks) == (1, 0)
     assert (by_id["fighter-6"].passes, by_id["fighter-6"].blocks) == (0, 1)
 

@@ -89,6 +89,11 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
         # Three words of one phrase are its name, also with a suffix.
         ("Adult Black Dragon - Actions", [["dragon", "dragons"], ["adult"], ["black"]], None),
         ("Dragons", [["dragon"], ["adult"], ["black"]], [["dragon", "adult", "black"]]),
+        # Two groups that hold spellings of one term.
+        ("", [["cleric"], ["armor class 6"], ["AC 6"]], [["cleric"], ["armor class 6", "AC 6"]]),
+        ("", [["cleric"], ["clerics"], ["ac 6"]], [["cleric", "clerics"], ["ac 6"]]),
+        ("", [["7th level"], ["level 7"], ["level 6"]], [["7th level", "level 7"], ["level 6"]]),
+        ("", [["armor class 6"], ["ac 7"]], None),
         # Numbers are not plain words.
         ("", [["level 7"], ["ac 6"], ["10"]], None),
     ],

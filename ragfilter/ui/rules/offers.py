@@ -15,7 +15,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
-from ragfilter.ui.rules import change_preview, matrix_table
+from ragfilter.ui.rules import change_preview
 
 ONE, DOUBTS, REPLACE = "suggest-one", "suggest-doubts", "suggest-replace"
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
@@ -36,13 +36,11 @@ def draw(
     work: Desk, offers: Sequence[Offer], evidence: Evidence, more: Mapping[str, list[str]]
 ) -> None:
     """Draw the offers, each with its row of the matrix; `more` are extra columns."""
-    rows = [evidence.rows.get(each.rule) for each in offers]
     st.dataframe(
         {
             **more,
             "chunk": [work.title(each.chunk.id) for each in offers],
             "now": [_now(each) for each in offers],
-            **matrix_table.figures(rows),
             # Unknown if there are no labels.
             "would drop": [
                 None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
@@ -54,7 +52,6 @@ def draw(
         hide_index=True,
         placeholder="–",
         column_config={
-            **matrix_table.columns({}),
             "would drop": st.column_config.NumberColumn(
                 help="Labelled questions that would lose this chunk."
             ),
