@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.report import ChunkRow, kept_first
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.inspect import curve_panel, hit_table, label_buttons, needs, panel
+from ragfilter.ui.inspect import curve_panel, hit_table, needs, panel
 from ragfilter.ui.kit import problems, summary
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
@@ -33,11 +33,8 @@ def begin(view: View) -> DeltaGenerator:
             beside = panel.draw(view)
     with left:
         html.heading("Curve")
-        if label_buttons.blind():
-            label_buttons.draw_hidden()
-        else:
-            curve_panel.draw(view)
-            draw_paper(view)
+        curve_panel.draw(view)
+        draw_paper(view)
     return beside
 
 
@@ -50,10 +47,7 @@ def finish(view: View, beside: DeltaGenerator) -> None:
     # and the panel would be visible twice until the run ends.
     with st.container():
         needs.draw(view)
-    if label_buttons.blind():
-        label_buttons.draw_hidden()
-    else:
-        hit_table.draw(view)
+    hit_table.draw(view)
     with beside:
         if _clicked():
             panel.finish(view)

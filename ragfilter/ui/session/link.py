@@ -32,14 +32,15 @@ UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
 """The user of the page. These are not settings, and have their own part of the link."""
-PRESENT = "present"
-"""Present if the page is shown to an audience."""
+PRESENT, LABEL = "present", "label"
+"""Present if the page is shown to an audience, or to label on Evaluate."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
 differs from a profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
 NAMES = (
-    QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS, *SIDES, QUERY_SET,
+    QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, LABEL, *LOOKS, *SIDES,
+    QUERY_SET,
 )  # fmt: skip
 ORIGIN, OPERATOR = "the link", "operator"
 
@@ -57,6 +58,7 @@ class OpenedLink:
     user: User = PUBLIC
     look: Mapping[str, str] = field(default_factory=dict)
     present: bool = False
+    labelling: bool = False
     compared: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,6 +93,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
         look={name: params[name].strip() for name in LOOKS if params.get(name, "").strip()},
         present=PRESENT in params,
+        labelling=LABEL in params,
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
     )
 
@@ -186,6 +189,7 @@ def open_session() -> None:
             user=link.user,
             opened=dict(link.look),
             present=link.present,
+            labelling=link.labelling,
             compared=dict(link.compared),
         )
         st.session_state.filter = link.look.get(FILTER, "")
@@ -210,6 +214,7 @@ def _reopen() -> None:
     session.query, session.pending, session.unscored = link.query, bool(link.query), link.unscored
     session.collection = link.collection or session.collection
     session.user, session.present = link.user, link.present
+    session.labelling = link.labelling
     session.compared = dict(link.compared) or session.compared
     session.ignored += link.refused
     if not link.query:
