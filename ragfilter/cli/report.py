@@ -42,19 +42,13 @@ Out = Annotated[
 
 @command(report)
 def query(
-    text: Annotated[str, typer.Argument(help="The question.")],
+    text: Annotated[str, "The question."],
     place: Place,
     filtering: Filtering,
     against: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare with this as side A: a profile, a settings file, the name of saved "
-            "settings, or the number of a run."
-        ),
+        str | None, "Side A: a profile, settings file, saved settings, or run."
     ] = None,
-    answer: Annotated[
-        bool, typer.Option("--answer", help="Include the answers of both sides. May call an LLM.")
-    ] = False,
+    answer: Annotated[bool, "Include the answers of both sides. May call an LLM."] = False,
     out: Out = None,
 ) -> None:
     """Report what the filter does to one question, or how two settings differ on it."""
@@ -82,7 +76,6 @@ def query(
                 origin,
                 prices=prices,
                 answers=answers(sides),
-                embedder=backends.embedder,
             )
         else:
             other = compared_settings(against, bench)
@@ -93,7 +86,7 @@ def query(
             )
             made = question.of_two(
                 (first, result), names, origin, prices=prices,
-                answers=answers([("A", first), ("B", result)]), embedder=backends.embedder,
+                answers=answers([("A", first), ("B", result)]),
             )  # fmt: skip
     _write(made, out)
 

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, Where, text_option
-from ragfilter.cli.output import show, tell
+from ragfilter.cli.options import Filtering, Json, Place, text_option
+from ragfilter.cli.output import show
 from ragfilter.cli.rules.saving import Saving, change_text, effect_document, effect_text
-from ragfilter.cli.rules.select import FOUND, rules, select
+from ragfilter.cli.rules.select import FOUND, Where, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
 from ragfilter.rules.bulk import RuleChange
@@ -25,26 +25,20 @@ def bulk(
     filtering: Filtering,
     saving: Saving,
     where: Where = None,
-    set_rule: Annotated[
-        str | None, typer.Option(help="Set this rule (JSON) for every chunk.")
-    ] = None,
+    set_rule: Annotated[str | None, "Set this rule (JSON) for every chunk."] = None,
     group: Annotated[
         list[str] | None, text_option("--add-group", help="Term of a new group. Repeatable.")
     ] = None,
     anchor: Annotated[
-        str | None,
-        typer.Option(
-            "--spellings-of", help="Add the --spelling terms to groups that contain this term."
-        ),
+        str | None, text_option("--spellings-of", help="Add --spelling to groups with this.")
     ] = None,
     spellings: Annotated[
         list[str] | None, text_option("--spelling", help="Term to add. Repeatable.")
     ] = None,
     swap: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--replace", metavar="OLD NEW", help="Replace one term with another."),
+        tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the rules.")] = False,
+    remove: Annotated[bool, "Remove the rules."] = False,
     as_json: Json = False,
 ) -> int:
     """Change all rules of a selection in one step, or none if one of them cannot be written.
@@ -54,8 +48,7 @@ def bulk(
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
     with place.open("rules") as bench:
-        selected = select(bench, place.collection, where or (), user=filtering.viewer)
-        tell(selected.incomplete)
+        selected = select(bench, place.collection, where, user=filtering.viewer)
         if not selected.chunks:
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
         plan = changes.plan(change, selected.chunks)
