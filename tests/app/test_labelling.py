@@ -18,7 +18,7 @@ pytestmark = pytest.mark.model
 
 DATE = r"\(\d\d \w+ \d{4}\)"
 QUESTION = "Tell me about owlbears"
-LINK = {"q": QUESTION, "collection": "demo", "profile": "adaptive-gap"}
+LINK = {"q": QUESTION, "collection": "demo", "profile": "adaptive-gap", "open": "evidence"}
 
 
 @pytest.fixture
