@@ -43,7 +43,7 @@ def draw(visit: Visit) -> None:
         if not work.user.unrestricted:
             elements.aside(
                 f"Seen as {view_as.user_label(work.user)}: chunks that this user may not see are "
-                "left out. Change the user under Seen as, on the Inspect page."
+                "left out."
             )
         # Clear the previous part while this one is being drawn.
         fresh = st.session_state.get(PART_WAS) != part
