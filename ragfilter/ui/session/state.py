@@ -119,6 +119,7 @@ class Session:
     hopeless: dict[str, Failure] = field(default_factory=dict)
     """Rerankers that cannot work here, and why."""
 
+    tuning: bool = False
     panel: str = PANELS[0]
     chunk: str | None = None
     part: str = "Text"
@@ -126,6 +127,8 @@ class Session:
     window: str | None = CUT
     zoom: tuple[int, int] | None = None
     """The ranks that the curve shows, if they were chosen by number instead of a `window`."""
+    curve_frame: tuple[object, Any] | None = None
+    """The ranges of the curve's axes, and what they were chosen for, so that they stay."""
     drag_moves: int = 0
     table_clicks: int = 0
 
