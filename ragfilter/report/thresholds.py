@@ -169,8 +169,8 @@ def cut_line(result: PoolResult) -> CutLine | None:
     if below is None or above is None:
         return CutLine(label, cut.kept, limit, cliff="no cliff: all that came in stay")
     wide = above - below
-    largest = max(after - before for before, after in pairwise(near))
-    word = "cliff" if wide >= largest - EPSILON else "no cliff, a step"
+    as_wide = sum(after - before >= wide - EPSILON for before, after in pairwise(near))
+    word = "cliff" if rank is not None or as_wide == 1 else "no cliff, a step"
     cliff = f"{word}: {numbers.distance(wide)} wide"
     return CutLine(label, cut.kept, limit, None, below, above, cliff)
 
@@ -206,9 +206,9 @@ def one_more(result: PoolResult, by: int) -> SettingChange | None:
             info.value_type(round(low + grid * i, 3)) for i in range(round((high - low) / grid) + 1)
         )
         steps = keeps(result, name, values)
-        for (start, kept), after in zip(steps, (*steps[1:], (high + grid, 0)), strict=True):
+        for (start, kept), (end, _) in zip(steps, (*steps[1:], (high + grid, 0)), strict=True):
             if by * (kept - cut.kept) > 0:
-                nearest = start if start > value else round(after[0] - grid, 3)
+                nearest = start if start > value else round(end - grid, 3)
                 miss = abs(kept - cut.kept - by)
                 far = abs(nearest - value) / ((high - low) or 1)
                 found.append((miss > 0, name in shared, miss, far, name, info.value_type(nearest)))

@@ -7,7 +7,7 @@ the setting, as any other control does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,14 +19,12 @@ from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.thresholds import CutLine, keeps
 from ragfilter.settings.schema import field
-from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect.curve_plot import marker_size
 from ragfilter.ui.inspect.curve_points import Points
 from ragfilter.ui.look import frame
 from ragfilter.ui.session import state
 
 KEY = "drag"
-TITLE_WIDTH = 24
 # The count is announced in an element that persists; a redrawn one is not read aloud.
 HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
@@ -38,15 +36,16 @@ def draw(
     line: CutLine | None,
     plot: go.Figure,
     nearest: tuple[SettingChange | None, SettingChange | None],
+    titles: Mapping[str, str],
     *,
     tuning: bool,
     told: str,
 ) -> None:
-    """Lay the handles over `plot`. `nearest` are the changes that keep one less and one more;
-    `told` is the change to announce to screen readers."""
-    data = overlay(result, points, detail, plot, state.session().chunk)
+    """Lay the handles over `plot`. `nearest` are the changes that keep one less and one more,
+    `titles` the short titles by id; `told` is the change to announce to screen readers."""
+    data = overlay(result, points, detail, plot, titles, state.session().chunk)
     data["lines"] = [] if detail is None else lines(result, detail, line, tuning=tuning)
-    data["steps"] = [_step(points, change) for change in nearest] if detail is not None else []
+    data["steps"] = [_step(titles, change) for change in nearest] if detail is not None else []
     data["cut"] = None if line is None else line.limit
     # Counts the moves, so that the browser drops its own position even if undo leads back to the
     # same picture.
@@ -61,6 +60,7 @@ def overlay(
     points: Points,
     detail: CutoffDetail | None,
     plot: go.Figure,
+    titles: Mapping[str, str],
     chosen: str | None,
 ) -> dict[str, Any]:
     """The browser's data: the points that reached the cut, every chunk on the curve, the titles of
@@ -68,13 +68,10 @@ def overlay(
     layout = plot.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
-    titles = telling_titles([row.title for row in points.rows], TITLE_WIDTH)
     return {
         "points": [at[i] for i in points.entered if i in at],
         "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
-        "chunks": [
-            [*at[row.id], title, row.kept] for row, title in zip(points.rows, titles, strict=True)
-        ],
+        "chunks": [[*at[row.id], titles[row.id], row.kept] for row in points.rows],
         "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
         "size": marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
         "margin": [margin.l, margin.t, margin.r, margin.b],
@@ -85,17 +82,10 @@ def overlay(
     }
 
 
-def _step(points: Points, change: SettingChange | None) -> dict[str, Any] | None:
+def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, Any] | None:
     """A button's setting, value and what it would change, in words."""
     if change is None:
         return None
-    titles = dict(
-        zip(
-            (row.id for row in points.rows),
-            telling_titles([row.title for row in points.rows], TITLE_WIDTH),
-            strict=True,
-        )
-    )
 
     def named(ids: Sequence[str]) -> str:
         more = f" and {len(ids) - 2} more" if len(ids) > 2 else ""

@@ -19,6 +19,7 @@ from ragfilter.report import ChunkRow
 from ragfilter.report.thresholds import CutLine, cut_line, first_step, limits, one_more
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
 from ragfilter.ui.inspect.curve_points import Frame, Points
 from ragfilter.ui.kit import controls as settings_of
@@ -27,7 +28,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
-VIEW = "tune"
+VIEW, TITLE_WIDTH = "tune", 24
 BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 
@@ -56,10 +57,13 @@ def draw(view: View) -> None:
         )
         summary = view.summary
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
-        nearest = tuple(one_more(result, by) for by in (-1, 1))
+        nearest = one_more(result, -1), one_more(result, 1)
+        names = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
+        titles = dict(zip((row.id for row in view.rows), names, strict=True))
         curve_drag.draw(
-            result, points, detail, line, plot, nearest, tuning=session.tuning, told=told
-        )
+            result, points, detail, line, plot, nearest, titles,
+            tuning=session.tuning, told=told,
+        )  # fmt: skip
     _draw_fold(every, points, len(view.rows))
 
 
@@ -97,13 +101,11 @@ def _draw_fold(every: Points, shown: Points, count: int) -> None:
         label = "Fold away what was dropped before the cut"
     else:
         return
-    st.button(
-        label, key="fold", type="tertiary", on_click=_choose, args=(ALL if folded else CUT,)
-    )
+    st.button(label, key="fold", type="tertiary", on_click=_choose, args=(ALL if folded else CUT,))
 
 
 def controls(view: View) -> None:
-    """Draw what tunes the cut: its settings, the limits in force, the legend and the ranks shown."""
+    """Draw what tunes the cut: its settings and limits, the ranks shown and the legend."""
     result, session = view.shown, state.session()
     draw_settings(result)
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):

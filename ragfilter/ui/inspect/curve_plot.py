@@ -74,9 +74,7 @@ def plot(
     return go.Figure({"data": data, "layout": layout}, _validate=False)
 
 
-def _add_line(
-    shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: Ink
-) -> None:
+def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: Ink) -> None:
     """Add the line with a word at each side, and the cliff."""
     low, high = frame.window
     if line.place is not None:
@@ -107,7 +105,11 @@ def _add_line(
     if tall:
         crossed = (line.kept + 0.5 - low) / (high - low)
         # Beside the curve, which crosses the band there, and in the band's larger part.
-        side = {"x": crossed + 0.08, "xanchor": "left"} if crossed < 0.5 else {"x": 0, "xanchor": "left"}
+        side = (
+            {"x": crossed + 0.08, "xanchor": "left"}
+            if crossed < 0.5
+            else {"x": 0, "xanchor": "left"}
+        )
         middle = max((line.below, limit), (limit, line.above), key=lambda part: part[1] - part[0])
         notes.append(_note(line.cliff, ink.kept, y=sum(middle) / 2, yanchor="middle", **side))
 
@@ -174,9 +176,10 @@ def _level(y: float, colour: str, *, dash: str = "solid", yref: str = "y") -> di
 
 def _note(text: str, colour: str, **at: Any) -> dict[str, Any]:
     """A label, at the plot's right edge unless `at` says otherwise."""
-    place = {"x": 1.0, "xref": "paper", "xanchor": "right" if at.get("x") != 0 else "left"} | at
-    align = place["xanchor"]
-    return annotation(place.pop("x"), place.pop("y"), text, colour, 12, align=align, **place)
+    edge = "left" if at.get("x") == 0 else "right"
+    place: dict[str, Any] = {"x": 1.0, "xref": "paper", "xanchor": edge} | at
+    x, y = place.pop("x"), place.pop("y")
+    return annotation(x, y, text, colour, 12, align=place["xanchor"], **place)
 
 
 def _joined(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
