@@ -349,7 +349,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert not any("changed" in note or "different" in note for note in made["notes"])
     assert f"run {b} (B) against run {a} (A)" in run(f"runs show {b} --against {a}")
     text = run(f"runs show {a}")
-    assert f"F1 {signed(first['gain_over_fixed_k']['f1'])}, " in text
+    assert f"F1 {signed(first['gain_over_fixed_k']['f1'])} (" in text
     assert first["gain_over_fixed_k"]["ci"] is None
     for part in ("What each layer contributes", "The current settings are", "oracle"):
         assert part in text
