@@ -35,7 +35,7 @@ CLEARANCE = "clearance.enabled"
 ON = {CLEARANCE: True}
 SWITCHED_OFF = (
     "Clearance is switched off, so everyone sees everything here, in answers and exports as well. "
-    "The layer's switch turns it on again."
+    "The switch below “Viewing as” turns it on again."
 )
 SEEN_BY_OPERATOR = (
     "You see everything here as the operator, including what is hidden from the user. Prompts, "
