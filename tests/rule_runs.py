@@ -4,6 +4,7 @@ loaded: the chunks are stored with made-up vectors."""
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,6 @@ CHUNKS = (
 )
 
 
-def make_workspace(folder: Path) -> None:
-    """Make the collections `small` and `empty`."""
-    vectors = np.eye(len(CHUNKS), 384, dtype=np.float32)
-    with Workspace.open(folder) as opened:
-        store = opened.store()
-        store.create("small", embedder="all-MiniLM-L6-v2")
-        store.create("empty", embedder="all-MiniLM-L6-v2")
-        collection = store.collection("small")
-        collection.write([StoredRow(chunk, v) for chunk, v in zip(CHUNKS, vectors, strict=True)])
-        collection.mark_content("made")
-
-
 class Run:
     """Runs `ragfilter rules …` on the collection `small`; returns its output and exit code."""
 
@@ -63,3 +52,39 @@ class Run:
     def rule(self, chunk_id: str) -> str | None:
         with Workspace.open(self.folder) as opened:
             return opened.store().collection("small").rule(chunk_id)
+
+    def rules(self, *ids: str) -> list[str | None]:
+        return [self.rule(chunk_id) for chunk_id in ids]
+
+    def store(self, rules: dict[str, str | None]) -> None:
+        """Store rules past the journal."""
+        with Workspace.open(self.folder) as opened:
+            opened.store().collection("small").set_rules(rules)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the collections `small` and `empty`, to be copied or read."""
+    folder = tmp_path_factory.mktemp("rules") / "ws"
+    vectors = np.eye(len(CHUNKS), 384, dtype=np.float32)
+    with Workspace.open(folder) as opened:
+        store = opened.store()
+        store.create("small", embedder="all-MiniLM-L6-v2")
+        store.create("empty", embedder="all-MiniLM-L6-v2")
+        collection = store.collection("small")
+        collection.write([StoredRow(chunk, v) for chunk, v in zip(CHUNKS, vectors, strict=True)])
+        collection.mark_content("made")
+    return folder
+
+
+@pytest.fixture
+def run(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs commands on a copy that may be changed."""
+    return Run(shutil.copytree(small, tmp_path / "ws"), capsys)
+
+
+def write(path: Path, *records: object) -> str:
+    """A file with a record on each line; a text is written as it is."""
+    text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
+    path.write_text(text, encoding="utf-8")
+    return str(path)

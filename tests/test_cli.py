@@ -299,8 +299,6 @@ def test_json_escapes_what_its_encoding_lacks(
         ["query", "x", "--why", "id", "--all"],
         ["query", "x", "--references"],
         ["rules", "suggest", "--families", "--llm"],
-        ["rules", "suggest", "--families", "--timeout", "3"],
-        ["rules", "suggest", "--families", "--templates", "x"],
         ["rules", "check", "--dry-run"],
         ["rules", "check", "--queries", "asked"],
         ["rules", "explain", "f.txt", "--question", "x"],

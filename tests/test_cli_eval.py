@@ -175,9 +175,7 @@ def test_every_prompt_of_the_judge_is_measured(
     assert main(command) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("small: means over 2 queries\n")
-    assert re.search(
-        r"^default +2\.5 +1\.000 +1\.000 +1\.000 +1\.000 +100\.0%", shown, re.MULTILINE
-    )
+    assert re.search(r"^default .* 2\.5 .* 100\.0%", shown, re.MULTILINE)
     assert "fallback: The endpoint failed (HTTP 500): out of memory" in shown
 
 
@@ -277,9 +275,9 @@ def test_with_and_without_the_judge(
     bench(llm(serve))
     assert main(["eval", *files, "-p", "llm-filter", *FOUR, "--against", "unfiltered"]) == 0
     shown = capsys.readouterr().out
-    assert "llm-filter against A: unfiltered, F1 over 2 queries: 2 better, 0 worse" in shown
+    assert "llm-filter against A: unfiltered, F1: 2 better, 0 worse" in shown
     assert re.search(r"\(paired permutation test\)\n  \+0\.\d+  \S", shown)
-    assert re.search(r"^unfiltered, k 4 +4\.0 +0\.625 +1\.000", shown, re.MULTILINE)
+    assert re.search(r"^unfiltered, k 4 +0\.625 +1\.000", shown, re.MULTILINE)
 
 
 def test_without_labels_there_is_the_rest(

@@ -279,7 +279,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     most = max(second["per_query"], key=lambda each: each["lost"])
     shown = run("runs", "show", str(second["run"]))[1]
     below = shown.partition("Queries that lose most relevant chunks")[2]
-    line = rf"^{most['id']} +{most['lost']} +{most['relevant']}$"
+    line = rf"^{most['id']} +{most['lost']} "
     assert most["lost"] > 0
     assert re.search(line, below, re.MULTILINE)
     listed = json.loads(run("runs", "list", "-c", "small", "--json")[1])
@@ -305,9 +305,9 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert over["ci"] is None
     assert "What each layer contributes" in text
     assert re.search(r"^The current settings are .* the best fixed k", text, re.MULTILINE)
-    assert re.search(r"^oracle .* –$", text, re.MULTILINE)
+    assert re.search(r"^oracle .* – ", text, re.MULTILINE)
     assert "cost of 1,000" not in text
-    wanted = rf"^current settings .*{TOO_FEW}  +{TOO_FEW}"
+    wanted = rf"^current settings .*{TOO_FEW}.*{TOO_FEW}"
     assert not re.search(wanted, text, re.MULTILINE)
     wide = run("runs", "show", numbers[0], "--intervals")[1]
     assert re.search(wanted, wide, re.MULTILINE)
@@ -318,8 +318,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert re.search(line, run(*show, "changed")[1], re.MULTILINE)
     assert run(*show, "failures")[1] == "No query is among the failures.\n"
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
-    assert re.search(r"^ +precision .* tokens +cost of 1,000 +ms$",
-                     run("runs", "show", numbers[0])[1], re.MULTILINE)  # fmt: skip
+    assert " cost of 1,000" in run("runs", "show", numbers[0])[1]
     for row in json.loads(run("runs", "show", numbers[0], "--json")[1])["rows"]:
         assert row["cost"]["mean"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
     assert run("runs", "remove", numbers[0])[0] == 0

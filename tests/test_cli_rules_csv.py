@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from rule_runs import GOOD, OTHER, Run, make_workspace
+from rule_runs import GOOD, OTHER, Run
+from rule_runs import run as run
+from rule_runs import small as small
 
 from ragfilter.model import Chunk
 from ragfilter.rules import rule_files
 
 HEAD = "id,title,query_must"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rules") / "ws"
-    make_workspace(folder)
-    return folder
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    shutil.copytree(made, tmp_path / "ws")
-    return Run(tmp_path / "ws", capsys)
 
 
 def test_an_exported_file_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
@@ -136,87 +125,39 @@ def test_line_ends_of_another_system_are_those_of_the_first_line(tmp_path: Path)
         assert [refusal.line for refusal in plan.refusals] == [4]
 
 
-def test_a_refusal_is_one_line_whatever_the_id_holds(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "rules.csv"
-    file.write_text(HEAD + '\n"h\r\n\x1bi",,{}\n', encoding="utf-8", newline="")
-    assert run("import", str(file), code=1).splitlines()[0] == (
-        r"refused: line 2 (h\r\n\x1bi): the collection has no such chunk"
-    )
+def imported(run: Run, file: Path, content: str | bytes, code: int = 1) -> str:
+    """The output of the import of a file."""
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return run("import", str(file), code=code)
 
 
-def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "rules.CSV"
-    file.write_text(
+def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(
+    run: Run, tmp_path: Path, snapshot: Any
+) -> None:
+    spreadsheet = (
         "\ufeffid;title;query_must\r\n"
         'boat;"two\r\nlines";"{""contain"":""boat""}"\r\n'
-        "troll;;null\r\n"
-        ";;{}\r\n"
-        "cleric-6;;\r\n"
-        "cleric-7;;{;more\r\n"
-        "cleric-8;;{\r\n"
-        "\r\n",
-        encoding="utf-8", newline="",
-    )  # fmt: skip
-    printed = run("import", str(file), code=1).splitlines()
-    assert printed[0] == "refused: line 5: the id is missing or is not text"
-    assert printed[1] == "refused: line 7: it has 4 cells, the header 3"
-    assert printed[2].startswith("refused: line 8 (cleric-8): query_must, line 1, column 2")
-    assert printed[3] == (
-        "small: 2 rules saved, 0 unchanged, 1 line without a rule skipped, 3 refused"
+        "troll;;null\r\n;;{}\r\ncleric-6;;\r\ncleric-7;;{;more\r\ncleric-8;;{\r\n\r\n"
     )
-    assert (run.rule("boat"), run.rule("troll"), run.rule("cleric-6")) == (
-        '{"contain":"boat"}', None, GOOD,
-    )  # fmt: skip
+    assert imported(run, tmp_path / "rules.CSV", spreadsheet) == snapshot
+    assert run.rules("boat", "troll", "cleric-6") == ['{"contain":"boat"}', None, GOOD]
+    # A refusal is one line, whatever the id holds.
+    assert imported(run, tmp_path / "r.csv", HEAD + '\n"h\r\n\x1bi",,{}\n') == snapshot
+    quotes = 'cleric-6,,"a"b\nboat,,null\ntroll,,"{""contain"":""troll""}\ncleric-7,,null\n'
+    assert imported(run, tmp_path / "r.csv", f"{HEAD}\n{quotes}") == snapshot
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("id,rule\nboat,{}\n", "line 1: the header does not name id and query_must"),
-        ('"id,query_must\nboat,{}\n', "line 1: the header does not name id and query_must"),
-        ("", "line 1: the header does not name id and query_must"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_refused_whole(
-    run: Run, tmp_path: Path, text: str, why: str
-) -> None:
-    file = tmp_path / "rules.csv"
-    file.write_text(text, encoding="utf-8")
-    run("import", str(file), code=2)
-    assert why in run.err
+@pytest.mark.parametrize("text", ["id,rule\nboat,{}\n", '"id,query_must\nboat,{}\n', ""])
+def test_a_file_without_a_header_is_refused_whole(run: Run, tmp_path: Path, text: str) -> None:
+    imported(run, tmp_path / "rules.csv", text, code=2)
+    assert "line 1: the header does not name" in run.err
     assert run.err.count("\n") == 1
-
-
-def test_quotes_that_are_wrong_cost_no_more_than_their_rows(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "rules.csv"
-    file.write_text(
-        f"{HEAD}\n"
-        'cleric-6,,"a"b\n'
-        'boat,,"{""contain"":""boat""}"\n'
-        'troll,,"{""contain"":""troll""}\n'
-        "cleric-7,,null\n",
-        encoding="utf-8",
-    )  # fmt: skip
-    printed = run("import", str(file), code=1)
-    assert "refused: line 2: ',' expected after '\"'" in printed
-    assert "refused: line 4: unclosed quotation mark" in printed
-    assert (run.rule("boat"), run.rule("troll")) == ('{"contain":"boat"}', OTHER)
 
 
 @pytest.mark.parametrize("header", [b"sep=;\r\nID;Title;", b'\r\nID;"Title, or name, if any";'])
 def test_the_forms_in_which_spreadsheets_write_a_header(
     run: Run, tmp_path: Path, header: bytes
 ) -> None:
-    file = tmp_path / "rules.csv"
-    file.write_bytes(header + b'Query_Must\r\nboat;;"{""contain"":""boat""}"\r\nno;;{}\r\n')
-    printed = run("import", str(file), code=1)
-    assert "refused: line 4 (no): the collection has no such chunk" in printed
+    rows = b'Query_Must\r\nboat;;"{""contain"":""boat""}"\r\nno;;{}\r\n'
+    assert "refused: line 4 (no)" in imported(run, tmp_path / "rules.csv", header + rows)
     assert run.rule("boat") == '{"contain":"boat"}'
-
-
-def test_rules_of_a_csv_file_can_be_tested(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "rules.csv"
-    run("export", "--out", str(out))
-    expected = tmp_path / "e.jsonl"
-    expected.write_text('{"question": "trolls", "stay": ["troll"], "go": ["cleric-6"]}\n')
-    assert run("test", str(expected), "--rules", str(out)).endswith("0 broken\n")

@@ -1,128 +1,220 @@
-"""`ragfilter rules list`: all chunks with their rules, most urgent first."""
+"""`ragfilter rules list`, `explain`, `test` and `suggest --families`: rules looked at and tried."""
 
 from __future__ import annotations
 
-import shutil
+import io
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from rule_runs import GOOD, SPREAD, Run, make_workspace
+from rule_runs import GOOD, SPREAD, Run, write
+from rule_runs import run as run
+from rule_runs import small as small
 
 from ragfilter.cli.access import open_for
-from ragfilter.stores.workspace import Workspace
+
+UNREAD = {"boat": "{", "cleric-7": SPREAD}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("rules") / "ws"
-    make_workspace(made)
-    with Workspace.open(made) as opened:
-        store = opened.store().collection("small")
-        store.set_rules({"boat": "{", "cleric-7": SPREAD})
-    return made
+# -- list ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(folder, capsys)
-
-
-def test_what_needs_attention_most_comes_first(run: Run) -> None:
-    assert run("list").splitlines() == [
-        "state    id        title                            rule",
-        "invalid  boat      Boats                            invalid: line 1, column 2: this is "
-        "not valid JSON (Expecting property name enclosed in double quotes).",
-        "warning  cleric-7  Attack matrix for clerics, AC 7  cleric · druid · monk",
-        "none     cleric-8  Attack matrix for clerics, AC 8",
-        "valid    cleric-6  Attack matrix for clerics, AC 6  cleric +1",
-        "valid    troll     Troll                            troll +1",
-        "small: 5 of 5 chunks",
-    ]
-
-
-def test_json_is_one_document_with_whole_rules(run: Run) -> None:
-    made = run.json("list", "--state", "valid", "--type", "special")
-    assert made == {
-        "collection": "small", "chunks": 5, "found": 1, "incomplete": "",
-        "rows": [
-            {
-                "id": "cleric-6", "title": "Attack matrix for clerics, AC 6", "type": "special",
-                "source": "", "state": "valid", "changed": False, "rule": GOOD,
-                "brief": "cleric +1",
-            }
-        ],
-    }  # fmt: skip
+def test_what_needs_attention_most_comes_first(run: Run, snapshot: Any) -> None:
+    run.store(UNREAD)
+    assert run("list") == snapshot
+    assert run.json("list", "--where", "state=valid", "--where", "type=special") == snapshot
+    assert run("list", "--limit", "1").endswith("small: 5 of 5 chunks, the first 1 shown\n")
+    assert run("list", "--where", "text=nothing") == "small: 0 of 5 chunks\n"
+    assert "secret" in run("list", "--level", "4")
+    assert run.err == ""
+    assert run("list", collection="empty") == "empty: 0 of 0 chunks\n"
 
 
 @pytest.mark.parametrize(
-    ("args", "ids"),
+    ("where", "ids"),
     [
-        (("--text", "MATRIX ac"), ["cleric-7", "cleric-8", "cleric-6"]),
-        (("--text", "trolls"), ["troll"]),
-        (("--text", "trolls", "--type", "item"), []),
-        (("--type", "item", "--type", "monster"), ["boat", "troll"]),
-        (("--source", "sea.md"), ["boat"]),
-        (("--state", "none"), ["cleric-8"]),
-        (("--state", "none", "--state", "invalid"), ["boat", "cleric-8"]),
-        (("--limit", "2"), ["boat", "cleric-7"]),
+        ("type=special rule=none id=cleric*", ["cleric-8"]),
+        ("rule=any", ["boat", "cleric-7", "cleric-6", "troll"]),
+        ("source=SEA.md", ["boat"]),
+        ("title=*troll*", ["troll"]),
+        ("id=boat title=*troll*", []),
+        ("id=troll id=boat", ["boat", "troll"]),
+        ("id=troll id=boat source=SEA.md", ["boat"]),
+        ("type=special title=*secret", []),
+        ("type=nothing", []),
+        ("state=none", ["cleric-8"]),
+        ("state=none state=invalid", ["boat", "cleric-8"]),
+        ("text=matrix,ac", ["cleric-7", "cleric-8", "cleric-6"]),
+        ("state=valid text=troll text=sea.md", ["troll"]),
+        ("state=changed", []),
     ],
 )
-def test_filters(run: Run, args: tuple[str, ...], ids: list[str]) -> None:
+def test_where_selects(run: Run, where: str, ids: list[str]) -> None:
+    run.store(UNREAD)
+    args = (part for text in where.split() for part in ("--where", text.replace(",", " ")))
     assert [row["id"] for row in run.json("list", *args)["rows"]] == ids
 
 
-def test_a_limit_says_what_it_leaves_out(run: Run) -> None:
-    assert run("list", "--limit", "1").endswith("small: 5 of 5 chunks, the first 1 shown\n")
-    assert run("list", "--text", "nothing") == "small: 0 of 5 chunks\n"
-
-
-def test_only_what_the_user_may_see_is_listed_and_counted(run: Run) -> None:
-    assert "secret" not in run("list")
-    assert run.err == ""
-    assert "secret" in run("list", "--level", "4")
-    assert run.err == ""
+def changed(run: Run) -> list[str]:
+    return [row["id"] for row in run.json("list", "--where", "state=changed")["rows"]]
 
 
 def test_changed_since_the_last_export(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(shutil.copytree(run.folder, tmp_path / "ws"), run.capsys)
-    line = '{"id": "troll", "query_must": {"contain": "troll"}}\n'
-    (tmp_path / "rules.jsonl").write_text(line)
-    run("import", str(tmp_path / "rules.jsonl"), "--yes")
-    (row,) = run.json("list", "--state", "changed")["rows"]
-    assert (row["id"], row["state"], row["changed"]) == ("troll", "valid", True)
+    line = {"id": "troll", "query_must": {"contain": "troll"}}
+    run("import", write(tmp_path / "rules.jsonl", line), "--yes")
+    assert changed(run) == ["troll"]
     run("export", "--out", str(tmp_path / "out.jsonl"), "--level", "4")
-    assert run.json("list", "--state", "changed")["rows"] == []
+    assert changed(run) == []
     run("undo")
     with monkeypatch.context() as patch:
         # What only a terminal showed is no file.
         patch.setattr(sys.stdout, "isatty", lambda: True)
         run("export", "--level", "4")
-    assert run.json("list", "--state", "changed")["found"] == 1
+    assert changed(run) == ["troll"]
     run("export", "--level", "4")
-    assert run.json("list", "--state", "changed")["rows"] == []
+    assert changed(run) == []
 
 
-def test_words_of_every_question_are_questioned_as_by_lint(run: Run, tmp_path: Path) -> None:
-    run = Run(shutil.copytree(run.folder, tmp_path / "ws"), run.capsys)
+def test_words_of_every_question_are_questioned_as_by_lint(run: Run) -> None:
     with open_for(run.folder, "test") as bench:
         questions = {str(number): f"Is troll {number} at home?" for number in range(20)}
         bench.labels.put_set("small", "trolls", questions)
-    (row,) = run.json("list", "--type", "monster")["rows"]
+    (row,) = run.json("list", "--where", "type=monster")["rows"]
     assert (row["id"], row["state"]) == ("troll", "warning")
-    findings = run.json("check", code=1)["findings"]
+    findings = run.json("check")["findings"]
     assert (["troll"], "everywhere") in [(each["chunk_ids"], each["kind"]) for each in findings]
 
 
-def test_a_state_that_there_is_not(run: Run) -> None:
-    run("list", "--state", "draft", code=2)
-    assert (
-        "--state 'draft' is not a state. Use one of invalid, warning, none, note, valid, changed."
-        in run.err
-    )
+# -- explain ---------------------------------------------------------------------------------------
 
 
-def test_an_empty_collection(run: Run) -> None:
-    assert run("list", collection="empty") == "empty: 0 of 0 chunks\n"
+def test_questions_of_a_file_and_of_standard_input(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Any
+) -> None:
+    file = write(tmp_path / "log.txt", "a cleric", "", "clerics and a troll", "boats")
+    made = run.json("explain", file)
+    assert (made["collection"], made["questions"]) == ("small", 3)
+    rows = {row["chunk_ids"][0]: (row["passes"], row["blocks"]) for row in made["rules"]}
+    assert rows == {"cleric-6": (2, 1), "troll": (1, 2)}
+    run.store({"boat": "{"})
+    monkeypatch.setattr("sys.stdin", io.StringIO("a troll\n"))
+    assert run("explain") == snapshot
+
+
+def test_one_question_and_one_chunk(run: Run, tmp_path: Path, snapshot: Any) -> None:
+    for question in ("Clerics, and a cleric", "which klerik is best", "the cleriks"):
+        assert run("explain", "--question", question, "--chunk", "cleric-6") == snapshot
+    assert run.json("explain", "--question", "the cleriks?!", "--chunk", "cleric-6") == snapshot
+    for chunk in ("nobody", "boat", "secret"):
+        run("explain", "--question", "x", "--chunk", chunk, code=2)
+        assert f"no chunk '{chunk}' with a rule" in run.err
+    run("explain", write(tmp_path / "none.txt", ""), code=2)
+    assert "no questions" in run.err
+    run("explain", write(tmp_path / "two.txt", "one", "two"), "--chunk", "troll", code=2)
+    assert "--chunk explains one question" in run.err
+
+
+# -- test ------------------------------------------------------------------------------------------
+
+MET = {"question": "cleric against armor", "stay": ["cleric-6", "boat"], "go": ["troll"]}
+BROKEN = {"question": "a troll", "stay": ["cleric-6", "nobody"], "go": ["boat", "troll"]}
+
+
+def test_what_is_broken_is_told_by_line_with_the_reason(
+    run: Run, tmp_path: Path, snapshot: Any
+) -> None:
+    assert run("test", write(tmp_path / "e.jsonl", MET, "")) == snapshot
+    assert run.err == ""
+    file = write(tmp_path / "e.jsonl", MET, "", BROKEN)
+    assert run("test", file, code=1) == snapshot
+    assert run.json("test", file, code=1) == snapshot
+
+
+def test_a_hidden_chunk_is_tested_like_one_that_does_not_exist(run: Run, tmp_path: Path) -> None:
+    told = []
+    for i in ("secret", "absent"):
+        file = write(tmp_path / "e.jsonl", {"question": "boats", "stay": ["boat"], "go": [i]})
+        told.append(run("test", file, code=1).replace(i, "ID") + run.err)
+    assert told[0] == told[1]
+    secret = write(tmp_path / "e.jsonl", {"question": "boats", "go": ["secret"]})
+    assert "secret must go: no rule" in run("test", secret, "--level", "4", code=1)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_an_exported_file_is_tested_without_a_workspace(
+    run: Run, tmp_path: Path, ending: str
+) -> None:
+    exported = tmp_path / f"rules.{ending}"
+    run("export", "--out", str(exported))
+    run.folder = tmp_path / "none"
+    file = write(tmp_path / "e.jsonl", MET)
+    assert run("test", file, "--rules", str(exported)).endswith("0 broken\n")
+    assert not run.folder.exists()
+    owls = write(tmp_path / "e.jsonl", {"question": "owl", "stay": ["troll"]})
+    assert run("test", owls, "--rules", str(exported), code=1).endswith("1 broken\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{", "is not valid JSON"),
+        ([], "is not a JSON object"),
+        ({"stay": ["boat"]}, "has no question"),
+        ({"question": "x"}, "expects nothing"),
+        ({"question": "x", "stay": "boat"}, "stay is not a list of chunk ids"),
+        ({"question": "x", "go": [3]}, "go is not a list of chunk ids"),
+        ({"question": "x", "keep": ["boat"]}, "unknown key 'keep'"),
+        ({"question": "x", "go": ["a"], "stay": ["a"]}, "'a' must both stay and go"),
+    ],
+)
+def test_a_bad_line_is_named_by_number(run: Run, tmp_path: Path, line: object, why: str) -> None:
+    file = write(tmp_path / "e.jsonl", MET, line)
+    assert run("test", file, code=2) == ""
+    assert f"{file}, line 2" in run.err
+    assert why in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_files_that_cannot_be_used(run: Run, tmp_path: Path) -> None:
+    run("test", write(tmp_path / "e.jsonl", ""), code=2)
+    assert "contains no expectations" in run.err
+    rules = write(tmp_path / "r.jsonl", {"id": "a", "query_must": None}, {"query_must": {}})
+    run("test", write(tmp_path / "e.jsonl", MET), "--rules", rules, code=2)
+    assert f"{rules}, line 2: the id is missing" in run.err
+
+
+# -- suggest --families ----------------------------------------------------------------------------
+
+
+def test_proposals_are_written_and_imported_and_nothing_is_saved_unasked(
+    run: Run, tmp_path: Path, snapshot: Any
+) -> None:
+    out = tmp_path / "drafts.jsonl"
+    printed = run("suggest", "--families", "--out", str(out))
+    assert printed.replace(str(out), "OUT") == snapshot
+    assert run.rules("cleric-6", "cleric-7") == [GOOD, None]
+    drafts = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [draft["value"] for draft in drafts] == ["ac 6", "ac 7", "ac 8"]
+    run("import", str(out))
+    assert '"ac 7"' in (run.rule("cleric-7") or "")
+    run("suggest", "--families", "--out", str(out), code=2)
+    assert "exists" in run.err
+
+
+def test_json_holds_families_and_proposals(run: Run) -> None:
+    with open_for(run.folder, "test") as bench:
+        bench.labels.remember("small", "does a cleric hit the 6th AC?")
+    made = run.json("suggest", "--families")
+    (family,) = made["families"]
+    assert family["pattern"] == "ac #"
+    assert [member["id"] for member in family["members"]] == ["cleric-6", "cleric-7", "cleric-8"]
+    # Spellings come from the questions asked, too.
+    spellings = made["proposals"][0]["query_must"]["contain_one_of"][0]
+    assert {"ac 6", "ac of 6", "6th ac"} <= {*spellings}
+    # Two of one pattern are not a family.
+    for args, n in ((("--where", "type=item"), 0), (("--limit", "2"), 0), (("--limit", "3"), 3)):
+        assert len(run.json("suggest", "--families", *args)["proposals"]) == n

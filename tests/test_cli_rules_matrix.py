@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults import KEY, Serve, says
-from rule_runs import GOOD, OTHER, Run, make_workspace
+from rule_runs import GOOD, OTHER, Run, write
+from rule_runs import run as run
+from rule_runs import small as small
 
 from ragfilter.cli import access, main
 
@@ -17,81 +20,55 @@ QUERIES = {"c": "cleric against armor class 6", "t": "how does a troll heal"}
 QRELS = {"c": {"cleric-6": 1, "boat": 0}, "t": {"troll": 1, "cleric-6": 1}}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("rules") / "ws"
-    make_workspace(made)
-    return made
-
-
-@pytest.fixture
-def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(folder, capsys)
-
-
 @pytest.fixture
 def labels(tmp_path: Path) -> list[str]:
-    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
-    queries.write_text(
-        "".join(json.dumps({"_id": i, "text": t}) + "\n" for i, t in QUERIES.items())
-    )
-    qrels.write_text(
-        "".join(f"{i}\t{c}\t{n}\n" for i, labels in QRELS.items() for c, n in labels.items())
-    )
-    return ["--queries", str(queries), "--qrels", str(qrels), "--profile", "query-must"]
+    rows = (f"{i}\t{c}\t{n}" for i, labels in QRELS.items() for c, n in labels.items())
+    queries = write(tmp_path / "q.jsonl", *({"_id": i, "text": t} for i, t in QUERIES.items()))
+    qrels = write(tmp_path / "qrels.tsv", *rows)
+    return ["--queries", queries, "--qrels", qrels, "--profile", "query-must"]
 
 
-def test_the_matrix_of_labelled_questions_and_of_a_log(
-    run: Run, labels: list[str], tmp_path: Path
-) -> None:
-    log = tmp_path / "log.txt"
-    log.write_text("trolls in the hills\n\nclerics and trolls\n")
-    made = run.json("matrix", *labels, "--questions", str(log))
-    assert (made["collection"], made["labelled"]["queries"], made["history"]["queries"]) == (
-        "small", 2, 2,
-    )  # fmt: skip
+@pytest.fixture
+def own_labels(run: Run, labels: list[str]) -> list[str]:
+    """The same labels, imported into the workspace as the set `mine`. Returns the other flags."""
+    place = ["-c", "small", "--data-dir", str(run.folder), "--set-name", "mine"]
+    assert main(["labels", "import", *labels[:4], *place]) == 0
+    return [*labels[4:], "--set", "retrieval.k=6"]
+
+
+def test_the_matrix_of_labelled_questions(run: Run, labels: list[str], own_labels: Any) -> None:
+    made = run.json("matrix", *labels)
+    assert (made["collection"], made["labelled"]["queries"]) == ("small", 2)
     good = next(row for row in made["labelled"]["rules"] if row["chunk_ids"] == ["cleric-6"])
     assert (good["rule"], good["queries"], good["blocks"], good["passes"]) == (GOOD, 2, 1, 1)
     # It blocks a chunk that is labelled relevant, so it comes first.
     assert good["conflicts"] == [["t", "cleric-6"]]
     assert good["delta_f1"] > 0
     assert made["labelled"]["rules"][0] == good
-    (logged,) = (r for r in made["history"]["rules"] if r["chunk_ids"] == ["cleric-6"])
-    assert (logged["blocks"], logged["passes"], logged["delta_f1"]) == (1, 1, None)
+    for name in ("mine", "labelled"):
+        own = run.json("matrix", "--queries", name, "--profile", "query-must")["labelled"]
+        assert [row["delta_f1"] for row in own["rules"]] == [
+            row["delta_f1"] for row in made["labelled"]["rules"]
+        ]
+    for args, word in (("--queries yours", "no query set 'yours'"), ("", "--queries is missing")):
+        run("matrix", *args.split(), code=2)
+        assert word in run.err
+    lines = run("matrix", *labels).splitlines()
+    assert (lines[0], lines[-1]) == ("labelled", "2 rules over 2 questions")
+    assert lines[2].split()[:6] == ["cleric-6", "2", "1", "1", "0", "1"]
 
 
-def test_the_questions_that_were_asked(run: Run) -> None:
-    run("matrix", "--questions", "asked", code=2)
-    assert "No question has been asked of small yet." in run.err
+def test_questions_without_labels(run: Run, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.txt", "trolls in the hills", "", "clerics and trolls")
+    run("matrix", "--queries", "asked", code=2)
+    assert "no query set 'asked' with questions" in run.err
     with access.open_for(run.folder, "test") as bench:
         bench.labels.remember("small", "trolls in the hills")
-    made = run.json("matrix", "--questions", "asked")
-    assert made["history"]["queries"] == 1
-    assert "labelled" not in made
-
-
-def test_the_labels_of_the_workspace(run: Run, labels: list[str], folder: Path) -> None:
-    place = ["-c", "small", "--data-dir", str(folder)]
-    assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
-    from_files = run.json("matrix", *labels)
-    for name in ("mine", "labelled"):
-        made = run.json("matrix", "--queries", name, "--profile", "query-must")["labelled"]
-        assert [(row["chunk_ids"], row["blocks"], row["delta_f1"]) for row in made["rules"]] == [
-            (row["chunk_ids"], row["blocks"], row["delta_f1"])
-            for row in from_files["labelled"]["rules"]
-        ]
-    run("matrix", "--queries", "yours", code=2)
-    assert "has no query set 'yours'" in run.err
-
-
-def test_the_table(run: Run, labels: list[str]) -> None:
-    printed = run("matrix", *labels)
-    lines = printed.splitlines()
-    assert lines[0] == "labelled"
-    assert lines[1].split()[:3] == ["chunks", "queries", "blocks"]
-    assert lines[2].split()[:6] == ["cleric-6", "2", "1", "1", "0", "1"]
-    assert lines[-1] == "2 rules over 2 questions"
-    assert any(line.startswith("boat ") for line in lines)
+    for queries, n in (("asked", 1), (log, 2)):
+        made = run.json("matrix", "--queries", queries)
+        assert (made["history"]["queries"], "labelled" in made) == (n, False)
+    row = next(r for r in made["history"]["rules"] if r["chunk_ids"] == ["cleric-6"])
+    assert (row["blocks"], row["passes"], row["delta_f1"]) == (1, 1, None)
 
 
 def test_a_draft_comes_with_its_row_and_its_losses(
@@ -155,106 +132,82 @@ def test_the_list_has_the_figures_and_what_harms_first(run: Run, labels: list[st
     assert run.json("list")["rows"][-2]["id"] == "cleric-6"
 
 
-def test_questions_must_be_given(run: Run) -> None:
-    run("matrix", code=2)
-    assert "--queries is missing." in run.err
-
-
 def test_proposals_for_families_are_measured_on_the_labels_of_the_workspace(
-    run: Run, labels: list[str]
+    run: Run, own_labels: list[str]
 ) -> None:
-    place = ["-c", "small", "--data-dir", str(run.folder)]
-    assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
     made = run.json("suggest", "--families")
     row = next(p["matrix"] for p in made["proposals"] if p["id"] == "cleric-6")
     assert (row["queries"], len(row["conflicts"])) == (2, 2)
     assert made["effect"]["labelled"] == 2
-    printed = run("suggest", "--families").splitlines()
-    assert printed[3].startswith("  2 queries, blocks 2, passes 0, 2 conflicts, without it F1 ")
+    assert "  2 queries, blocks 2, passes 0, 2 conflicts, " in run("suggest", "--families")
 
 
 def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
     run: Run, labels: list[str], tmp_path: Path
 ) -> None:
-    file = tmp_path / "rules.jsonl"
     lines = ({"id": "cleric-6", "query_must": None}, {"id": "troll", "query_must": GOOD})
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    file = write(tmp_path / "rules.jsonl", *lines)
     labels = [*labels, "--set", "retrieval.k=6"]
-    effect = run.json("import", str(file), "--dry-run", *labels)["effect"]
+    effect = run.json("import", file, "--dry-run", *labels)["effect"]
     assert (effect["queries"], effect["labelled"], effect["loses_relevant"]) == (2, 2, True)
     first, second = effect["changed"]
     assert (first["id"], first["lost_relevant"], first["gained_relevant"]) == (
         "t", ["troll"], ["cleric-6"],
     )  # fmt: skip
     assert (second["id"], second["gained"], second["lost"]) == ("c", ["troll"], [])
-    printed = run("import", str(file), "--dry-run", *labels).splitlines()
+    printed = run("import", file, "--dry-run", *labels).splitlines()
     assert "t: loses relevant troll; gains cleric-6 (how does a troll heal)" in printed
     assert printed[-1].startswith("2 of 2 queries change: precision 0.2")
     assert run.rule("cleric-6") == GOOD
 
 
-def test_a_change_is_tried_on_the_questions_that_were_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_workspace(tmp_path / "ws")
-    run = Run(tmp_path / "ws", capsys)
-    change = ("bulk", "--where", "id=troll", "--set-rule", GOOD, "--dry-run")
-    settings = ("--profile", "query-must", "--set", "retrieval.k=6")
-    run(*change, "--queries", "asked", code=2)
+def test_a_change_is_tried_on_the_questions_that_were_asked(run: Run) -> None:
+    change = ("bulk", "--where", "id=troll", "--set-rule", GOOD, "--dry-run", "--queries", "asked")
+    run(*change, code=2)
     with access.open_for(run.folder, "test") as bench:
         for question in ("how does a troll heal", "a cleric against armor class 6"):
             bench.labels.remember("small", question)
-    effect = run.json(*change, "--queries", "asked", *settings)["effect"]
+    settings = ("--profile", "query-must", "--set", "retrieval.k=6")
+    effect = run.json(*change, *settings)["effect"]
     assert (effect["queries"], effect["labelled"], effect["before"]) == (2, 0, None)
     first, second = effect["changed"]
     assert (first["lost"], second["gained"]) == (["troll"], ["troll"])
     # Labels count, and the questions without any stay.
     with access.open_for(run.folder, "test") as bench:
         bench.labels.mark("small", first["query"], ["troll"], 2, who="test")
-    effect = run.json(*change, "--queries", "asked", *settings)["effect"]
+    effect = run.json(*change, *settings)["effect"]
     assert (effect["queries"], effect["labelled"], effect["loses_relevant"]) == (2, 1, True)
 
 
 def test_an_import_that_loses_labelled_recall_asks_once_more(
-    run: Run, labels: list[str], tmp_path: Path
+    run: Run, labels: list[str], own_labels: list[str], tmp_path: Path
 ) -> None:
-    file = tmp_path / "rules.jsonl"
-    file.write_text(json.dumps({"id": "troll", "query_must": {"contain": "cleric"}}) + "\n")
-    labels = [*labels, "--set", "retrieval.k=6"]
-    place = ["-c", "small", "--data-dir", str(run.folder)]
-    assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
+    line = {"id": "troll", "query_must": {"contain": "cleric"}}
+    file = write(tmp_path / "rules.jsonl", line)
     # The workspace's own labels count if no others are named.
-    for named in (labels, labels[4:]):
-        printed = run("import", str(file), *named, code=1)
+    for named in ([*labels, "--set", "retrieval.k=6"], own_labels):
+        assert "loses relevant troll" in run("import", file, *named, code=1)
         assert "Nothing was saved" in run.err
-        assert "loses relevant troll" in printed
     assert run.rule("troll") == OTHER
-    run("import", str(file), *labels, "--yes")
+    run("import", file, *own_labels, "--yes")
     assert run.rule("troll") == '{"contain":"cleric"}'
 
 
 def test_an_undo_or_redo_that_loses_labelled_recall_asks_once_more(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], labels: list[str]
+    run: Run, own_labels: list[str]
 ) -> None:
-    make_workspace(tmp_path / "ws")
-    run = Run(tmp_path / "ws", capsys)
-    place = ["-c", "small", "--data-dir", str(run.folder)]
-    assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
-    named = [*labels[4:], "--set", "retrieval.k=6"]
     bad = '{"contain":"cleric"}'
     run("bulk", "--where", "id=troll", "--set-rule", bad, "--yes")
-    run("bulk", "--where", "id=troll", "--set-rule", OTHER, *named)
+    run("bulk", "--where", "id=troll", "--set-rule", OTHER, *own_labels)
     for what, edit in (("undo", "2"), ("redo", "1")):
         for which in ((), ("troll",), ("--edit", edit)):
-            printed = run(what, *which, *named, code=1)
+            assert "loses relevant troll" in run(what, *which, *own_labels, code=1)
             assert "Nothing was saved" in run.err
-            assert "loses relevant troll" in printed
-        refused = run.json(what, *named, code=1)
+        refused = run.json(what, *own_labels, code=1)
         assert (refused["saved"], refused["edits"]) == (False, [])
-        assert "troll" in refused["effect"]["changed"][0]["lost_relevant"]
         assert run.rule("troll") == OTHER
-        run(what, *named, "--yes")
+        run(what, *own_labels, "--yes")
         assert run.rule("troll") == bad
         # It only gains relevant chunks, so no confirmation is needed.
-        assert "2 of 2 queries change" in run("undo", *named)
+        assert "2 of 2 queries change" in run("undo", *own_labels)
         assert run.rule("troll") == OTHER

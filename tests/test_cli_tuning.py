@@ -263,7 +263,7 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(
     assert main(["labels", "import", *args, "--set-name", "mine"]) == 0
     capsys.readouterr()
     for command in (
-        ["eval"], ["gate", "--min", "recall=0.1"], ["eval", "--limit", "2"],
+        ["eval", "--json"], ["gate", "--min", "recall=0.1"], ["eval", "--limit", "2", "--json"],
         ["tune", "--no-rerank"],
     ):  # fmt: skip
         assert main([*command, *where, "--queries", "mine"]) == 0

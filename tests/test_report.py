@@ -34,7 +34,6 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
 from ragfilter.text import tables as cells
-from ragfilter.text.titles import short_title
 
 GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
           ("mammoth", 1.0834))  # fmt: skip
@@ -415,32 +414,6 @@ def test_trace_tells_of_a_failed_reranker() -> None:
     text = report.trace_text(replay(poor, Settings().with_values({**on, "quality.mode": "always"})))
     assert "late_interaction failed (no model)" in text
     assert "fallback: similarity" in text
-
-
-@pytest.mark.parametrize(
-    ("title", "width", "expected"),
-    [
-        ("Troll", 10, "Troll"),
-        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6", 34,
-         "I.A. ATTACK MATRIX … Armor Class 6"),
-        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class -10", 26,
-         "I.A. ATTACK … Class -10"),
-        ("abcdefghijklmnopqrstuvwxyz", 13, "abcde … vwxyz"),
-        ("abcdefghij", 5, "abcd…"),
-        ("abcdefghij", 1, "…"),
-        ("abcdefghij", 0, ""),
-        ("", 5, ""),
-    ],
-)  # fmt: skip
-def test_titles_keep_their_telling_end(title: str, width: int, expected: str) -> None:
-    assert short_title(title, width) == expected
-
-
-@given(st.text(max_size=120), st.integers(0, 60))
-def test_a_short_title_fits(title: str, width: int) -> None:
-    made = short_title(title, width)
-    assert len(made) <= width
-    assert made == " ".join(title.split()) or "…" in made or width == 0
 
 
 @st.composite

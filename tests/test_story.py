@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
-from ragfilter.report.story import Fall, Story, called, counted, cutting, sentences, story
-from ragfilter.settings.config import of_profile
+from ragfilter.report.story import Fall, Story, counted, cutting, sentences, story
 from ragfilter.settings.schema import Settings
 
 ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
@@ -47,16 +46,15 @@ def test_a_result_is_told_in_three_sentences() -> None:
     )
     # 24 tokens of frame and 100 of text per chunk: four without the filter, two with it.
     assert sentences(told, 2.0, "$") == (
-        "Of 6 passages found, 2 are needed.",
-        "2 were about another armor class, 1 was for other questions, 1 came after the cliff.",
-        "The prompt shrinks from 496 (the first 4 passages) to 248 tokens: 50% less, "
-        "$0.0005 saved per question.",
+        "4 passages found by plain search, 2 pass the filter: 1 was about another armor class, "
+        "1 was for other questions.",
+        "The prompt shrinks from 496 to 248 tokens, 50% less, $0.0005 saved per question.",
     )
     # A price without its currency says nothing.
     assert (
-        sentences(told, 2.0)[2]
-        == sentences(told)[2]
-        == "The prompt shrinks from 496 (the first 4 passages) to 248 tokens: 50% less."
+        sentences(told, 2.0)[1]
+        == sentences(told)[1]
+        == "The prompt shrinks from 496 to 248 tokens, 50% less."
     )
 
 
@@ -107,51 +105,40 @@ def test_what_the_cutoff_s_words_mean_follows_the_strategy_that_cut(
     assert cutting(made) == meaning
 
 
+FAR = Fall("cutoff", "came after the cliff", ("a", "b", "c"))
+CLASS = Fall("query_must", "were about another armor class", ("d",))
+
+
 @pytest.mark.parametrize(
     ("told", "said"),
     [
         (Story(0, 0, 0, (), 0, 0, 0), "Nothing was found."),
         (Story(0, 0, 0, (), 0, 0, 0, "You may see none."), "You may see none."),
         (Story(1, 1, 0, (), 1, 9, 9),
-         "Of 1 passage found, 1 is needed. The prompt stays at 9 tokens."),
-        (Story(3, 0, 0, (Fall("cutoff", "came after the cliff", ("a", "b", "c")),), 2, 9, 0,
-               "Ask."),
-         "Of 3 passages found, none is needed. 3 came after the cliff. Ask."),
-        (Story(2, 3, 1, (), 1, 9, 1200),
-         "Of 2 passages found, 2 are needed; 1 more was added, since what is needed refers there. "
-         "The prompt grows from 9 (the first passage) to 1,200 tokens."),
+         "1 passage found by plain search and it passes the filter. The prompt stays at 9 tokens."),
+        (Story(9, 2, 0, (), 2, 9, 9),
+         "2 passages found by plain search and all pass the filter. The prompt stays at 9 tokens."),
+        (Story(3, 0, 0, (), 3, 9, 0, "Ask.", fell=(FAR,)),
+         "3 passages found by plain search, none passes the filter: 3 came after the cliff. Ask."),
+        (Story(5, 1, 0, (), 5, 9, 3, fell=(CLASS, FAR, CLASS)),
+         "5 passages found by plain search, 1 passes the filter: 3 came after the cliff, 1 was "
+         "about another armor class, 1 fell for other reasons. The prompt shrinks from 9 to 3 "
+         "tokens, 67% less."),
+        (Story(9, 4, 0, (), 2, 9, 18, beyond=2),
+         "2 passages found by plain search, 4 pass the filter (2 from farther down the list). The "
+         "prompt grows from 9 to 18 tokens."),
+        (Story(2, 2, 1, (), 1, 9, 1200),
+         "1 passage found by plain search and it passes the filter. 1 more was added, since others "
+         "refer there. The prompt grows from 9 to 1,200 tokens."),
     ],
 )  # fmt: skip
 def test_every_number_has_its_words(told: Story, said: str) -> None:
     assert " ".join(sentences(told)) == said
 
 
-@pytest.mark.parametrize(
-    ("profile", "doubt", "said"),
-    [
-        ("adaptive-gap", False, "needed"),
-        ("adaptive-gap", True, "kept"),
-        ("query-must", False, "needed"),
-        # The LLM has not been asked, and the first by distance stay until then.
-        ("llm-filter", False, "kept"),
-        # Nothing weighed them: the first k are taken as they come.
-        ("unfiltered", False, "kept"),
-    ],
-)
-def test_only_what_was_weighed_is_called_needed(profile: str, doubt: bool, said: str) -> None:
-    pool = Pool("how do trolls heal?", "demo", "l2", HITS, queries=1)
-    assert called(replay(pool, of_profile(profile)), doubt=doubt) == said
-
-
 def test_what_no_llm_has_judged_yet_says_so() -> None:
-    said = sentences(story(result(*HITS, **{"judge.enabled": True})), word="kept")
+    said = sentences(story(result(*HITS, **{"judge.enabled": True})))
     assert said[1] == "The LLM has not judged them yet."
-
-
-def test_what_may_not_answer_the_question_is_not_called_needed() -> None:
-    assert sentences(Story(9, 2, 0, (), 2, 9, 9), word="kept")[0] == (
-        "Of 9 passages found, 2 are kept."
-    )
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ COMMANDS = {
     "rules list": """
         rules list
         rules list FILES
-        rules list FILES --json --state warning --state valid
+        rules list FILES --json --where state=warning --where state=valid
     """,
     "rules check": """
         rules check
@@ -115,7 +115,7 @@ COMMANDS = {
     "rules export": """
         rules export
         rules export --out rules.csv
-        rules list --state changed
+        rules list --where state=changed
     """,
     "rules explain": """
         rules explain asked.txt
@@ -126,7 +126,8 @@ COMMANDS = {
         rules test expected.jsonl --json
     """,
     "rules matrix": """
-        rules matrix FILES --questions asked.txt
+        rules matrix FILES
+        rules matrix --queries asked.txt
         rules matrix FILES --json
         rules matrix cat-1 FILES
         rules matrix hidden-cat-0 FILES

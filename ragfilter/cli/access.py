@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ragfilter.answer import context
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import Answer, AnswerStream
-from ragfilter.engine import retrieve as gather
+from ragfilter.engine import retrieve
 from ragfilter.engine.search import Backends
 from ragfilter.judge.call import NO_LLM
 from ragfilter.model import PoolResult, User
@@ -44,7 +44,7 @@ def ask(text: str, settings: Settings, backends: Backends, user: User) -> PoolRe
     """Query the collection. Warns if the settings are from elsewhere or the judge has no LLM."""
     tell_learned_elsewhere(settings, backends)
     # Not pushed into the store, whose own filter is slow for large collections.
-    result = gather.run(text, settings, backends, user, wide=True)
+    result = retrieve.run(text, settings, backends, user, wide=True)
     if backends.chat is None and waits_for_judge(result):
         log.warning("The judge %s.", NO_LLM)
     return result

@@ -29,7 +29,6 @@ from ragfilter.text.numbers import counted
 if TYPE_CHECKING:
     from ragfilter.evaluate.measure import QueryRecord
     from ragfilter.evaluate.variants import Variant
-    from ragfilter.workbench import Workbench
 
 MOST_AXES = 2
 REFERENCE = "A: "
@@ -41,31 +40,28 @@ class Sides(Viewing):
 
     profile: Annotated[
         list[str] | None,
-        typer.Option(
-            "--profile", "-p", help=f"Profile to measure: {', '.join(PROFILES)}. Repeatable."
-        ),
+        typer.Option("--profile", "-p", help=f"Repeatable: {', '.join(PROFILES)}."),
     ] = None
     vary: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATH=V,V,…",
-            help="Measure every profile with each of these values of a setting, or without values "
-            "over its whole range. Given twice, with every pair of values.",
+            help="Measure with each of these values of a setting; without values, over its whole "
+            "range. Given twice: with every pair.",
         ),
     ] = None
     prompts: Annotated[
         str,
         typer.Option(
             metavar="A,B",
-            help="Measure the judge with each of these prompts, or with all, and without it. Needs "
-            "an LLM. The profile is llm-filter unless set.",
+            help="Measure the judge with each of these prompts, or with all, and without it.",
         ),
     ] = ""
     against: Annotated[
         str | None,
         typer.Option(
-            help="Compare with this as side A: a profile, a settings file, the name of saved "
-            "settings, or the number of a run. Default: the unfiltered search."
+            help="Side A: a profile, a settings file, the name of saved settings, or the number of "
+            "a run. Default: the unfiltered search."
         ),
     ] = None
 
@@ -159,9 +155,8 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME",
-            help="Measure the settings beside every strategy, every profile, the best fixed k and "
-            "the oracle, and save the result as a run. If it was stopped, the same command "
-            "continues it.",
+            help="Measure beside all alternatives, and save that as a run. If it was stopped, the "
+            "same command continues it.",
         ),
     ] = "",
     limit: Limit = None,
@@ -191,7 +186,8 @@ def _one(
 ) -> None:
     """Measure one set of settings beside the unfiltered search."""
     from ragfilter.cli import results
-    from ragfilter.evaluate import evaluation
+    from ragfilter.evaluate import caveats, evaluation, frame
+    from ragfilter.evaluate.variants import filtered_and_plain
 
     (loaded,) = sides.load()
     settings, user = loaded.settings, sides.viewer_of(loaded)
@@ -208,10 +204,20 @@ def _one(
             "unknown_labels": opened.unknown, "profile": loaded.profile,
             "with_llm": labelled.llm, "notes": notes,
         }  # fmt: skip
-    text = (
-        f"{place.collection}, profile {sides.called(loaded)}: {results.evaluation_text(measured)}"
-    )
-    output.emit(head | evaluation.document(measured) if as_json else text)
+        prices = opened.bench.prices
+    if as_json:
+        output.emit(head | evaluation.document(measured))
+        return
+    mean, records = measured.filtered, measured.records
+    lines = [
+        f"{place.collection}, profile {sides.called(loaded)}: "
+        f"{counted(len(measured.rows), 'labelled query')}",
+        results.rows_text(frame.rows(records, filtered_and_plain(settings)), prices),
+        results.questions_text(frame.questions(records)),
+        caveats.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        caveats.fell_back(sum(row.waiting for row in measured.rows)),
+    ]
+    output.emit("".join(f"{line.rstrip()}\n" for line in lines if line))
 
 
 def _save(
@@ -232,7 +238,7 @@ def _save(
         runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
         document, text = shown(runs.load(bench.runs.get(run.id), bench.runs), bench)
         incomplete = backends.incomplete
-    output.emit(document | {"incomplete": incomplete} if as_json else text)
+    output.show(document | {"incomplete": incomplete}, text, as_json=as_json)
 
 
 def _several(
@@ -245,16 +251,12 @@ def _several(
     from ragfilter.evaluate.variants import Variant, with_unfiltered
 
     variants, left_out = sides.variants()
-
-    def check(bench: Workbench) -> None:
-        nonlocal variants
-        if sides.against is not None:
-            other = compared_settings(sides.against, bench)
-            variants = (Variant(f"{REFERENCE}{other.name}", "settings", other.settings), *variants)
-        check_llm(variants, bench.chat)
-
     user = viewer_of(variants, sides.user)
-    with labelled.open("eval", place, user, bare=not sides.prompts, check=check) as opened:
+    with labelled.open("eval", place, user, bare=not sides.prompts) as opened:
+        if sides.against is not None:
+            other = compared_settings(sides.against, opened.bench)
+            variants = (Variant(f"{REFERENCE}{other.name}", "settings", other.settings), *variants)
+        check_llm(variants, opened.bench.chat)
         notes = [left_out] if left_out else []
         labels = opened.labels.first(limit)
         if labels.qrels:
@@ -265,6 +267,7 @@ def _several(
         reference = next((v.name for v in variants if sides.against), compared[0].name)
         records: list[QueryRecord] = []
         total, show = len(labels.labelled or labels.queries), output.progress("queries")
+        prices = opened.bench.prices
 
         def report() -> None:
             if not records and total:
@@ -275,15 +278,14 @@ def _several(
                     "queries": total, "complete": done == total, "unknown_labels": opened.unknown,
                     "with_llm": labelled.llm, "notes": notes,
                 }  # fmt: skip
-                prices = opened.bench.prices
                 output.emit(head | results.several_document(records, compared, reference, prices))
                 return
             stopped = f"; stopped after {done} of {total}" if done < total else ""
-            output.emit(f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n")
-            output.emit(
-                results.several_text(records, compared, reference, each_query=not sides.vary)
+            text = results.several_text(
+                records, compared, reference, prices, each_query=not sides.vary
             )
-            output.emit("".join(f"{note}\n" for note in notes))
+            head_line = f"{place.collection}: means over {counted(done, 'query')}{stopped}\n\n"
+            output.emit(head_line + text + "".join(f"{note}\n" for note in notes))
 
         with output.at_the_end(report):
             measured = measure(labels, compared, opened.backends, user, timed=not sides.vary)

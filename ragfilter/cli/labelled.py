@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
 
 from ragfilter.cli import access, output
-from ragfilter.cli.options import (
-    Except,
-    Only,
-    Place,
-    QrelsFile,
-    QueriesFile,
-    SetOrNone,
-    WithLlm,
-    refuse_without,
-)
+from ragfilter.cli.options import Place, refuse_without, text_option
 from ragfilter.engine.complete import find_chunks
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError
@@ -28,23 +21,76 @@ from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 
 if TYPE_CHECKING:
+    from ragfilter.stores.labels import LabelBook
     from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
 
+QUERIES = typer.Option(
+    "--queries",
+    help="Labelled queries: a file (.jsonl, .csv, .txt), or a query set: labelled, asked, demo, "
+    "adsapi, or an imported one.",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuerySelection:
-    """Options that select some of the labelled queries."""
+class QueryOptions:
+    """Options that name queries and select some of them."""
 
-    only: Only = None
-    leave_out: Except = None
+    queries: Annotated[str | None, QUERIES] = None
+    qrels: Annotated[
+        str | None,
+        typer.Option(help="Their labels: a qrels.tsv file. Built in for demo and adsapi."),
+    ] = None
+    only: Annotated[
+        list[str] | None, text_option(help="Use only the query with this ID. Repeatable.")
+    ] = None
+    leave_out: Annotated[
+        list[str] | None, text_option("--except", help="Leave out this query. Repeatable.")
+    ] = None
 
-    def choose(self, labels: Labels) -> Labels:
-        """Select from `labels`, some of which have labels. Raises InputError."""
-        from ragfilter.evaluate.labelled_queries import choose
+    def read(
+        self, bench: Workbench, collection: str, user: User, *, bare: bool = False
+    ) -> Labels | None:
+        """The named queries with the labels that `user` may see, None if none are named. Reports
+        labels of chunks that the collection lacks. `bare`: queries need no labels. Raises
+        InputError and StoreError."""
+        if self.queries is None:
+            options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
+            refuse_without("--queries", **options)
+            return None
+        labels = self.load(collection, bare=bare)
+        stored = labels is None
+        labels = labels or self.load(collection, bench.labels, bare=bare)
+        assert labels is not None
+        backends = access.backends(bench, collection)
+        return visible_labels(labels, backends, user, stored=stored)[0]
 
-        return choose(labels, only=self.only or (), leave_out=self.leave_out or ())
+    def load(
+        self,
+        collection: str,
+        book: LabelBook | None = None,
+        *,
+        llm: bool = False,
+        bare: bool = False,
+    ) -> Labels | None:
+        """The chosen queries: those of files or, with the workspace's `book`, of a stored set; None
+        if they are stored and there is no book. Raises InputError, StoreError."""
+        from ragfilter.evaluate import labelled_queries, query_sets
+        from ragfilter.evaluate.query_files import read_questions
+
+        assert self.queries is not None
+        chosen = {"only": self.only or (), "leave_out": self.leave_out or ()}
+        if llm or not query_sets.in_files(collection, self.queries, self.qrels):
+            if book is None:
+                return None
+            labels = query_sets.load(book, collection, self.queries, llm=llm, bare=bare)
+        elif bare and self.qrels is None and self.queries not in query_sets.DEMOS:
+            labels = Labels(read_questions(Path(self.queries)), {})
+        else:
+            labels = query_sets.load_files(self.queries, self.qrels)
+        choose = labelled_queries.choose if labels.qrels else labelled_queries.pick
+        return choose(labels, **chosen)
 
 
 class OpenedLabels(NamedTuple):
@@ -58,101 +104,40 @@ class OpenedLabels(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledOptions(QuerySelection):
-    """Options for labelled queries."""
+class LabelledOptions(QueryOptions):
+    """Options for labelled queries, without which there is nothing to measure."""
 
-    queries: QueriesFile
-    qrels: QrelsFile = None
-    llm: WithLlm = False
+    queries: Annotated[str, QUERIES]
+    llm: Annotated[
+        bool,
+        typer.Option(
+            "--with-llm",
+            help="Also count an LLM's labels for chunks that no person has labelled. Needs a query "
+            "set of the workspace.",
+        ),
+    ] = False
 
     @contextmanager
     def open(
-        self,
-        what: str,
-        place: Place,
-        user: User,
-        *,
-        bare: bool = False,
-        check: Callable[[Workbench], None] | None = None,
+        self, what: str, place: Place, user: User, *, bare: bool = False
     ) -> Iterator[OpenedLabels]:
-        """Open the workspace for the command `what` and read the chosen queries. Reports which of
-        their chunks the collection lacks. `bare`: queries need no labels. `check` may raise before
-        anything is read.
-
-        Raises InputError and StoreError.
-        """
-        from ragfilter.evaluate import query_sets
-
+        """Open the workspace for the command `what`, and read the chosen queries: those in files
+        before it is opened. Raises InputError and StoreError."""
         if self.llm and self.qrels is not None:
             raise InputError(
                 "--with-llm needs a query set of the workspace, and --qrels names a file.",
                 remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
             )
-        in_files = not self.llm and query_sets.in_files(place.collection, self.queries, self.qrels)
-        read = self._read_files(bare=bare) if in_files else None
+        labels = self.load(place.collection, llm=self.llm, bare=bare)
+        stored = labels is None
         with place.open(what) as bench:
-            if check is not None:
-                check(bench)
             backends = access.backends(bench, place.collection)
-            found = read or self.choose(
-                query_sets.load(bench.labels, place.collection, self.queries, llm=self.llm)
-            )
+            labels = labels or self.load(place.collection, bench.labels, llm=self.llm, bare=bare)
+            assert labels is not None
             if self.llm:
                 _tell_agreement(bench, place.collection, user)
-            labels, unknown = visible_labels(found, backends, user, stored=read is None)
-            yield OpenedLabels(bench, backends, labels, unknown)
-
-    def _read_files(self, *, bare: bool) -> Labels:
-        from ragfilter.evaluate import labelled_queries, query_sets
-        from ragfilter.evaluate.query_files import read_questions
-
-        if bare and self.qrels is None and self.queries not in query_sets.DEMOS:
-            asked = Labels(read_questions(Path(self.queries)), {})
-            return labelled_queries.pick(
-                asked, only=self.only or (), leave_out=self.leave_out or ()
-            )
-        return self.choose(query_sets.load_files(self.queries, self.qrels))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measuring(QuerySelection):
-    """Options for labelled queries on which rules are measured, if any are named."""
-
-    queries: SetOrNone = None
-    qrels: QrelsFile = None
-
-    def read(self, bench: Workbench, collection: str, user: User) -> Labels | None:
-        """The named queries; see `read_labels`. None if there are none."""
-        if self.queries is None:
-            options = {"only": self.only, "except": self.leave_out, "qrels": self.qrels}
-            refuse_without("--queries", **options)
-            return None
-        return read_labels(self, self.queries, self.qrels, bench, collection, user)
-
-
-def read_labels(
-    chosen: QuerySelection,
-    queries: str,
-    qrels: str | None,
-    bench: Workbench,
-    collection: str,
-    user: User,
-) -> Labels:
-    """The labelled queries of two files, a demo, or a set in the workspace, with the labels that
-    `user` may see. Reports labels of chunks that the collection lacks.
-
-    Raises InputError if no label is left.
-    """
-    from ragfilter.evaluate import query_sets
-
-    in_files = query_sets.in_files(collection, queries, qrels)
-    found = (
-        query_sets.load_files(queries, qrels)
-        if in_files
-        else query_sets.load(bench.labels, collection, queries)
-    )
-    backends = access.backends(bench, collection)
-    return visible_labels(chosen.choose(found), backends, user, stored=not in_files)[0]
+            seen, unknown = visible_labels(labels, backends, user, stored=stored)
+            yield OpenedLabels(bench, backends, seen, unknown)
 
 
 def visible_labels(
@@ -169,10 +154,10 @@ def visible_labels(
 
     where = backends.collection
     named = dict.fromkeys(i for grades in labels.qrels.values() for i in grades)
-    found = find_chunks(where, named)
-    there = {i for i, chunk in found.items() if user.sees(chunk)}
+    catalogue = find_chunks(where, named)
+    there = {i for i, chunk in catalogue.items() if user.sees(chunk)}
     gone = missing(named, there, collection=where.name)
-    seen = measurable(labels, found, user)
+    seen = measurable(labels, catalogue, user)
     if stored and not user.unrestricted:
         return seen, []
     if gone:

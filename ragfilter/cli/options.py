@@ -84,8 +84,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="Settings file (TOML, one [section] per layer), or the name of settings saved on the "
-        "Inspect page.",
+        help="Settings file (TOML), or the name of settings saved in the app.",
         callback=settings_file,
     ),
 ]
@@ -129,43 +128,6 @@ GapThreshold = Annotated[
     str | None, setting("cutoff.gap_threshold", "--gap-threshold", metavar="NUMBER")
 ]
 
-# labelled queries
-
-SET_HELP = (
-    "A file of queries (.jsonl, .csv, .txt), or the name of a query set: labelled, asked, demo, "
-    "adsapi, or an imported one."
-)
-QueriesFile = Annotated[
-    str,
-    typer.Option(
-        "--queries",
-        help="Labelled queries: a file (.jsonl, .csv or .txt), a saved query set, or the built-in "
-        "sets demo and adsapi.",
-    ),
-]
-SetOrNone = Annotated[str | None, typer.Option("--queries", help=SET_HELP)]
-QrelsFile = Annotated[
-    str | None,
-    typer.Option(
-        "--qrels",
-        help="Relevance labels (qrels.tsv); needed for precision and recall. Built in for demo "
-        "and adsapi.",
-    ),
-]
-WithLlm = Annotated[
-    bool,
-    typer.Option(
-        "--with-llm",
-        help="Also count an LLM's labels for chunks that no person has labelled. Needs a query set "
-        "of the workspace.",
-    ),
-]
-Only = Annotated[
-    list[str] | None, text_option("--only", help="Use only the query with this ID. Repeatable.")
-]
-Except = Annotated[
-    list[str] | None, text_option("--except", help="Leave out the query with this ID. Repeatable.")
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
 MOST = 1_000_000_000
@@ -174,18 +136,6 @@ Limit = Annotated[
     int | None,
     typer.Option("--limit", min=1, max=MOST, help="Use only the first N queries."),
 ]
-
-# chunks
-
-WHERE_HELP = (
-    "Select chunks by field=value. Fields: type, source, id, title (* matches anything, case is "
-    "ignored), rule (any or none), and as in rules list: state (invalid, warning, none, valid, "
-    "changed) and text (words). Repeatable: values of the same field are alternatives, and every "
-    "field must match."
-)
-
-Where = Annotated[list[str] | None, text_option("--where", help=WHERE_HELP)]
-
 
 # groups: a parameter of one of these types gives a command all its options
 

@@ -82,7 +82,6 @@ def query(
                 origin,
                 prices=prices,
                 answers=answers(sides),
-                embedder=backends.embedder,
             )
         else:
             other = compared_settings(against, bench)
@@ -93,7 +92,7 @@ def query(
             )
             made = question.of_two(
                 (first, result), names, origin, prices=prices,
-                answers=answers([("A", first), ("B", result)]), embedder=backends.embedder,
+                answers=answers([("A", first), ("B", result)]),
             )  # fmt: skip
     _write(made, out)
 

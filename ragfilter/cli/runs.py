@@ -13,17 +13,13 @@ from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MOST, DataDir, Json, refuse_beside
 from ragfilter.cli.output import table
-from ragfilter.text.numbers import counted, signed
-from ragfilter.text.titles import query_name
+from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
     from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
 
-QUERY_WIDTH = 60
 LOST = 10
 
 runs = make_group(
@@ -69,19 +65,15 @@ def show(
     against: Annotated[
         int | None,
         typer.Option(
-            metavar="RUN",
-            min=1,
-            max=MOST,
-            help="Compare with this run as side A, query by query, with a paired permutation test.",
+            metavar="RUN", min=1, max=MOST, help="Compare with this run as side A, query by query."
         ),
     ] = None,
     only: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
-            help="Show only these queries: failures (a lower F1 than the unfiltered first k, or "
-            "nothing relevant found), changed (a different F1), or highlights (a gain of 0.2 or "
-            "more without losing recall).",
+            help="Show only these queries: failures (a lower F1 than unfiltered, or nothing "
+            "relevant), changed, or highlights (a gain of 0.2 or more without losing recall).",
         ),
     ] = None,
     intervals: Annotated[
@@ -91,6 +83,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the table of a run, some of its queries, or its comparison with another run."""
+    from ragfilter.cli import results
     from ragfilter.evaluate import frame
     from ragfilter.evaluate.runs import compare, load
 
@@ -110,7 +103,9 @@ def show(
         queries = frame.of_kind(measured.questions, kind)
         figures = {each["id"]: each for each in document["per_query"]}
         document |= {"per_query": [figures[i] for i in queries["id"]]}
-        text = _queries_text(queries, kind)
+        text = (
+            f"No query is among the {kind}.\n" if queries.empty else results.questions_text(queries)
+        )
     output.emit(document if as_json else text)
 
 
@@ -184,9 +179,7 @@ def shown(
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
     if len(lost):
         text += "\nQueries that lose most relevant chunks of those found\n"
-        text += table(("", "lost", "relevant"), [
-            (query_name(row["id"], row["query"], QUERY_WIDTH), row["lost"], row["relevant"])
-            for row in frame.cells(lost.head(LOST))])  # fmt: skip
+        text += results.questions_text(lost.head(LOST))
     return document, text
 
 
@@ -203,19 +196,6 @@ def _compared(compared: ComparedRuns) -> tuple[dict[str, Any], str]:
     text = results.paired_text(*pairs, f"run {a.id} (A)", f"run {b.id} (B)")
     text += "".join(f"{note}\n" for note in compared.notes)
     return heads | results.paired_document(*pairs) | {"notes": compared.notes}, text
-
-
-def _queries_text(queries: pd.DataFrame, kind: str) -> str:
-    from ragfilter.evaluate.frame import cells
-
-    if queries.empty:
-        return f"No query is among the {kind}.\n"
-    heads = ("query", "lost", "F1", "against unfiltered", "P", "R", "kept", "relevant",
-             "unlabelled")  # fmt: skip
-    return table(heads, [
-        (query_name(row["id"], row["query"], QUERY_WIDTH), row["lost"], f"{row['f1']:.3f}",
-         signed(row["gain"]), f"{row['precision']:.3f}", f"{row['recall']:.3f}", row["kept"],
-         row["relevant"], f"{row['unlabelled']:.0f}") for row in cells(queries)])  # fmt: skip
 
 
 def _settings(run: Run) -> str:

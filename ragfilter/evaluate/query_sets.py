@@ -188,15 +188,19 @@ def in_files(collection: str, queries: str, qrels: str | None) -> bool:
     return are_files(queries, qrels) and (qrels is not None or queries != collection)
 
 
-def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:
+def load(
+    book: LabelBook, collection: str, name: str, *, llm: bool = False, bare: bool = False
+) -> Labels:
     """The questions of a set with their labels. A demo's own labels count unless somebody has
     overridden them. `llm`: an LLM's label counts if no person has labelled the pair.
 
-    Raises InputError if there is no such set, or none of its questions has a label, and
-    StoreError.
+    Raises InputError if there is no such set, or none of its questions has a label (unless they
+    may be `bare`), and StoreError.
     """
     queries = questions(book, collection, name)
     qrels = _qrels(book, collection, name, queries, llm=llm)
+    if not qrels and bare:
+        return Labels(queries, {})
     if not qrels:
         raise InputError(
             f"No question of the set {name!r} has a label.",

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragfilter.answer.context import Context
-from ragfilter.answer.extractive import unmentioned
 from ragfilter.answer.stream import DOUBT, Answer, Prices
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import Hit, PoolResult
-from ragfilter.protocols import Embedder
 from ragfilter.publish import drawing
 from ragfilter.publish.html import ReportOrigin, command, render
 from ragfilter.report import in_prompt, rows, seen
 from ragfilter.report.contrast import contrast
-from ragfilter.report.story import Story, called, sentences, story
+from ragfilter.report.story import Story, sentences, story
 from ragfilter.settings.schema import Settings
 
 MOST_DROPPED = 30
@@ -64,11 +62,8 @@ def of_query(
     *,
     prices: Prices | None = None,
     answers: Sequence[ShownAnswer] = (),
-    embedder: Embedder | None = None,
 ) -> str:
-    """A report of one question: what was dropped and why, and its effect on prompt and answer.
-    `embedder` knows the common words: what does not mention an uncommon one of the question is not
-    called needed."""
+    """A report of one question: what was dropped and why, and its effect on prompt and answer."""
     result = seen(result)
     listed = rows(result)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
@@ -81,7 +76,7 @@ def of_query(
         "query.html",
         query=result.query,
         incomplete=result.pool.incomplete,
-        said=_said(account, result, prices, embedder),
+        said=_said(account, prices),
         sides=[
             size(f"without the filter (first {k})", plain, result.settings, prices),
             size("with the filter", result.kept, result.settings, prices),
@@ -92,6 +87,7 @@ def of_query(
         kept=[(row, texts[row.id]) for row in kept],
         falls=account.falls,
         dropped=dropped[:MOST_DROPPED],
+        why={i: fall.words for fall in account.falls for i in fall.ids},
         more=max(len(dropped) - MOST_DROPPED, 0),
         settings=result.settings,
         profile=profile,
@@ -107,7 +103,6 @@ def of_two(
     *,
     prices: Prices | None = None,
     answers: Sequence[ShownAnswer] = (),
-    embedder: Embedder | None = None,
 ) -> str:
     """A report of one question with two settings: who keeps what, and why the other does not."""
     a, b = (seen(result) for result in results)
@@ -118,7 +113,7 @@ def of_two(
         query=a.query,
         incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
-        said=[(label, _said(story(each), each, prices, embedder))
+        said=[(label, _said(story(each), prices))
               for label, each in zip(labels, (a, b), strict=True)],
         sides=[size(label, each.kept, each.settings, prices)
                for label, each in zip(labels, (a, b), strict=True)],
@@ -135,12 +130,8 @@ def of_two(
     )  # fmt: skip
 
 
-def _said(
-    account: Story, result: PoolResult, prices: Prices | None, embedder: Embedder | None
-) -> tuple[str, ...]:
-    price = (prices.prompt, prices.currency) if prices else ()
-    lacks = embedder and result.kept and unmentioned(result.query, result.kept, embedder)
-    return sentences(account, *price, word=called(result, doubt=bool(lacks)))
+def _said(account: Story, prices: Prices | None) -> tuple[str, ...]:
+    return sentences(account, *((prices.prompt, prices.currency) if prices else ()))
 
 
 def _command(result: PoolResult, file: str) -> str:

@@ -6,11 +6,9 @@ Every layer declares its own phrase (`LayerSpec.plain`). This module adds the co
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from ragfilter.engine.replay import unfiltered
-from ragfilter.layers.base import WEIGHED
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
@@ -54,9 +52,9 @@ class LayerFalls:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Passages found, kept and dropped, and the prompt's estimated tokens with the filter and
-    without it, which would send the first `unfiltered` passages, except `left_out` that do not fit.
-    `brought` is how many of the kept were not found but referred to."""
+    """Passages found, kept and dropped. A plain search would send the first `unfiltered`, as far as
+    they fit; `beyond` of the kept are not among them, and `fell` is what was dropped of them.
+    `brought` of the kept were not found but referred to. Tokens are estimates of the prompt's."""
 
     found: int
     kept: int
@@ -68,15 +66,10 @@ class Story:
     message: str = ""
     """Why nothing is kept, if the result says so. That the collection is incomplete is shown next
     to every story, whatever is kept."""
-    left_out: int = 0
     unjudged: str = ""
     """Why what is kept has no verdict, if an LLM was to judge it."""
-
-    @property
-    def steps(self) -> tuple[LayerFalls, ...]:
-        """What was dropped, layer by layer."""
-        grouped = groupby(self.falls, key=lambda fall: fall.layer)
-        return tuple(LayerFalls(layer, tuple(falls)) for layer, falls in grouped)
+    fell: tuple[Fall, ...] = ()
+    beyond: int = 0
 
 
 def story(result: PoolResult) -> Story:
@@ -84,27 +77,22 @@ def story(result: PoolResult) -> Story:
     result = seen(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
     plain = unfiltered(result.pool, result.settings, result.user)
-    sent, tokens_unfiltered = in_prompt(plain, result.settings)
+    first = {hit.id for hit in plain}
+    falls = _falls(result)
+    fell = (replace(fall, ids=tuple(i for i in fall.ids if i in first)) for fall in falls)
     return Story(
         found=result.retrieved,
         kept=len(result.kept),
         brought=brought,
-        falls=_falls(result),
+        falls=falls,
         unfiltered=len(plain),
-        tokens_unfiltered=tokens_unfiltered,
+        tokens_unfiltered=in_prompt(plain, result.settings)[1],
         tokens=in_prompt(result.kept, result.settings)[1],
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
-        left_out=len(plain) - sent,
         unjudged=_unjudged(result),
+        fell=tuple(fall for fall in fell if fall.ids),
+        beyond=sum(hit.id not in first for hit in result.kept) - brought,
     )
-
-
-def called(result: PoolResult, *, doubt: bool = False) -> str:
-    """What the passages are that stay: ``needed`` if a layer weighed them, no LLM has still to
-    judge them, and no `doubt` is left that they answer the question; otherwise ``kept``."""
-    weighed = any(t.enabled and layer(t.layer).explains == WEIGHED for t in result.traces)
-    weighed = weighed and not _unjudged(result)
-    return "needed" if weighed and not doubt else "kept"
 
 
 def _unjudged(result: PoolResult) -> str:
@@ -115,24 +103,13 @@ def _unjudged(result: PoolResult) -> str:
     return "The LLM has not judged them yet." if waits else ""
 
 
-def sentences(
-    story: Story, price: float = 0.0, currency: str = "", *, word: str = "needed"
-) -> tuple[str, ...]:
-    """What was found and needed, why the others were dropped, and the effect on the prompt. `price`
-    is that of a million prompt tokens, in `currency`. `word` is what the passages are
-    that are kept."""
+def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
+    """What plain search finds and what of it passes the filter, why the others do not, and the
+    effect on the prompt. `price` is that of a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    sentences = [_needed(story, word)]
-    if story.unjudged:
-        sentences.append(story.unjudged)
-    if story.falls:
-        sentences.append(f"{', '.join(fall.line for fall in story.falls)}.")
-    if story.message:
-        sentences.append(story.message)
-    if story.kept:
-        sentences.append(_prompt(story, price, currency))
-    return tuple(sentences)
+    said = [_passing(story), _brought(story), story.unjudged, story.message]
+    return (*filter(None, said), *([_prompt(story, price, currency)] if story.kept else []))
 
 
 def cutting(result: PoolResult) -> str:
@@ -156,14 +133,36 @@ def counted(words: str, n: int) -> str:
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
 
-def _needed(story: Story, word: str) -> str:
-    start = f"Of {numbers.counted(story.found, 'passage')} found"
-    own = story.kept - story.brought
-    needed = "none is" if not own else "1 is" if own == 1 else f"{numbers.count(own)} are"
+MOST_REASONS = 2
+"""How many reasons the first sentence names."""
+
+
+def _passing(story: Story) -> str:
+    """``15 passages found by plain search, 2 pass the filter: 13 were about another armor
+    class.``"""
+    n, own = story.unfiltered, story.kept - story.brought
+    if own == n and not story.beyond:
+        passing = "and it passes the filter" if n == 1 else "and all pass the filter"
+    elif not own:
+        passing = "none passes the filter"
+    else:
+        passing = f"{numbers.count(own)} {'passes' if own == 1 else 'pass'} the filter"
+    if story.beyond:
+        passing += f" ({numbers.count(story.beyond)} from farther down the list)"
+    ranked = sorted(story.fell, key=lambda fall: -len(fall.ids))
+    reasons = [fall.line for fall in ranked[:MOST_REASONS]]
+    if others := sum(len(fall.ids) for fall in ranked[MOST_REASONS:]):
+        reasons.append(f"{numbers.count(others)} fell for other reasons")
+    why = f": {', '.join(reasons)}" if reasons else ""
+    joint = " " if passing.startswith("and") else ", "
+    return f"{numbers.counted(n, 'passage')} found by plain search{joint}{passing}{why}."
+
+
+def _brought(story: Story) -> str:
     if not story.brought:
-        return f"{start}, {needed} {word}."
-    more = f"{numbers.count(story.brought)} more {'was' if story.brought == 1 else 'were'} added"
-    return f"{start}, {needed} {word}; {more}, since what is {word} refers there."
+        return ""
+    n = story.brought
+    return f"{numbers.count(n)} more {'was' if n == 1 else 'were'} added, since others refer there."
 
 
 def _prompt(story: Story, price: float, currency: str) -> str:
@@ -171,12 +170,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     if after == before:
         return f"The prompt stays at {numbers.tokens(after)}."
     word = "shrinks" if after < before else "grows"
-    sent = f"{numbers.count(story.unfiltered - story.left_out)} of " if story.left_out else ""
-    first = f"first {numbers.counted(story.unfiltered, 'passage').removeprefix('1 ')}"
-    change = (
-        f"The prompt {word} from {numbers.count(before)} ({sent}the {first}) to "
-        f"{numbers.tokens(after)}"
-    )
+    change = f"The prompt {word} from {numbers.count(before)} to {numbers.tokens(after)}"
     if after > before:
         return f"{change}."
     saved = ""
@@ -184,7 +178,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     if price and currency:
         less = numbers.money((before - after) * price / 1e6, currency)
         saved = f", {less} saved per question"
-    return f"{change}: {100 * (before - after) / before:.0f}% less{saved}."
+    return f"{change}, {100 * (before - after) / before:.0f}% less{saved}."
 
 
 def _falls(result: PoolResult) -> tuple[Fall, ...]:

@@ -22,6 +22,19 @@ MAX_TEXT = 10_000
 _TOKEN = re.compile(r"(?:(?<!\S)-|(?<=\()-)?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
 _JOINS = ("of", "is", "=")
+FUNCTION_WORDS = frozenset((
+    "a", "an", "the", "this", "that", "these", "those", "some", "any", "no", "and", "or", "but",
+    "nor", "if", "than", "then", "so", "not", "as", "at", "by", "for", "from", "in", "into", "of",
+    "off", "on", "onto", "out", "over", "per", "to", "up", "upon", "with", "without", "within",
+    "against", "between", "about", "under", "after", "before", "during", "is", "are", "was", "were",
+    "be", "been", "being", "am", "do", "does", "doe", "did", "done", "has", "have", "had", "having",
+    "can", "could", "may", "might", "must", "shall", "should", "will", "would", "i", "me", "my",
+    "we", "us", "our", "you", "your", "he", "him", "his", "she", "her", "it", "its", "they", "them",
+    "their", "who", "whom", "whose", "which", "what", "when", "where", "why", "how", "there",
+    "here", "all", "also", "both", "each", "either", "neither", "every", "more", "most", "much",
+    "many", "such", "only", "very", "too", "s", "t",
+))  # fmt: skip
+"""Words of grammar, in the spelling of `tokens`. They are no evidence of what a text is about."""
 
 Value = tuple[str, str]
 """A name and the number that follows it: ("strength", "17") of "strength 17", "strength of 17"."""
@@ -30,7 +43,7 @@ Value = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """What a passage shares with the question: 0 for nothing, 1 for the most there could be, and
-    the shared words, the most telling first."""
+    the shared words but those of grammar, the most telling first."""
 
     share: float
     words: tuple[str, ...]
@@ -71,7 +84,8 @@ def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
     weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in shared_by.items()}
     most = (K1 + 1) * sum(weights.values())
     mean = sum([passage.length for passage in passages]) / n
-    by_weight = sorted(shared_by, key=lambda word: -weights[word])
+    telling = [word for word in shared_by if word not in FUNCTION_WORDS]
+    by_weight = sorted(telling, key=lambda word: -weights[word])
     results = []
     for passage in passages:
         if not passage.counts:

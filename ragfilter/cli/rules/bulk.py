@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, Where, text_option
-from ragfilter.cli.output import show, tell
+from ragfilter.cli.options import Filtering, Json, Place, text_option
+from ragfilter.cli.output import show
 from ragfilter.cli.rules.saving import Saving, change_text, effect_document, effect_text
-from ragfilter.cli.rules.select import FOUND, rules, select
+from ragfilter.cli.rules.select import FOUND, Where, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
 from ragfilter.rules.bulk import RuleChange
@@ -54,8 +54,7 @@ def bulk(
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
     with place.open("rules") as bench:
-        selected = select(bench, place.collection, where or (), user=filtering.viewer)
-        tell(selected.incomplete)
+        selected = select(bench, place.collection, where, user=filtering.viewer)
         if not selected.chunks:
             raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
         plan = changes.plan(change, selected.chunks)

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, Where, refuse_beside, refuse_without
-from ragfilter.cli.output import show, tell
+from ragfilter.cli.options import Filtering, Json, Place, refuse_beside, refuse_without
+from ragfilter.cli.output import show
 from ragfilter.cli.rules.saving import Saved, Saving, change_text, effect_document, effect_text
-from ragfilter.cli.rules.select import FOUND, known_words, rules, select
+from ragfilter.cli.rules.select import FOUND, Where, known_words, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
 from ragfilter.rules.lint import analyse, fix_rules, rules_of
 from ragfilter.rules.rule import read_text
 from ragfilter.rules.rule_files import RefusedLine, read
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.model import User
-    from ragfilter.workbench import Workbench
 
 
 @command(rules)
@@ -36,25 +32,20 @@ def check(
         list[str] | None,
         typer.Option(
             "--kind",
-            help="List, and with --apply fix, only findings of this kind. Repeatable. Default: "
-            "list all kinds but family, and apply the fixes that are certain. family proposes "
-            "rules for similar chunks that have none.",
+            help="List, and with --apply fix, only findings of this kind; family proposes rules "
+            "for similar chunks that have none. Repeatable. Default: all but family, and with "
+            "--apply the fixes that are certain.",
         ),
     ] = None,
     apply: Annotated[
         bool,
-        typer.Option(
-            "--apply",
-            help="Save the fixes in one step. --dry-run, --queries and --yes belong to this "
-            "option.",
-        ),
+        typer.Option("--apply", help="Save the fixes in one step; see --dry-run and --yes."),
     ] = False,
     rules_file: Annotated[
         Path | None,
         typer.Option(
             "--rules",
-            help="Check the rules of this file (JSONL or CSV, as exported) instead of a "
-            "collection's. Needs no workspace.",
+            help="Check the rules of this file (as exported), without a workspace.",
         ),
     ] = None,
     strict: Annotated[
@@ -63,6 +54,9 @@ def check(
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
+    from ragfilter.rules.proposals import find_proposals
+    from ragfilter.stores.labels import ASKED
+
     if not apply:
         refuse_without(
             "--apply", queries=saving.queries, qrels=saving.qrels, yes=saving.yes,
@@ -89,9 +83,10 @@ def check(
     saved = Saved(None, wanted=True, done=False)
     with place.open("rules") as bench:
         if kinds and "family" in kinds:
-            proposals = _proposals(bench, place.collection, where or (), user)
+            every = select(bench, place.collection, where, user=user).chunks
+            asked = bench.labels.queries(place.collection, ASKED).values()
+            proposals = find_proposals(every, asked)
         selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
-        tell(selected.incomplete)
         entries = bench.collection(place.collection).entries()
         # A rule may be shared with a chunk that is not selected.
         catalogue = {i: chunk for i, chunk in entries.items() if user.sees(chunk)}
@@ -120,17 +115,6 @@ def check(
         text += f"{counted(len(fixed), 'rule')} {verb}\n{effect_text(saved.effect)}"
     show(document, text, as_json=as_json)
     return FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
-
-
-def _proposals(
-    bench: Workbench, collection: str, where: Sequence[str], user: User
-) -> list[Finding]:
-    """Rules proposed for the selected chunks that have none."""
-    from ragfilter.rules.proposals import find_proposals
-    from ragfilter.stores.labels import ASKED
-
-    chunks = select(bench, collection, where, user=user).chunks
-    return find_proposals(chunks, bench.labels.queries(collection, ASKED).values())
 
 
 def _of_kinds(findings: Sequence[Finding], kinds: Sequence[str] | None) -> list[Finding]:

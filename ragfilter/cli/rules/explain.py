@@ -12,9 +12,9 @@ import typer
 
 from ragfilter.basics.files import read_lines
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place, Viewing, Where, refuse_beside, text_option
+from ragfilter.cli.options import Json, Place, Viewing, refuse_beside, text_option
 from ragfilter.cli.output import show, table
-from ragfilter.cli.rules.select import rules, select_rules
+from ragfilter.cli.rules.select import Where, rules, select_rules
 from ragfilter.errors import InputError
 from ragfilter.rules.explain import Explanation, RulePart
 from ragfilter.rules.explain import explain as explain_rule

@@ -11,10 +11,10 @@ import typer
 
 from ragfilter.basics.files import write_text
 from ragfilter.cli.app import command
-from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place, Viewing, Where
+from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place, Viewing
 from ragfilter.cli.output import emit, show, tell
 from ragfilter.cli.rules.saving import Saving, effect_document, effect_text
-from ragfilter.cli.rules.select import FOUND, rules, select_rules
+from ragfilter.cli.rules.select import FOUND, Where, rules, select_rules
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import FileChange, ImportPlan
 from ragfilter.text.normalise import in_one_line

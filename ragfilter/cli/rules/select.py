@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.cli.app import make_group
-from ragfilter.cli.options import Place, Viewing, text_argument
+from ragfilter.cli.options import Place, Viewing, text_argument, text_option
 from ragfilter.cli.output import tell
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, User
@@ -29,9 +29,6 @@ FOUND = 1
 """The exit code if there is something to look at."""
 PLAIN = ("type", "source", "id", "title", "rule")
 """Fields that a chunk alone decides."""
-LISTED = ("state", "text")
-"""Fields that need the listing."""
-FIELDS = (*PLAIN, *LISTED)
 VALUES = {"rule": ("any", "none"), "state": STORED}
 
 rules = make_group(
@@ -42,22 +39,15 @@ rules = make_group(
 OneChunk = Annotated[
     str | None, text_argument(metavar="CHUNK", help="List only this chunk's edits.")
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One `--where`."""
-
-    field: str
-    value: str
-
-    def holds(self, chunk: Chunk) -> bool:
-        """Whether `chunk` meets the condition, whose field is one of `PLAIN`."""
-        if self.field == "rule":
-            return bool(chunk.rule) == (self.value == "any")
-        pattern = ".*".join(map(re.escape, self.value.split("*")))
-        text = str(getattr(chunk, self.field))
-        return re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL) is not None
+Where = Annotated[
+    list[str] | None,
+    text_option(
+        "--where",
+        help="Select chunks by field=value. Fields: type, source, id, title (* matches anything), "
+        f"rule (any, none), state ({', '.join(STORED)}) and text (words). Repeatable: values of "
+        "one field are alternatives, and every field must match.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +58,32 @@ class Selection:
     incomplete: str = ""
 
 
-def condition(text: str) -> Condition:
+def condition(text: str) -> tuple[str, str]:
     """Parse ``field=value``. Raises InputError."""
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or name not in FIELDS:
+    fields = (*PLAIN, "state", "text")
+    if not equals or name not in fields:
         raise InputError(
             f"--where {text!r} is not a condition.",
-            remedy=f"Write field=value; fields are {', '.join(FIELDS)}.",
+            remedy=f"Write field=value; fields are {', '.join(fields)}.",
         )
     if name == "text" and not value:
         # No words are in every chunk, so a script's empty variable would select all of them.
         raise InputError("--where text= names no words.", remedy="Write text=WORDS.")
     if value not in VALUES.get(name, (value,)):
-        *others, last = VALUES[name]
         raise InputError(
             f"--where {name}={value} is not valid.",
-            remedy=f"Write {name}={', '.join(others)} or {last}.",
+            remedy=f"Write {name}= one of {', '.join(VALUES[name])}.",
         )
-    return Condition(name, value)
+    return name, value
+
+
+def _holds(chunk: Chunk, name: str, value: str) -> bool:
+    """Whether a field of `PLAIN` has the value."""
+    if name == "rule":
+        return bool(chunk.rule) == (value == "any")
+    pattern = ".*".join(map(re.escape, value.split("*")))
+    return re.fullmatch(pattern, str(getattr(chunk, name)), re.IGNORECASE | re.DOTALL) is not None
 
 
 def list_chunks(
@@ -110,44 +108,49 @@ def known_words(bench: Workbench, collection: str, user: User) -> frozenset[str]
     return usual_words(query_sets.every_question(bench.labels, collection, chunks, user))
 
 
+def select_ids(
+    bench: Workbench, collection: str, where: Sequence[str] | None, user: User
+) -> list[str]:
+    """The ids of the chunks that match, in stored order. For each field named in `where`, one of
+    its conditions must hold. Only chunks that `user` may see. Raises InputError, StoreError."""
+    by_field: dict[str, list[str]] = {}
+    for name, value in map(condition, where or ()):
+        by_field.setdefault(name, []).append(value)
+    states, texts = (by_field.pop(name, []) for name in ("state", "text"))
+    ids = [
+        chunk.id
+        for chunk in bench.collection(collection).entries().values()
+        if user.sees(chunk)
+        and all(any(_holds(chunk, name, v) for v in values) for name, values in by_field.items())
+    ]
+    if states or texts:
+        # Among all visible chunks, since some findings depend on the other rules.
+        listing = list_chunks(user, bench, collection)
+        filters = [RuleFilter(text, states=tuple(states)) for text in texts or [""]]
+        listed = {row.id for each in filters for row in listing.find(each)}
+        ids = [chunk_id for chunk_id in ids if chunk_id in listed]
+    return ids
+
+
 def select(
     bench: Workbench,
     collection: str,
-    where: Sequence[str] = (),
+    where: Sequence[str] | None = (),
     *,
     user: User,
     limit: int | None = None,
 ) -> Selection:
-    """The chunks of `collection` that match, in stored order, at most `limit`.
-
-    For each field named in `where`, one of its conditions must hold. Only chunks that `user` may
-    see. Raises InputError, and StoreError if the collection is empty.
-    """
-    conditions = [condition(text) for text in where]
+    """The chunks that `select_ids` selects, at most `limit`. Reports what may be missing. Raises
+    InputError, and StoreError if the collection is empty."""
     store = bench.collection(collection)
     store.check_not_empty()
-    by_field = [[c for c in conditions if c.field == name] for name in PLAIN]
-    ids = [
-        chunk.id
-        for chunk in store.entries().values()
-        if user.sees(chunk) and all(any(c.holds(chunk) for c in each) for each in by_field if each)
-    ]
-    states = tuple(c.value for c in conditions if c.field == "state")
-    texts = [c.value for c in conditions if c.field == "text"]
-    if states or texts:
-        # Among all visible chunks, since some findings depend on the other rules.
-        listing = list_chunks(user, bench, collection)
-        filters = [RuleFilter(text, states=states) for text in texts or [""]]
-        listed = {row.id for each in filters for row in listing.find(each)}
-        ids = [chunk_id for chunk_id in ids if chunk_id in listed]
-    chunks = store.chunks(ids[:limit])
+    chunks = store.chunks(select_ids(bench, collection, where, user)[:limit])
+    tell(store.incomplete)
     return Selection(tuple(chunks.values()), store.incomplete)
 
 
 def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) -> Selection:
-    """The selected chunks that have a rule. What may be missing is reported."""
+    """The selected chunks that have a rule."""
     user = viewing.viewer
     with place.open("rules") as bench:
-        selected = select(bench, place.collection, [*(where or ()), "rule=any"], user=user)
-    tell(selected.incomplete)
-    return selected
+        return select(bench, place.collection, [*(where or ()), "rule=any"], user=user)

@@ -14,8 +14,7 @@ import contextlib
 import json
 import os
 import shlex
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
@@ -23,42 +22,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragfilter.answer.stream import Prices
 from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import OTHER_OUT, SET_HELP, Filtering, Json, Place, QrelsFile, Where
-from ragfilter.cli.rules.saving import (
-    effect_document,
-    effect_text,
-    gather_labelled,
-    loss_remarks,
-    row_text,
-)
-from ragfilter.cli.rules.select import rules, select
+from ragfilter.cli.labelled import QueryOptions
+from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
+from ragfilter.cli.rules.matrix import row_text
+from ragfilter.cli.rules.saving import effect_document, effect_text, gather_labelled
+from ragfilter.cli.rules.select import Selection, Where, rules, select
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate import proposed
+from ragfilter.evaluate.proposed import Evidence
 from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.model import Chunk
-from ragfilter.protocols import Progress, Usage
-from ragfilter.rules import drafting as runs
+from ragfilter.rules import drafting
 from ragfilter.rules.drafting import Draft
-from ragfilter.rules.proposals import Proposal
 from ragfilter.text.numbers import counted, money
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.effect import LabelledQuestions
+    from ragfilter.workbench import Workbench
 
 SAMPLE = 40
 """Number of chunks from which the cost is estimated."""
-MANY = 20
-MOST_NAMED = 5
 
 
 @command(rules)
 def suggest(
     place: Place,
     viewing: Filtering,
+    queries: QueryOptions,
     llm: Annotated[bool, typer.Option("--llm", help="Ask the configured LLM.")] = False,
     families: Annotated[
         bool,
@@ -67,14 +60,6 @@ def suggest(
             help="Draft rules for families of chunks that their titles tell apart. Needs no LLM.",
         ),
     ] = False,
-    queries: Annotated[
-        str | None,
-        typer.Option(
-            help="Labelled queries to measure the rules on, from which --families also learns "
-            f"words. Default: all labelled queries of the workspace. {SET_HELP}"
-        ),
-    ] = None,
-    qrels: QrelsFile = None,
     where: Where = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
@@ -86,103 +71,110 @@ def suggest(
             "already in it are skipped. With --families, the file must not exist yet."
         ),
     ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(min=0.1, help="Timeout per chunk, in seconds. Default: the answer timeout."),
-    ] = None,
-    templates: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with your own prompt templates (.toml). Default: "
-            "RAGFILTER_RULE_TEMPLATES, else templates/ in the workspace."
-        ),
-    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Draft rules for a selection of chunks. Nothing is saved to the collection."""
+    """Draft rules for a selection of chunks. Nothing is saved to the collection.
+
+    The drafts are measured on --queries or, by default, on all labelled queries of the workspace.
+    """
     if families:
-        options.refuse_beside("--families", llm=llm, timeout=timeout, templates=templates)
-        labelled = queries, qrels
-        _suggest_families(place, viewing, where, out, labelled, limit=limit, as_json=as_json)
-        return
-    if not llm:
+        options.refuse_beside("--families", llm=llm)
+        if out is not None and kind(out):
+            raise InputError(f"{out} exists.", remedy="Name another file with --out.")
+    elif not llm:
         raise SettingsError(
             "Drafting needs an LLM.",
             remedy="Add --llm to use the configured one, or --families to work without one.",
         )
     user = viewing.viewer
-    from ragfilter.rules.templates import with_folder
-    from ragfilter.workbench import chat_of
-
-    done = drafted_before(out, place.collection) if out else set()
+    done = drafted_before(out, place.collection) if out and llm else set()
     # The workspace is released before the LLM is called, so that the app can be used meanwhile.
     with place.open("rules") as bench:
-        deployment = bench.deployment
-        prompts = with_folder(templates) if templates else bench.templates()
-        chat = chat_of(deployment)
-        if chat is None:
-            raise SettingsError(
-                "No LLM endpoint is configured.",
-                remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
-                "starts a tiny one.",
-            )
-        selected = select(bench, place.collection, where or (), user=user, limit=limit)
-        output.tell(selected.incomplete)
-        chosen = selected.chunks
-        waiting = [chunk for chunk in chosen if chunk.id not in done]
-        known = gather_labelled((queries, qrels), bench, place, viewing) if waiting else None
+        if llm:
+            _check_llm(bench)
+        selected = select(bench, place.collection, where, user=user, limit=limit)
+        waiting = [chunk for chunk in selected.chunks if chunk.id not in done]
+        known = gather_labelled(queries, bench, place, viewing) if waiting else None
+        if families:
+            _propose(place, bench, selected, known, out, as_json=as_json)
+    if not families:
+        _draft(place, bench, selected, waiting, known, out, as_json=as_json)
+
+
+def _check_llm(bench: Workbench) -> None:
+    if bench.chat is None:
+        raise SettingsError(
+            "No LLM endpoint is configured.",
+            remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
+            "starts a tiny one.",
+        )
+
+
+def _draft(
+    place: Place,
+    bench: Workbench,
+    selected: Selection,
+    waiting: Sequence[Chunk],
+    known: LabelledQuestions | None,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the LLM's drafts for the `waiting` chunks one after the other, or append them to
+    `out`."""
+    from ragfilter.workbench import chat_of
+
+    templates, prices = bench.templates(), bench.prices
     if waiting:
         step = -(-len(waiting) // SAMPLE)
-        expected = runs.foresee(waiting[::step], len(waiting), prompts)
-        output.tell(expected_text(len(waiting), expected, bench.prices))
-    made: list[Draft] = []
-    rows: list[RuleRow | None] = []
-    started = perf_counter()
+        usage = drafting.foresee(waiting[::step], len(waiting), templates)
+        paid = f", cost {money(prices.of(usage), prices.currency)}" if prices else ""
+        output.tell(
+            f"{counted(len(waiting), 'chunk')} to draft: about {usage.prompt_tokens:,} prompt and "
+            f"{usage.completion_tokens:,} answer tokens{paid}; up to three times as much if first "
+            "answers have faults."
+        )
+    drafts: list[Draft] = []
+    records: list[dict[str, Any]] = []
+    started, before = perf_counter(), len(selected.chunks) - len(waiting)
 
     def report() -> None:
-        totals = runs.total(made, perf_counter() - started, bench.prices)
-        before = len(chosen) - len(waiting)
+        totals = drafting.total(drafts, perf_counter() - started, prices)
         if as_json:
             document = place.head(selected.incomplete)
-            document |= {"selected": len(chosen), "before": before}
-            document |= totals_document(totals)
-            drafted = zip(made, waiting, rows, strict=False)
-            document["drafts"] = [record(d, c, place.collection, r) for d, c, r in drafted]
-            output.emit(document)
-        else:
-            output.emit(totals_text(totals, before=before))
-            if out:
-                output.emit(without_text(made))
-                if totals.drafted or before:
-                    output.emit(next_text(out, place.collection, doubtful=totals.doubtful))
+            document |= {"selected": len(selected.chunks), "before": before}
+            output.emit(document | totals_document(totals) | {"drafts": records})
+            return
+        output.emit(totals_text(totals, before=before))
+        if out and (totals.drafted or before):
+            words = ("ragfilter", "rules", "import", str(out), "--collection", place.collection)
+            doubts = " Those with remarks are held back until the remarks are removed."
+            output.emit(
+                f"Review the drafts before you save them.{doubts if totals.doubtful else ''}\n"
+                f"{shlex.join(words)}\n"
+            )
 
-    show = output.progress("chunks drafted")
-    if not out and not as_json and sys.stdout.isatty():
-        show = _no_progress
-    elif not sys.stderr.isatty():
-        show = plain_progress("chunks drafted", output.tell)
+    show, chat = output.progress("chunks drafted"), chat_of(bench.deployment)
+    assert chat is not None
     with contextlib.closing(chat), output.at_the_end(report):
-        found = runs.drafts(
-            waiting,
-            chat,
-            timeout_s=timeout or deployment.answer_timeout_s,
-            templates=prompts,
+        answers = drafting.drafts(
+            waiting, chat, timeout_s=bench.deployment.answer_timeout_s, templates=templates
         )
-        for answered, chunk in zip(found, waiting, strict=True):
-            draft, row = _measured(answered, chunk, known)
-            made.append(draft)
-            rows.append(row)
-            shown = _draft_text(draft, chunk, f"{len(made)}/{len(waiting)}", row)
+        for answer, chunk in zip(answers, waiting, strict=True):
+            draft, row = _measured(answer, chunk, known)
+            drafts.append(draft)
+            records.append(record(draft, chunk, place.collection, row))
+            text = _draft_text(draft, chunk, f"{len(drafts)}/{len(waiting)}", row)
             if out:
                 try:
-                    append(out, record(draft, chunk, place.collection, row))
+                    append(out, records[-1])
                 except InputError:
                     # The document of --json contains it; otherwise it would be lost.
-                    output.emit("" if as_json else shown)
+                    output.emit("" if as_json else text)
                     raise
-            elif not as_json:
-                output.emit(shown)
-            show(len(made), len(waiting))
+            if not as_json and (not out or draft.rule is None):
+                output.emit(text)
+            show(len(drafts), len(waiting))
 
 
 def _measured(
@@ -192,100 +184,71 @@ def _measured(
     if draft.rule is None or known is None:
         return draft, None
     drafted = [replace(chunk, rule=draft.text)]
-    remarks = (*draft.remarks, *loss_remarks(chunk.id, proposed.weigh(drafted, known)))
+    remarks = (*draft.remarks, *_losses(chunk.id, proposed.weigh(drafted, known)))
     rows = proposed.matrix_rows(drafted, known)
     return replace(draft, remarks=remarks), rows.get(draft.text)
 
 
-def _no_progress(done: int, total: int) -> None:
-    """Used if the drafts themselves show the progress."""
+def _losses(chunk_id: str, evidence: Evidence) -> list[str]:
+    """The queries that would lose a chunk by its proposed rule, as doubts about it."""
+    lost = evidence.losses.get(chunk_id, ())
+    return [f"labelled relevant, but would be dropped: {query}" for query in lost]
 
 
-def _suggest_families(
+def _propose(
     place: Place,
-    viewing: Filtering,
-    where: list[str] | None,
+    bench: Workbench,
+    selected: Selection,
+    known: LabelledQuestions | None,
     out: Path | None,
-    labelled: tuple[str | None, str | None],
     *,
-    limit: int | None,
     as_json: bool,
 ) -> None:
-    """Print the proposals, or write them to `out`. Raises InputError."""
+    """Print the proposals for families, or write them to `out`. Raises InputError."""
     from ragfilter.stores.labels import ASKED
 
-    if out is not None and kind(out):
-        raise InputError(f"{out} exists.", remedy="Name another file with --out.")
-    with place.open("rules") as bench:
-        selected = select(bench, place.collection, where or (), user=viewing.viewer, limit=limit)
-        output.tell(selected.incomplete)
-        known = gather_labelled(labelled, bench, place, viewing)
-        asked = bench.labels.queries(place.collection, ASKED).values()
-        made = proposed.suggest(selected.chunks, asked, known)
-    rows = proposed.matrix_rows((replace(p.chunk, rule=p.rule) for p in made.proposals), known)
-    records = [_proposal_record(each, made, rows.get(each.rule)) for each in made.proposals]
-    if out is not None:
-        lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
-        write_text(out, "".join(lines), remedy=OTHER_OUT)
-    document = place.head(selected.incomplete) | _families_document(made, records)
-    output.emit(document if as_json else _families_text(place.collection, made, rows, out))
-
-
-def _proposal_record(
-    each: Proposal, made: proposed.Suggested, row: RuleRow | None
-) -> dict[str, Any]:
-    """A proposal as a line in a file of drafts, with its evidence."""
-    return {
-        "id": each.chunk.id,
-        "title": each.chunk.title,
-        "query_must": json.loads(each.rule),
-        "family": each.family,
-        "names": list(each.names),
-        "value": each.value,
-        "matrix": None if row is None else row_document(row),
-        "remarks": [*filter(None, (each.doubt,)), *loss_remarks(each.chunk.id, made.evidence)],
-    }
-
-
-def _families_document(made: proposed.Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
-    families = [
-        {
-            "pattern": family.pattern,
-            "members": [{"id": m.chunk.id, "value": m.named} for m in family.members],
-        }
-        for family in made.families
-    ]
-    effect = effect_document(made.evidence.effect)
-    return {"families": families, "proposals": records} | effect
-
-
-def _families_text(
-    collection: str, made: proposed.Suggested, rows: Mapping[str, RuleRow], out: Path | None
-) -> str:
-    lines = []
-    for family in made.families:
+    asked = bench.labels.queries(place.collection, ASKED).values()
+    suggested = proposed.suggest(selected.chunks, asked, known)
+    evidence, lines = suggested.evidence, []
+    rows = proposed.matrix_rows((replace(p.chunk, rule=p.rule) for p in suggested.proposals), known)
+    records = []
+    for each in suggested.proposals:
+        row = rows.get(each.rule)
+        records.append({
+            "id": each.chunk.id, "title": each.chunk.title, "query_must": json.loads(each.rule),
+            "family": each.family, "names": list(each.names), "value": each.value,
+            "matrix": row and row_document(row),
+            "remarks": [*filter(None, (each.doubt,)), *_losses(each.chunk.id, evidence)],
+        })  # fmt: skip
+    families = []
+    for family in suggested.families:
+        members = [{"id": m.chunk.id, "value": m.named} for m in family.members]
+        families.append({"pattern": family.pattern, "members": members})
         lines.append(f"{family.pattern}: {counted(len(family.members), 'chunk')}")
         lines.append(f"  {'; '.join(m.named for m in family.members)}")
-        example = next(p for p in made.proposals if p.family == family.pattern)
+        example = next(p for p in suggested.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
         row = rows.get(example.rule)
-        lines += [] if row is None else [f"  {row_text(row)}"]
-    losses = made.evidence.losses
-    doubtful = sum(bool(p.doubt) or p.chunk.id in losses for p in made.proposals)
+        lines += [f"  {row_text(row)}"] if row else []
+    doubtful = sum(bool(each["remarks"]) for each in records)
     lines.append(
-        f"{collection}: {counted(len(made.proposals), 'proposal')} for families: "
-        f"{len(made.families)}, with doubts: {doubtful}"
+        f"{place.collection}: {counted(len(records), 'proposal')} for families: {len(families)}, "
+        f"with doubts: {doubtful}"
     )
     if out is not None:
+        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records)
+        write_text(out, text, remedy=OTHER_OUT)
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
-    return "\n".join(lines) + "\n" + effect_text(made.evidence.effect)
+    document = place.head(selected.incomplete) | {"families": families, "proposals": records}
+    document |= effect_document(evidence.effect)
+    text = "\n".join(lines) + "\n" + effect_text(evidence.effect)
+    output.show(document, text, as_json=as_json)
 
 
 def record(draft: Draft, chunk: Chunk, collection: str, row: RuleRow | None) -> dict[str, Any]:
     """One line of the output file; `ragfilter rules import` reads it."""
     head = {"collection": collection, "id": chunk.id, "title": chunk.title}
-    matrix = None if row is None else row_document(row)
-    return head | dict(runs.fields(draft)) | {"matrix": matrix}
+    return head | dict(drafting.fields(draft)) | {"matrix": row and row_document(row)}
 
 
 def drafted_before(path: Path, collection: str) -> set[str]:
@@ -297,16 +260,13 @@ def drafted_before(path: Path, collection: str) -> set[str]:
     """
     try:
         raw = path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise _unusable(path, error.strerror or str(error)) from None
-    *lines, tail = raw.split(b"\n")
-    # A file without a single complete draft may be anything, so nothing is removed from it.
-    cut_off = bool(lines) and _is_cut_off(tail)
-    if tail and not cut_off:
-        lines.append(tail)
-    found = [_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)]
-    # Only now is it certain that the file is ours to change.
-    try:
+        *lines, tail = raw.split(b"\n")
+        # A file without a single complete draft may be anything, so nothing is removed from it.
+        cut_off = bool(lines) and tail.startswith(b"{") and not _is_json(tail)
+        if tail and not cut_off:
+            lines.append(tail)
+        ids = {_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)}
+        # Only now is it certain that the file is ours to change.
         if cut_off:
             os.truncate(path, len(raw) - len(tail))
         # Always, so that an unwritable file is reported before a model is called.
@@ -314,7 +274,7 @@ def drafted_before(path: Path, collection: str) -> set[str]:
             file.write(b"\n" if tail and not cut_off else b"")
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from None
-    return {chunk_id for chunk_id in found if chunk_id is not None}
+    return {chunk_id for chunk_id in ids if chunk_id is not None}
 
 
 def append(path: Path, line: dict[str, Any]) -> None:
@@ -329,7 +289,7 @@ def append(path: Path, line: dict[str, Any]) -> None:
 
 
 def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> str:
-    """A draft as printed if no file is written."""
+    """A draft as printed: with a file, only if it has no rule."""
     second = ", second answer" if draft.repaired else ""
     title = " ".join(chunk.name.split())
     lines = [f"{place}  {chunk.id}  {title}  ({draft.category}{second})"]
@@ -339,72 +299,20 @@ def _draft_text(draft: Draft, chunk: Chunk, place: str, row: RuleRow | None) -> 
     return "\n".join(lines) + "\n"
 
 
-def totals_text(totals: runs.Totals, *, before: int) -> str:
+def totals_text(totals: drafting.Totals, *, before: int) -> str:
     """The totals in one line; `before` is the number of drafts made by an earlier run."""
     about = "about " if totals.usage.estimated else ""
-    parts = [
-        f"{totals.drafted} drafted ({totals.repaired} by a second answer, "
-        f"{totals.doubtful} with doubts)",
-        f"{totals.without} without a draft",
-    ]
-    parts += [f"{before} drafted before"] if before else []
+    earlier = f", {before} drafted before" if before else ""
     cost = "" if totals.cost is None else f", cost {money(totals.cost, totals.currency)}"
     return (
-        f"{', '.join(parts)}; {about}{totals.usage.prompt_tokens:,} prompt and "
-        f"{totals.usage.completion_tokens:,} answer tokens{cost}, {totals.seconds:.1f} s. "
-        "Nothing is saved to the collection.\n"
+        f"{totals.drafted} drafted ({totals.repaired} by a second answer, {totals.doubtful} with "
+        f"doubts), {totals.without} without a draft{earlier}; {about}"
+        f"{totals.usage.prompt_tokens:,} prompt and {totals.usage.completion_tokens:,} answer "
+        f"tokens{cost}, {totals.seconds:.1f} s. Nothing is saved to the collection.\n"
     )
 
 
-def expected_text(chunks: int, usage: Usage, prices: Prices | None) -> str:
-    """The approximate cost of the first answers for this many chunks, printed before the first
-    call."""
-    paid = prices and f", cost {money(prices.of(usage), prices.currency)}"
-    return (
-        f"{counted(chunks, 'chunk')} to draft: about {usage.prompt_tokens:,} prompt and "
-        f"{usage.completion_tokens:,} answer tokens{paid or ''}; up to three times as much if "
-        "first answers have faults."
-    )
-
-
-def without_text(made: Sequence[Draft]) -> str:
-    """Why chunks have no draft: each reason once, with its chunks; empty if all have one."""
-    by_reason: dict[str, list[str]] = {}
-    for draft in made:
-        if draft.rule is None:
-            by_reason.setdefault(draft.error, []).append(draft.chunk_id)
-    lines = []
-    for reason, ids in by_reason.items():
-        named = ", ".join(" ".join(i.split()) for i in ids[:MOST_NAMED])
-        more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
-        lines.append(f"  {named}{more}: {reason}\n")
-    return "".join(["Without a draft:\n", *lines]) if lines else ""
-
-
-def next_text(path: Path, collection: str, *, doubtful: int) -> str:
-    """What to do with the file next; `doubtful` is the number of drafts with remarks."""
-    words = ["ragfilter", "rules", "import", str(path), "--collection", collection]
-    doubts = (
-        " Drafts with doubts, listed under remarks, are held back until the remarks are removed."
-    )
-    return (
-        "Review the drafts, then save the ones you want to "
-        f"keep.{doubts if doubtful else ''}\n{shlex.join(words)}\n"
-    )
-
-
-def plain_progress(what: str, tell: Callable[[str], None]) -> Progress:
-    """Progress for a log instead of a terminal: a line for each tenth, if there are many chunks."""
-
-    def show(done: int, total: int) -> None:
-        tenth = done * 10 // total if total else 10
-        if total >= MANY and tenth > (done - 1) * 10 // total:
-            tell(f"{done:,} of {total:,} {what}")
-
-    return show
-
-
-def totals_document(totals: runs.Totals) -> dict[str, Any]:
+def totals_document(totals: drafting.Totals) -> dict[str, Any]:
     """The same for `--json`."""
     values: dict[str, Any] = asdict(totals) | {"seconds": round(totals.seconds, 3)}
     usage: dict[str, Any] = values.pop("usage")
@@ -412,18 +320,14 @@ def totals_document(totals: runs.Totals) -> dict[str, Any]:
     return values | usage | ({} if paid["cost"] is None else paid)
 
 
-def _is_cut_off(tail: bytes) -> bool:
-    """Whether `tail` may be the beginning of a draft. Drafts are objects, and a truncated object
-    cannot be parsed."""
-    if not tail.startswith(b"{"):
-        return False
+def _is_json(text: bytes) -> bool:
     try:
-        json.loads(tail)
+        json.loads(text)
     except ValueError:
-        return True
+        return False
     except RecursionError:
         pass
-    return False
+    return True
 
 
 def _drafted(path: Path, number: int, line: bytes, collection: str) -> str | None:

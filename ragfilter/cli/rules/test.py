@@ -28,8 +28,8 @@ def run_expectations(
         Path | None,
         typer.Option(
             "--rules",
-            help="Test the rules of this file (JSONL or CSV, as exported) instead of a "
-            "collection's. Needs no workspace; a chunk that is not in it has no rule.",
+            help="Test the rules of this file (as exported), without a workspace. A chunk that is "
+            "not in it has no rule.",
         ),
     ] = None,
     as_json: Json = False,

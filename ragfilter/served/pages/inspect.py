@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import ask, controls, empty, problems
-from ragfilter.ui.kit.share import draw_link
+from ragfilter.ui.kit import ask, controls, empty, help, problems
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 
@@ -21,23 +20,22 @@ def draw() -> None:
     else:
         controls.choose(here)
         problems.notices(state.notices())
-        share = ask.draw(here)
+        ask.draw(here)
         view, error = visit.view(here)
         if view is not None:
             # Loaded with the first result.
             from ragfilter.ui.inspect import page
 
-            beside = page.begin(view)
+            places = page.begin(view)
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
-        if share is not None:
-            draw_link(share, view)
         controls.draw(here, view)
         if view is not None:
-            page.finish(view, beside)
+            page.finish(view, places)
         else:
             html.heading("Inspect", level=1)
             empty.draw(here, error)
+            help.draw(here.resources)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ def draw(view: View) -> None:
     """The curve with its header."""
     result = view.shown
     bar = st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small")
-    tuning = st.container()
     detail = cut_of(result)
     scored = curve_points.reranked(detail)
     if scored and st.session_state.get("curve-values") == BY_DISTANCE:
@@ -59,13 +58,13 @@ def draw(view: View) -> None:
         summary = view.summary
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
         curve_drag.draw(result, points, detail, plot, told=told)
+    if not state.session().tuning:
+        return
     with bar:
         if scored:
             elements.choice("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
         _ranges(len(points.x), last, window, scored=scored)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
-    with tuning:
-        draw_settings(result)
 
 
 def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool) -> None:

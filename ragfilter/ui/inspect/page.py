@@ -1,89 +1,132 @@
-"""A result on the page: the headline, the curve with the panel next to it, and the table below."""
+"""A result on the page: one sentence, before and after beside the curve, and both answers. Settings
+and evidence open on a click.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.report import ChunkRow, kept_first
+from ragfilter.report.story import story
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect import curve_panel, hit_table, label_buttons, needs, panel
-from ragfilter.ui.kit import problems, summary
+from ragfilter.ui.kit import answer, ask, empty, help, problems, share, stacks, summary
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 
-def begin(view: View) -> DeltaGenerator:
-    """Draw what the user asked for first: the clicked chunk, then the curve. Returns the place of
-    what `finish` draws beside the curve."""
+class Places(NamedTuple):
+    """Where `finish` draws: the answers or the table, the panel if it is open, and the buttons."""
+
+    below: DeltaGenerator
+    panel: DeltaGenerator | None
+    bar: DeltaGenerator
+
+
+def begin(view: View) -> Places:
+    """Draw what the user asked for first: the sentence, the clicked chunk, then the curve."""
+    now, told = state.session(), story(view.mine)
     # One container for everything that appears or disappears with a setting; otherwise it would
     # move the curve, and the browser would redraw it.
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
         html.heading(view.asked.query, level=1)
-        summary.draw(view)
+        summary.draw(view, told)
         problems.failed(view.result)
-    with st.container(key="stage"):
-        left, beside = st.columns((1.28, 1), gap="medium")
-    if _clicked():
-        with beside:
-            beside = panel.draw(view)
+        needs.draw(view)
+        if now.tuning:
+            summary.draw_strip(view)
+            curve_panel.draw_settings(view.shown)
+    stage = st.container(key="stage")
+    bar = _bar() if now.evidence else None
+    # The answers to the question before must not stand there while this one is answered.
+    place = st.empty() if now.answered != view.asked else st
+    below = place.container(key="below")
+    bar = bar or _bar()
+    beside = None
+    if now.evidence:
+        with below:
+            below, beside = st.columns(2, gap="medium")
+        if _clicked():
+            with beside:
+                beside = panel.draw(view)
+    with stage:
+        left, right = st.columns((3, 2), gap="medium")
     with left:
+        html.heading("Before and after")
+        if label_buttons.blind():
+            label_buttons.draw_hidden()
+        else:
+            stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
+    with right:
         html.heading("Curve")
         if label_buttons.blind():
             label_buttons.draw_hidden()
         else:
             curve_panel.draw(view)
-            draw_paper(view)
-    return beside
+    return Places(below, beside, bar)
 
 
-def finish(view: View, beside: DeltaGenerator) -> None:
-    """Draw the rest. An answer may take time, so the panel that contains it comes last, and so does
-    what would change the outcome of a clicked chunk."""
-    html.heading("Chunks")
-    # Always present, or the table would be redrawn whenever this appears or disappears. Not before
-    # the heading: if something above it is gone, a container takes over the content of that place,
-    # and the panel would be visible twice until the run ends.
-    with st.container():
-        needs.draw(view)
-    if label_buttons.blind():
-        label_buttons.draw_hidden()
-    else:
-        hit_table.draw(view)
-    with beside:
-        if _clicked():
-            panel.finish(view)
+def finish(view: View, places: Places) -> None:
+    """Draw the rest. An answer may take time, so it comes last, and so does what would change the
+    outcome of a clicked chunk."""
+    with places.bar:
+        _open_more(view)
+    with places.below:
+        if places.panel is None:
+            html.heading("Answers")
+            if not view.result.kept:
+                empty.nothing_kept(view.result)
+            answer.draw_both(view)
         else:
-            panel.draw(view)
+            html.heading("Chunks")
+            if label_buttons.blind():
+                label_buttons.draw_hidden()
+            else:
+                hit_table.draw(view)
+    if places.panel is not None:
+        with places.panel:
+            if _clicked():
+                panel.finish(view)
+            else:
+                panel.draw(view)
+    state.session().answered = view.asked
     saving.keep_all_in_browser()
+
+
+def _bar() -> DeltaGenerator:
+    return st.container(key="open-bar", horizontal=True, vertical_alignment="center", gap="small")
+
+
+def _open_more(view: View) -> None:
+    """Draw the buttons that open more than the result."""
+    now = state.session()
+    st.button(
+        "Close Tune" if now.tuning else "Tune",
+        key="open-tuning",
+        type="primary",
+        on_click=state.put,
+        args=(not now.tuning, "tuning"),
+    )
+    chunks = numbers.chunks(view.summary.retrieved)
+    st.button(
+        "Close evidence" if now.evidence else f"Evidence: {chunks}",
+        key="open-evidence",
+        on_click=state.put,
+        args=(not now.evidence, "evidence"),
+    )
+    st.button(
+        "Prompt and answers…", key="open-answers", on_click=state.open_panel, args=("Answer",)
+    )
+    ask.draw_present_button()
+    share.draw_link(st.container(key="share", width="content"), view)
+    st.space("stretch")
+    help.draw(view.resources)
 
 
 def _clicked() -> bool:
     return bool(state.session().panel == "Chunk")
-
-
-MOST_ON_PAPER = 20
-"""As many as fit beside the rest of the page."""
-TITLE_WIDTH = 64
-
-
-def draw_paper(view: View) -> None:
-    """Draw the list. Its numbers are those that the answer cites."""
-    kept = [row for row in kept_first(view.rows) if row.kept]
-    if not kept:
-        return
-    more = f"<p>and {len(kept) - MOST_ON_PAPER} more</p>" if len(kept) > MOST_ON_PAPER else ""
-    items = "".join(map(_item, kept[:MOST_ON_PAPER]))
-    html.draw(f'<div class="rf-paper"><h2>Kept</h2><ol>{items}</ol>{more}</div>')
-
-
-def _item(row: ChunkRow) -> str:
-    place = f"rank {row.rank}" if row.rank else row.outcome
-    return (
-        f"<li>{html.text(short_title(row.title, TITLE_WIDTH))} "
-        f"<span>{place}, {numbers.distance(row.distance)}</span></li>"
-    )

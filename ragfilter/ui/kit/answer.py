@@ -5,6 +5,7 @@ What rests on chunks that the other context lacks is marked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -40,7 +41,7 @@ INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the qu
 
 Title = Callable[[AnswerSide], None]
 """Draws the part above the answer of one side."""
-Show = Callable[[str, AnswerSide, AnswerSide, Answer, Resources], None]
+Show = Callable[[str, AnswerSide, AnswerSide, Answer, Resources], object]
 """Draws the answer to a query from one side, given the other side."""
 
 
@@ -65,9 +66,9 @@ def is_awaited() -> bool:
     return bool(state.session().answering)
 
 
-def with_and_without(view: View, title: Title, show: Show, quoting: str) -> None:
-    """Draw both answers, as `title` and `show` draw them."""
-    both(view, answers.sides(view.mine), title, show, quoting, near=view.mine)
+def draw_both(view: View) -> None:
+    """Draw the words of both answers; the panel has what they cite, what they cost, and votes."""
+    both(view, answers.sides(view.mine), _brief_title, draw_words, "", near=view.mine)
 
 
 def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> Answered:
@@ -137,6 +138,8 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
     saving = f"; {saved}" if saved else ""
     by = html.text(f"answers by {answers.model_label(model)}{saving}")
     label = by if model else quoting
+    if not label:
+        return
     with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
@@ -186,6 +189,12 @@ def title(side: AnswerSide, note: str = "") -> None:
     )
 
 
+def _brief_title(side: AnswerSide) -> None:
+    n, kept = len(side.context.chunks), side.name == "filtered"
+    said = f"the {numbers.counted(n, 'passage')} that pass" if kept else "plain search"
+    html.draw(f'<h3 class="rf-side rf-{side.name}">Answer from {said}</h3>')
+
+
 def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     """Draw the answer as it arrives; until the first piece, show how long it has taken."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
@@ -223,9 +232,11 @@ def draw_words(
     with st.container(key=f"answer-{side.name}", gap="small"):
         _doubt(answer)
         if answer.text:
-            draw_pieces(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other)
+            shown = replace(answer, text=answer.text[:SHOWN_CHARS])
             quotes = answers.added(query, side, other, resources)
-            adds = draw_added(quotes, side, answer)
+            new = tuple(quote for quote in quotes if quote.text not in answer.text)
+            adds = tuple(quote.number for quote in new)
+            draw_pieces(shown, side, other, added=new)
             if len(answer.text) > SHOWN_CHARS:
                 elements.aside(f"The first {SHOWN_CHARS:,} of {len(answer.text):,} characters.")
         if answer.error:
@@ -289,33 +300,33 @@ def _ask(again: bool) -> None:
     state.session().answering = "all" if again else "missing"
 
 
+_CITED = re.compile(r"((?:\[\d+\])+)$")
 MOST_PIECES = 40
 """Maximum number of pieces drawn one by one; a longer answer is drawn as a whole."""
 
 
-def draw_pieces(answer: Answer, side: AnswerSide, other: AnswerSide, name: str = "text") -> None:
-    """Draw the answer's text; `name` keeps its key apart from other answers of the same side."""
+def draw_pieces(
+    answer: Answer,
+    side: AnswerSide,
+    other: AnswerSide,
+    name: str = "text",
+    added: Sequence[Quote] = (),
+) -> None:
+    """Draw the answer's text, and what its context adds to the other one. What rests on chunks that
+    the other context lacks is marked. `name` keeps its key apart from other answers of the side."""
     cut = compare.pieces(answer, side.context, other.context)
     if len(cut) > MOST_PIECES:
         cut = (Piece(answer.text, False),)
-    make = prose.quoted if answer.extractive else prose.written
+    if answer.extractive:
+        more = [Piece(f"{quote.text} [{quote.number}]", True) for quote in added]
+        quoted = "".join(map(_quote, (*cut, *more)))
+        html.draw(f'<div class="rf-quoted" tabindex="0" data-passage>{quoted}</div>')
+        return
     for number, piece in enumerate(cut):
-        _piece(make(piece.text), f"{side.name}-{name}-{number}", apart=piece.apart)
+        with st.container(key=f"{'apart' if piece.apart else 'piece'}-{side.name}-{name}-{number}"):
+            st.markdown(prose.written(piece.text))
 
 
-def draw_added(quotes: tuple[Quote, ...], side: AnswerSide, answer: Answer) -> tuple[int, ...]:
-    """Draw what this context adds to the other one and the answer does not quote yet. Returns the
-    numbers of its chunks."""
-    new = [q for q in quotes if q.text not in answer.text]
-    if not new:
-        return ()
-    elements.aside("Also in this context, and not in the other:")
-    for number, quote in enumerate(new):
-        said = prose.quoted(f"{quote.text} [{quote.number}]")
-        _piece(said, f"{side.name}-added-{number}", apart=True)
-    return tuple(quote.number for quote in new)
-
-
-def _piece(markdown: str, key: str, *, apart: bool) -> None:
-    with st.container(key=f"{'apart' if apart else 'piece'}-{key}"):
-        st.markdown(markdown)
+def _quote(piece: Piece) -> str:
+    words = _CITED.sub(r"<b>\1</b>", html.text(piece.text)).replace("\n", "<br>")
+    return f"<p>{f'<mark>{words}</mark>' if piece.apart else words}</p>"

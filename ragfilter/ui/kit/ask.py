@@ -1,41 +1,35 @@
-"""The question box, the example questions, and the button for Present mode."""
+"""The question box with example questions, and the button for Present mode."""
 
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.ui.kit import examples, help
-from ragfilter.ui.look import elements
-from ragfilter.ui.look.prose import literal
+from ragfilter.ui.kit import examples
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 
 
-def draw(visit: Visit) -> DeltaGenerator | None:
-    """Draw the box, and the examples as chips. Nothing can be asked while the collection is empty.
-    Returns the place for further actions once a question can be asked."""
+def draw(visit: Visit) -> None:
+    """Draw the box with the examples. A visit begins with the first of them, answered. Nothing can
+    be asked while the collection is empty."""
     if not visit.collections:
-        return None
+        return
     _follow(visit)
-    box(visit)
-    if not visit.ready:
-        return None
-    with st.container(key="examples", horizontal=True, gap="small"):
-        for i, example in enumerate(examples.of(state.session().collection, visit.resources)):
-            st.button(
-                literal(example.label),
-                key=f"example-{i}",
-                on_click=state.ask,
-                args=(example.question,),
-                help=literal(example.question),
+    offered = examples.of(state.session().collection, visit.resources) if visit.ready else ()
+    if offered and state.session().asked is None and not state.session().pending:
+        state.ask(offered[0].question)
+        state.session().pending = "example"
+    with st.container(key="ask-line", horizontal=True, vertical_alignment="bottom", gap="small"):
+        box(visit)
+        if offered:
+            questions = {each.label: each.question for each in offered}
+            st.menu_button(
+                "Examples",
+                list(questions),
+                key="examples",
+                type="tertiary",
+                on_click=lambda: state.ask(questions[st.session_state["examples"]]),
             )
-        elements.hint(
-            "Enter or Ask searches the store once. Switches and sliders then replay what was found."
-        )
-        draw_present_button()
-        help.draw(visit.resources)
-        return st.container(key="share", width="content")
 
 
 def _follow(visit: Visit) -> None:

@@ -6,6 +6,7 @@ called.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,12 @@ def report_button(make: Callable[[], str], name: str, *, key: str) -> None:
     )
 
 
+def report_name(query: str) -> str:
+    """The file name of a question's report, made from its first words."""
+    words = re.findall(r"\w+", query.lower())
+    return f"{'-'.join(words)[:60].rstrip('-') or 'ragfilter'}.html"
+
+
 def report_of_query(view: View, profile: str) -> str:
     """The report of the current question, with settings that started from `profile`."""
     from ragfilter.publish import question
@@ -98,5 +105,4 @@ def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
             for name, answer in known.items()
             if answer is not None
         ],
-        "embedder": embedder,
     }  # fmt: skip

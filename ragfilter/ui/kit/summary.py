@@ -1,33 +1,59 @@
-"""The headline: how many chunks are kept and why, what that saves, and what every layer kept."""
+"""The headline; and the strip: what is kept and why, and what every layer let through."""
 
 from __future__ import annotations
 
-import streamlit as st
+import re
 
 from ragfilter.answer.extractive import unmentioned
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, PoolResult
 from ragfilter.report import Summary, first
+from ragfilter.report.story import Story, sentences
 from ragfilter.report.thresholds import as_applied, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import judge_words
 from ragfilter.ui.look import html, theme
-from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View, known_collections
 
-ELSEWHERE = (
-    "Distances are not comparable across collections, models or spaces. Tune with labelled "
-    "queries (ragfilter tune), or choose what works on any scale: the cutoff strategy relative "
-    "or otsu, and quality by background."
-)
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 
-def draw(view: View) -> None:
-    """Draw the strip."""
+def draw(view: View, story: Story) -> None:
+    """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
+    said = headline(story, _prices(view))
+    hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
+    doubts = [
+        f"{numbers.counted(hidden, 'passage')} hidden from the user." if hidden else "",
+        unnamed(view),
+        _fitted(view),
+    ]
+    html.draw(f'<p class="rf-headline">{said}</p>')
+    if told := " ".join(filter(None, doubts)):
+        html.draw(f'<p class="rf-aside">{html.text(told)}</p>')
+
+
+def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
+    """The sentences as HTML: figures in bold, and each reason with the sign of its layer."""
+    words = html.text(" ".join(sentences(story, *price)))
+    words = _FIGURE.sub(lambda found: f"<b>{found[0]}</b>", words)
+    for fall in story.fell:
+        count, _, reason = html.text(fall.line).partition(" ")
+        sign = html.sign(theme.LAYERS[fall.layer], f"layer-{fall.layer}")
+        words = words.replace(f"<b>{count}</b> {reason}", f"{sign}<b>{count}</b> {reason}", 1)
+    return words
+
+
+def _prices(view: View) -> tuple[float, str] | tuple[()]:
+    prices = view.resources.prices
+    return (prices.prompt, prices.currency) if prices else ()
+
+
+def draw_strip(view: View) -> None:
+    """Draw how many chunks are kept and why, and what every layer let through."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
     facts = [
@@ -40,17 +66,6 @@ def draw(view: View) -> None:
         f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
-    _missing(view)
-    _fitted(view)
-
-
-def _missing(view: View) -> None:
-    """Draw one muted line if the question has an uncommon word that no kept chunk contains."""
-    if said := unnamed(view):
-        st.markdown(
-            quiet(literal(said)),
-            help="An uncommon word with few synonyms; the collection may not hold the answer.",
-        )
 
 
 def unnamed(view: View) -> str:
@@ -62,16 +77,13 @@ def unnamed(view: View) -> str:
     return f"Nothing kept mentions “{word}”." if word else ""
 
 
-def _fitted(view: View) -> None:
-    """Draw one muted line if the current thresholds were fitted to another collection or model."""
+def _fitted(view: View) -> str:
+    """That the current thresholds were fitted to another collection or model, and what works."""
     info = known_collections(view.resources).get(view.result.pool.collection)
     if info is None:
-        return
+        return ""
     here = Fit(info.name, info.embedder, info.space)
-    settings = as_applied(view.result)
-    told = foreign_thresholds(settings, state.session().profile, here)
-    if told:
-        st.markdown(quiet(literal(told)), help=ELSEWHERE)
+    return foreign_thresholds(as_applied(view.result), state.session().profile, here)
 
 
 def why(result: PoolResult) -> tuple[str, str]:

@@ -37,12 +37,15 @@ LEVEL, DEPARTMENTS = "level", "departments"
 """The user of the page. These are not settings, and have their own part of the link."""
 PRESENT = "present"
 """Present if the page is shown to an audience."""
+OPEN, PARTS = "open", ("tuning", "evidence")
+"""What is open of Inspect: ``open=tuning,evidence``."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
 differs from a profile, ``a.cutoff.max_results=5``; and the query set, if there is one."""
 NAMES = (
-    QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS, *SIDES, QUERY_SET,
+    QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, OPEN, *LOOKS, *SIDES,
+    QUERY_SET,
 )  # fmt: skip
 ORIGIN, OPERATOR = "the link", "operator"
 
@@ -60,6 +63,7 @@ class OpenedLink:
     user: User = PUBLIC
     look: Mapping[str, str] = field(default_factory=dict)
     present: bool = False
+    parts: frozenset[str] = frozenset()
     compared: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -94,6 +98,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
         look={name: params[name].strip() for name in LOOKS if params.get(name, "").strip()},
         present=PRESENT in params,
+        parts=frozenset(params.get(OPEN, "").split(",")).intersection(PARTS),
         compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
     )
 
@@ -148,11 +153,13 @@ def write(
     unscored: bool = False,
     user: User = PUBLIC,
     present: bool = False,
+    parts: Collection[str] = (),
 ) -> dict[str, str]:
     """The link parameters that restore this state."""
     params = {QUERY: query, COLLECTION: collection, PROFILE: profile}
     params[UNSCORED] = "true" if unscored else ""
     params[PRESENT] = "true" if present else ""
+    params[OPEN] = ",".join(parts)
     params[LEVEL] = str(user.level) if user.level else ""
     params[DEPARTMENTS] = ",".join(user.departments)
     params = {name: value for name, value in params.items() if value}
@@ -189,6 +196,8 @@ def open_session() -> None:
             user=link.user,
             opened=dict(link.look),
             present=link.present,
+            tuning="tuning" in link.parts,
+            evidence="evidence" in link.parts,
             compared=dict(link.compared),
         )
         st.session_state.filter = link.look.get(FILTER, "")
@@ -213,6 +222,7 @@ def _reopen() -> None:
     session.query, session.pending, session.unscored = link.query, bool(link.query), link.unscored
     session.collection = link.collection or session.collection
     session.user, session.present = link.user, link.present
+    session.tuning, session.evidence = "tuning" in link.parts, "evidence" in link.parts
     session.compared = dict(link.compared) or session.compared
     session.opened = {PART: "", **link.look}
     session.ignored += link.refused
@@ -227,6 +237,7 @@ def restore_view() -> None:
     session.chunk = look.get(CHUNK, session.chunk)
     if look.get(PANEL) in PANELS:
         session.panel = look[PANEL]
+    session.evidence |= CHUNK in look or PANEL in look
     places = look.get(PLACES, "")
     if places in WINDOWS:
         session.zoom, session.window = None, places
@@ -268,6 +279,7 @@ def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> N
         unscored=unscored,
         user=session.user,
         present=session.present,
+        parts=[name for name in PARTS if getattr(session, name)],
     ) | dict(more or {})
     session.shared = session.unshown = params
 

@@ -25,6 +25,7 @@ from ragfilter.engine.retrieve import gather, target
 from ragfilter.errors import RagfilterError
 from ragfilter.model import PendingKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
+from ragfilter.ui.look import html
 from ragfilter.ui.session import link, state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -37,7 +38,7 @@ def request(kind: PendingKind, again: bool) -> None:
     """Request what a need lacks. For the judge, also open its panel."""
     state.session().request = ModelRequest(kind, again)
     if kind == "judge":
-        state.session().panel = "Judge"
+        state.open_panel("Judge")
 
 
 def abandon(resources: Resources) -> None:
@@ -56,6 +57,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     if session.pending and question:
         abandon(resources)
         with _waiting(place, "Searching …"):
+            html.draw('<i class="rf-searching"></i>')
             # Loaded first, so that loading does not count as search time.
             resources.bench.embedder_of(session.collection).prepare()
             asked = ask_now(question, session.collection, settings, user, resources)
@@ -64,8 +66,9 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
             scored, session.unscored = not session.unscored, False
             replay = session.replays.of
             pool = settle_pool(asked, pool, settings, user, resources, score=scored, replay=replay)
+        if session.pending != "example":
+            _record(asked, resources)
         _remember(asked, session)
-        _record(asked, resources)
         link.restore_view()
         return pool
     session.pending = False

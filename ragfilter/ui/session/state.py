@@ -145,20 +145,26 @@ class Session:
 
     query: str = ""
     """The text in the question box."""
-    pending: bool | Literal["again"] = False
-    """Whether the next run asks: what is in the box or, "again", the current question."""
+    pending: bool | Literal["again", "example"] = False
+    """Whether the next run asks: what is in the box, "again" the current question, or an "example"
+    that nobody has asked for."""
     asked: AskedQuestion | None = None
     unscored: bool = False
     """Whether the next question leaves out local rerank scores, as its link did."""
     settle: bool = False
     """Whether the next run fetches local scores and cached replies for the current question."""
     request: ModelRequest | None = None
+    answered: AskedQuestion | None = None
+    """The question whose answers are on the page."""
     answering: Literal["", "missing", "all"] = ""
     """Which answers the next run asks an LLM for."""
     replays: Replays = field(default_factory=Replays)
     hopeless: dict[str, Failure] = field(default_factory=dict)
     """Rerankers that cannot work here, and why."""
 
+    tuning: bool = False
+    evidence: bool = False
+    """What is open of Inspect, below its result."""
     panel: str = PANELS[0]
     chunk: str | None = None
     part: str = "Text"
@@ -399,7 +405,12 @@ def open_chunk(chunk_id: str | None) -> None:
     """Show a chunk in the panel, and select its row in the table."""
     if chunk_id:
         session().chunk = chunk_id
-        session().panel = "Chunk"
+        open_panel("Chunk")
+
+
+def open_panel(name: str) -> None:
+    """Open the evidence at this panel."""
+    session().panel, session().evidence = name, True
 
 
 def drafts() -> dict[str, str]:

@@ -1,0 +1,120 @@
+"""Before and after as two stacks of titled passages, row by row: what stays, and what falls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import streamlit as st
+
+from ragfilter.engine.replay import unfiltered
+from ragfilter.model import Hit, LayerName, Outcome, PoolResult
+from ragfilter.report.story import Story
+from ragfilter.text import numbers
+from ragfilter.text.titles import short_title
+from ragfilter.ui.look import frame, html
+
+MOST = 10
+"""Rows that are drawn. Those of passages that stay go first, if there are more."""
+TITLE_WIDTH = 42
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A passage of a stack, what became of it at which layer, and why in words."""
+
+    chunk_id: str
+    title: str
+    outcome: Outcome = "kept"
+    layer: LayerName = "top_k"
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One side. An entry is None where only the other stack has a passage."""
+
+    label: str
+    entries: tuple[Entry | None, ...]
+
+    @property
+    def count(self) -> int:
+        """How many passages it has."""
+        return sum(entry is not None for entry in self.entries)
+
+
+def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
+    """What a plain search would send, and what passes the filter."""
+    kept = {hit.id: hit for hit in result.kept}
+    plain = unfiltered(result.pool, result.settings, result.user)
+    fell = {i: fall for fall in story.fell for i in fall.ids}
+    deciding = result.outcomes()
+
+    def entry(hit: Hit) -> Entry:
+        fall = fell.get(hit.id)
+        if fall is not None:
+            return Entry(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words)
+        outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
+        return Entry(hit.id, hit.chunk.name, outcome, why="passes the filter")
+
+    first = {hit.id for hit in plain}
+    beyond = [hit for hit in result.kept if hit.id not in first]
+    before = (*map(entry, plain), *(None for _ in beyond))
+    after = (*(entry(hit) if hit.id in kept else None for hit in plain), *map(entry, beyond))
+    return Stack("Before: plain search", before), Stack("After: filtered", after)
+
+
+def draw(
+    stacks: Sequence[Stack], *, key: str = "stacks", on_open: Callable[[str], None] | None = None
+) -> None:
+    """Draw the stacks side by side. `on_open` gets the id of a passage that was chosen."""
+    shown = _shown(stacks)
+    drawn = "".join(_drawn(stack, shown, opens=on_open is not None) for stack in stacks)
+    html.draw(f'<div class="rf-stacks">{drawn}</div>')
+    if on_open is not None:
+        opened = partial(_opened, key, on_open)
+        frame.mount("kit/stacks.js", key=key, on_opened_change=opened, height=0)
+
+
+def _opened(key: str, on_open: Callable[[str], None]) -> None:
+    chosen = st.session_state[key].opened
+    if chosen:
+        on_open(chosen)
+
+
+def _shown(stacks: Sequence[Stack]) -> list[int]:
+    """The rows that are drawn: all, or those that stay and the first others."""
+    count = len(stacks[0].entries)
+    if count <= MOST + 1:
+        return list(range(count))
+    # The last stack has what stays.
+    ranked = sorted(range(count), key=lambda row: stacks[-1].entries[row] is None)
+    return sorted(ranked[:MOST])
+
+
+def _drawn(stack: Stack, shown: Sequence[int], *, opens: bool) -> str:
+    entries = [stack.entries[row] for row in shown]
+    rows = "".join(_row(entry, opens=opens) for entry in entries)
+    more = stack.count - sum(entry is not None for entry in entries)
+    count, label = numbers.count(stack.count), html.text(stack.label)
+    name = f'aria-label="{label}: {numbers.counted(stack.count, "passage")}"'
+    role = f'role="listbox" tabindex="0" {name}' if opens else name
+    rest = f'<p class="rf-rest">{numbers.count(more)} more</p>' if more else ""
+    return (
+        f'<section class="rf-stack"><p class="rf-stack-head">{label}<b>{count}</b></p>'
+        f"<ul {role}>{rows}</ul>{rest}</section>"
+    )
+
+
+def _row(entry: Entry | None, *, opens: bool) -> str:
+    if entry is None:
+        return '<li class="rf-slot" aria-hidden="true"></li>'
+    title = html.text(entry.title)
+    role = f'role="option" aria-selected="false" data-id="{html.text(entry.chunk_id)}"'
+    fallen = ' class="rf-fallen"' if entry.outcome == "dropped" else ""
+    return (
+        f'<li data-passage{fallen} title="{title}: {html.text(entry.why)}" {role if opens else ""}>'
+        f"{html.outcome_sign(entry.outcome, entry.layer)}"
+        f"{html.text(short_title(entry.title, TITLE_WIDTH))}</li>"
+    )
