@@ -11,7 +11,8 @@ def draw() -> None:
     frame.dress()
     html.heading("Rules", level=1)
     here = visit.begin()
-    controls.choose(here)
+    # Undo and Redo on this page are about rules.
+    controls.choose(here, steps=False)
     controls.draw_author()
     problems.notices(state.notices())
     if here.ready:

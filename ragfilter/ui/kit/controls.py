@@ -172,8 +172,9 @@ OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWI
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
-def choose(visit: Visit) -> None:
-    """Draw the product's name, and the choice of collection and profile."""
+def choose(visit: Visit, *, steps: bool = True) -> None:
+    """Draw the product's name, and the choice of collection and profile; with `steps`, also the
+    buttons to undo, redo and reset changes of settings."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
     names = list(labels)
@@ -202,7 +203,8 @@ def choose(visit: Visit) -> None:
             )
         about = profiles.PROFILES[state.session().profile].help
         html.draw(f'<p class="rf-hint">{html.text(about)}</p>')
-        _steps()
+        if steps:
+            _steps()
 
 
 def _steps() -> None:

@@ -25,7 +25,7 @@ from ragfilter.ui.session.visit import author
 
 PAGE, TITLE_WIDTH = 50, 35
 TURN = "history-turn"
-TURNS = ShelfSpec[dict[Turn, int]](8)
+TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
 
 
 def draw_turns(work: Desk) -> None:

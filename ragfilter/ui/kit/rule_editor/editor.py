@@ -36,7 +36,7 @@ HELP = {
 }
 GROUP = "The question must contain one of these. A group without terms is removed."
 NEW = "Type terms to add a group. The question must match every group."
-UNREADABLE = "The effect is shown as soon as the rule can be read."
+UNREADABLE = "This is the stored rule. The effect of yours is shown as soon as it can be read."
 DrawEffect = Callable[[str | None], None]
 """Draws the effect of a rule, given in its stored form."""
 
@@ -94,9 +94,8 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
     elif error is None:
         _findings(it, rule_effect.as_stored(text))
     with effect:
-        if error is None:
-            it.effect(rule_effect.as_stored(text))
-        else:
+        it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
+        if error is not None:
             elements.aside(UNREADABLE)
     place = llm_draft.draw(chunk, collection, text, it.user, resources, busy=busy)
     if place is not None:

@@ -27,14 +27,14 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.resources import ShelfSpec
 
-MOST_ROWS, MOST_NAMES = 8, 5
+MOST_ROWS, MOST_NAMES = 4, 5
 NO_LABELS = (
     "Without labelled questions, it is unknown whether a change does harm. Label chunks on "
     "Inspect, or import labelled questions on Evaluate."
 )
-POOLS = ShelfSpec[dict[str, Pool]](2)
+POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
 """What was gathered, by question."""
-EFFECTS = ShelfSpec[Effect](16)
+EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
 def gathered(work: Desk) -> LabelledQuestions | None:
