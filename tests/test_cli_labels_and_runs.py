@@ -301,7 +301,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert "paired permutation test" in text
     text = run("runs", "show", numbers[0])[1]
     over = first["gain_over_fixed_k"]
-    assert f"F1 {signed(over['f1'])}, {TOO_FEW}." in text
+    assert f"F1 {signed(over['f1'])} ({TOO_FEW})." in text
     assert over["ci"] is None
     assert "What each layer contributes" in text
     assert re.search(r"^The current settings are .* the best fixed k", text, re.MULTILINE)

@@ -85,10 +85,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
         for number, hit in enumerate(hits, start=1)
         for unit in units(hit.chunk.text)
     ]
-    # "One appears." answers nothing, unless there is nothing else.
-    candidates = ([f for f in candidates if f[2].is_row or f[2].text.count(" ") > 1] or candidates)[
-        :MOST_UNITS
-    ]
+    candidates = ([each for each in candidates if _tells(each[2])] or candidates)[:MOST_UNITS]
     if not candidates:
         return ()
     vectors = embedder.embed([query, *(_passage(chunk, unit) for _, chunk, unit in candidates)])
@@ -115,6 +112,11 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
         if len(picked) < most and np.all(vectors[[1 + j for j in picked]] @ vectors[1 + i] < alike):
             picked.append(i)
     return tuple(_quote(*candidates[i], score=float(scores[i])) for i in picked)
+
+
+def passages(chunk: Chunk) -> list[str]:
+    """The texts whose vectors `extract` needs of a chunk."""
+    return [_passage(chunk, unit) for unit in units(chunk.text) if _tells(unit)]
 
 
 def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
@@ -251,6 +253,11 @@ def _agreement(unit: Unit, facts: Facts) -> int:
 
 def _stem(word: str) -> str:
     return word.lower().removesuffix("s")
+
+
+def _tells(unit: Unit) -> bool:
+    """Whether it can answer anything: "One appears." only does if there is nothing else."""
+    return unit.is_row or unit.text.count(" ") > 1
 
 
 def _mentions(hits: Sequence[Hit], word: str) -> bool:

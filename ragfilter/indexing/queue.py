@@ -20,7 +20,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -216,10 +216,12 @@ class OrderStopped(Exception):
 
 
 class Worker:
-    """Works for as long as `bench` is open. Of several, one works and the others stand by."""
+    """Works for as long as `bench` is open. Of several, one works and the others stand by.
+    `meanwhile` is called while no order waits, and returns whether it has done something."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: Workbench, meanwhile: Callable[[], bool] = lambda: False) -> None:
         self._bench = bench
+        self._meanwhile = meanwhile
         self._queue = Queue(bench.workspace.path)
         self._lock = self._queue.worker_lock()
         self._end = threading.Event()
@@ -244,6 +246,8 @@ class Worker:
                 job = self._next()
                 if job is not None:
                     self._carry_out(job)
+                    continue
+                if self._lock.is_locked and self._meanwhile():
                     continue
             except RagfilterError as error:
                 log.warning("the indexing queue is blocked: %s", error)

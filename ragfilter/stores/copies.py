@@ -157,6 +157,13 @@ def read_copy(path: Path) -> list[StoredRow]:
     return rows
 
 
+def read_texts(path: Path) -> list[Chunk]:
+    """The chunks of the copy at `path` with nothing but id, title and text; empty if there is none.
+    Raises StoreError if it is damaged."""
+    table = _read(path, ["id", "title", "text"])
+    return [] if table is None else [Chunk(**row) for row in table.to_pylist()]
+
+
 def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
     """Save vectors of an unfinished indexing, by a key of the embedded text."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
     prompts/        one's own prompts of the judge (TOML)
     templates/      one's own prompt templates for drafts of rules
     ragfilter.db    journal, labels, drafts of rules (SQLite)
+    sentences.db    vectors of the chunks' sentences, for answers (SQLite)
     cache/          answers of LLMs, for later runs
     .lock           locked while a process owns the folder
     .owner.json     a note on who that is; only read when the lock is taken

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import controls, empty, problems
+from ragfilter.served.pages import surround
+from ragfilter.ui.kit import controls, empty
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import visit
 
 
 def draw() -> None:
@@ -12,9 +13,8 @@ def draw() -> None:
     html.heading("Rules", level=1)
     here = visit.begin()
     # Undo and Redo on this page are about rules.
-    controls.choose(here, steps=False)
-    controls.draw_author()
-    problems.notices(state.notices())
+    surround(here, steps=False)
+    controls.draw(here, None)
     if here.ready:
         # Loaded with the first visit.
         from ragfilter.ui.rules import page

@@ -41,6 +41,12 @@ def draw(visit: Visit, user: User) -> None:
         return
     every = overview(visit.resources.bench, user)
     _table(every)
+    ahead = visit.resources.ahead
+    if ahead is not None and ahead.waiting and user.unrestricted:
+        elements.aside(
+            f"{ahead.waiting:,} sentences are still to be embedded, which happens while nobody "
+            "waits. Until then, the first answer about a chunk takes longer."
+        )
     _one(every, visit, user)
     _elsewhere(visit.resources)
 

@@ -46,16 +46,12 @@ def draw(view: View) -> None:
             else '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find '
             "it, or the user may not see it.</p>"
         )
-        label_buttons.begin(view)
         return
     chunk = _whole(hit.chunk, view)
     named = _named_refs(view, chunk)
-    if label_buttons.blind():
-        html.draw(f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3></div>')
-    else:
-        _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
+    _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     label_buttons.draw(view, chunk.id)
-    match TEXT if label_buttons.blind() else _part(view, chunk.id):
+    match _part(view, chunk.id):
         case "Rule":
             with st.container(key="rule-both", horizontal=True, gap="small"):
                 _text(chunk)
@@ -71,7 +67,7 @@ def finish(view: View) -> None:
     """Draw below the text what would change the outcome: many replays, for which neither the text
     nor the curve waits."""
     hit = _opened(view)
-    if hit is not None and not label_buttons.blind() and state.session().part == TEXT:
+    if hit is not None and state.session().part == TEXT:
         draw_changes(view, hit)
 
 

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.report.story import story
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import curve_panel, hit_table, label_buttons, needs, panel
+from ragfilter.ui.inspect import curve_panel, hit_table, needs, panel
 from ragfilter.ui.kit import answer, ask, empty, help, problems, share, stacks, summary
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
@@ -58,16 +58,10 @@ def begin(view: View) -> Places:
         left, right = st.columns((3, 2), gap="medium")
     with left:
         html.heading("Before and after")
-        if label_buttons.blind():
-            label_buttons.draw_hidden()
-        else:
-            stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
+        stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
     with right:
         html.heading("Curve")
-        if label_buttons.blind():
-            label_buttons.draw_hidden()
-        else:
-            curve_panel.draw(view)
+        curve_panel.draw(view)
     return Places(below, beside, bar)
 
 
@@ -84,10 +78,7 @@ def finish(view: View, places: Places) -> None:
             answer.draw_both(view)
         else:
             html.heading("Chunks")
-            if label_buttons.blind():
-                label_buttons.draw_hidden()
-            else:
-                hit_table.draw(view)
+            hit_table.draw(view)
     if places.panel is not None:
         with places.panel:
             if _clicked():

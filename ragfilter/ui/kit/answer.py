@@ -17,7 +17,6 @@ from ragfilter.answer import compare
 from ragfilter.answer.compare import Piece
 from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
-from ragfilter.model import PoolResult
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
@@ -50,7 +49,7 @@ def draw(view: View) -> None:
     k = view.result.settings.retrieval.k
     sides = answers.sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
-    found = both(view, sides, lambda side: title(side, notes[side.name]), _show, near=view.mine)
+    found = both(view, sides, lambda side: title(side, notes[side.name]), _show)
     if found is None:
         return
     plain = of_profile("unfiltered").with_values({"retrieval.k": k})
@@ -68,7 +67,7 @@ def is_awaited() -> bool:
 
 def draw_both(view: View) -> None:
     """Draw the words of both answers; the panel has what they cite, what they cost, and votes."""
-    both(view, answers.sides(view.mine), _brief_title, draw_words, "", near=view.mine)
+    both(view, answers.sides(view.mine), _brief_title, draw_words, "")
 
 
 def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> Answered:
@@ -85,17 +84,14 @@ def both(
     title: Title,
     show: Show,
     quoting: str = QUOTING,
-    *,
-    near: PoolResult | None = None,
 ) -> tuple[Answer, Answer] | None:
     """Draw the two columns, each below its title, and return the answers, or None if one is
-    missing. `quoting` describes the answers if no LLM is configured. With `near`, also embed what a
-    slider would let into it."""
+    missing. `quoting` describes the answers if no LLM is configured."""
     query, resources = view.asked.query, view.resources
     chat = resources.bench.chat
     if lacking := answers.lacking(query, sides, resources):
         with st.spinner("Reading the chunks …"):
-            answers.extract(query, lacking, resources, near)
+            answers.extract(query, lacking, resources)
     found = [answers.known(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):

@@ -6,7 +6,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.rules.overview import WORDS
-from ragfilter.ui.kit import problems, view_as
+from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
@@ -45,9 +45,6 @@ def draw(visit: Visit) -> None:
             part = elements.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
             undo_history.draw_turns(work)
         problems.incomplete(visit.incomplete)
-        if not work.user.unrestricted:
-            label = view_as.user_label(work.user)
-            elements.aside(f"Chunks that {label} may not see are left out.")
         # Clear the previous part while this one is being drawn.
         fresh, rules.part = rules.part != part, part
         if fresh:

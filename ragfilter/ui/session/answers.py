@@ -1,8 +1,7 @@
 """Answers for the panel: which are cached, which are made immediately, and which need a button.
 
-An extractive answer is made as soon as a page shows it. The sentences of the next few chunks are
-embedded too, so that most slider moves find theirs in the cache. An LLM is only asked by a button.
-If it fails, the extractive answer is shown next to the error.
+An extractive answer is made as soon as a page shows it. An LLM is only asked by a button. If it
+fails, the extractive answer is shown next to the error.
 """
 
 from __future__ import annotations
@@ -17,14 +16,11 @@ from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import EXTRACTIVE, UNFINISHED, VERSION, Answer, AnswerStream
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
-from ragfilter.layers.cutoff import cut_of
-from ragfilter.model import Hit, PoolResult
+from ragfilter.model import PoolResult
 from ragfilter.protocols import Progress
 from ragfilter.ui.session.jobs import Job, Stoppable
-from ragfilter.ui.session.resources import CachedEmbedder, Resources
+from ragfilter.ui.session.resources import Resources
 
-NEXT = 8
-"""How many of the hits that reached the cutoff have their sentences embedded with the question."""
 TICK_S = 0.1
 NOT_ASKED = (
     "Not asked: the endpoint did not finish the other answer in time. The button tries both again."
@@ -74,7 +70,7 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
         query,
         side.context,
         None if chat is None else Stoppable(chat, stop),
-        CachedEmbedder(resources.bench.embedder, resources.vectors),
+        resources.embedder(),
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
@@ -111,13 +107,8 @@ def skip(query: str, side: AnswerSide, before: Answer, resources: Resources) -> 
     made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
     made = _with_earlier(made, known(query, side, resources))
     if EARLIER not in made.error:
-        _quote(query, side, resources)
+        _extracted(query, side, resources, EXTRACTIVE)
     resources.answers.put(_key(query, side, resources), made)
-
-
-def _quote(query: str, side: AnswerSide, resources: Resources) -> None:
-    """Make the extractive answer that replaces a failed one."""
-    _extracted(query, side, resources, EXTRACTIVE)
 
 
 def instead(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
@@ -132,9 +123,10 @@ def added(
     """What the side's context adds to the other's, if that is known without calling a model."""
     if resources.bench.chat is not None:
         return ()
-    embedder = CachedEmbedder(resources.bench.embedder, resources.vectors, only_known=True)
     try:
-        return compare.added(query, side.context, other.context, embedder)
+        return compare.added(
+            query, side.context, other.context, resources.embedder(only_known=True)
+        )
     except ModelError:
         return ()
 
@@ -149,15 +141,10 @@ def lacking(
     return [side for side, answer in found if answer is None or answer.error]
 
 
-def extract(
-    query: str, sides: Sequence[AnswerSide], resources: Resources, near: PoolResult | None
-) -> None:
-    """Make the extractive answers and, with `near`, embed what nearby slider positions will need:
-    once for all runs that wait for the same, and only while one does. Never raises: a failure is
-    shown in place of the answer."""
-
-    ahead = () if near is None else (AnswerSide("near", Context(_near(near), (), "", 0)),)
-    for side in (*sides, *ahead):
+def extract(query: str, sides: Sequence[AnswerSide], resources: Resources) -> None:
+    """Make the extractive answers: once for all runs that wait for the same, and only while one
+    does. Never raises: a failure is shown in place of the answer."""
+    for side in sides:
         _extracted(query, side, resources)
 
 
@@ -174,14 +161,6 @@ def _extracted(query: str, side: AnswerSide, resources: Resources, model: str = 
         job.attend()
 
 
-def _near(result: PoolResult) -> tuple[Hit, ...]:
-    """The hits that a slider would let in next."""
-    detail = cut_of(result)
-    ids = detail.ids[:NEXT] if detail else ()
-    by_id = {hit.id: hit for hit in result.hits}
-    return tuple(by_id[i] for i in ids if i in by_id)
-
-
 def _extract(
     query: str,
     context: Context,
@@ -190,7 +169,7 @@ def _extract(
     only_known: bool = False,
     progress: Progress | None = None,
 ) -> Answer:
-    embedder = CachedEmbedder(resources.bench.embedder, resources.vectors, only_known, progress)
+    embedder = resources.embedder(only_known=only_known, progress=progress)
     timeout = resources.deployment.answer_timeout_s
     return AnswerStream(query, context, None, embedder, timeout_s=timeout).read()
 

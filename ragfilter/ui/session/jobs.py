@@ -26,6 +26,8 @@ Work = Callable[["Job[V]"], V]
 """What a job does. It is passed its job, to report progress and to see when to stop."""
 TICK_S = 0.15
 """Seconds between the points at which Streamlit can stop a waiting run."""
+JOB = "ragfilter-job"
+"""The name of a job's thread."""
 MOST = 32
 """Number of jobs that are remembered; those in progress are always."""
 
@@ -124,9 +126,7 @@ class Jobs:
             if job is None or (again and job.done):
                 job = Job(owner)
                 # A daemon, so that stopping the server does not wait for an endpoint that hangs.
-                threading.Thread(
-                    target=job.run, args=(work,), name="ragfilter-job", daemon=True
-                ).start()
+                threading.Thread(target=job.run, args=(work,), name=JOB, daemon=True).start()
             self._jobs[key] = job
             ended = [each for each, other in self._jobs.items() if other.done]
             for each in ended[: max(0, len(self._jobs) - MOST)]:

@@ -37,8 +37,8 @@ LEVEL, DEPARTMENTS = "level", "departments"
 """The user of the page. These are not settings, and have their own part of the link."""
 PRESENT = "present"
 """Present if the page is shown to an audience."""
-OPEN, PARTS = "open", ("tuning", "evidence")
-"""What is open of Inspect: ``open=tuning,evidence``."""
+OPEN, PARTS = "open", ("tuning", "evidence", "labelling")
+"""What is open of Inspect, ``open=tuning,evidence``, and of Evaluate."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
@@ -198,6 +198,7 @@ def open_session() -> None:
             present=link.present,
             tuning="tuning" in link.parts,
             evidence="evidence" in link.parts,
+            labelling="labelling" in link.parts,
             compared=dict(link.compared),
         )
         st.session_state.filter = link.look.get(FILTER, "")
@@ -223,6 +224,7 @@ def _reopen() -> None:
     session.collection = link.collection or session.collection
     session.user, session.present = link.user, link.present
     session.tuning, session.evidence = "tuning" in link.parts, "evidence" in link.parts
+    session.labelling = "labelling" in link.parts
     session.compared = dict(link.compared) or session.compared
     session.opened = {PART: "", **link.look}
     session.ignored += link.refused

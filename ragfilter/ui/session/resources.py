@@ -7,6 +7,7 @@ None of it is in session state. All sessions share it, so the keys say what a va
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -19,13 +20,15 @@ from ragfilter.basics.shelf import Shelf
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
 from ragfilter.indexing.queue import Worker
+from ragfilter.indexing.sentences import Preparation
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Catalogue, Embedder, Progress, Reranker, Vectors, Vocabulary
 from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
-from ragfilter.ui.session.jobs import Jobs
+from ragfilter.stores.sentences import Sentences
+from ragfilter.ui.session.jobs import JOB, Jobs
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 MEASURED = 8
+WORKING = (JOB, "ScriptRunner.scriptThread")
+"""The names of the threads of our jobs and of Streamlit's runs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +62,9 @@ class Resources:
 
     bench: Workbench
     deployment: Deployment
+    sentences: Sentences | None = None
+    ahead: Preparation | None = None
+    """Embeds the sentences of indexed chunks while nobody waits."""
     pools: Shelf[Pool] = field(default_factory=lambda: Shelf(POOLS))
     scores: Shelf[float] = field(default_factory=lambda: Shelf(SCORES))
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
@@ -91,6 +99,13 @@ class Resources:
     def prices(self) -> Prices | None:
         """Token prices, None if none are set."""
         return self.bench.prices
+
+    def embedder(
+        self, *, only_known: bool = False, progress: Progress | None = None
+    ) -> CachedEmbedder:
+        """The model for sentences, which remembers those that are stored or were asked for."""
+        model = self.bench.embedder
+        return CachedEmbedder(model, self.vectors, only_known, progress, self.sentences)
 
     def checks_of(self, collection: str, version: str, user: User) -> Checks:
         """The linter's findings about rules of this version of a collection, whose questions say
@@ -139,8 +154,15 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # needs one to draw the page while an answer is still being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     bench = open_workbench(_deployment, kind="app")
-    Worker(bench).start()
-    return Resources(bench, _deployment)
+    sentences = Sentences(bench.workspace.path)
+    ahead = Preparation(bench, sentences, _somebody_waits)
+    Worker(bench, ahead.step).start()
+    return Resources(bench, _deployment, sentences, ahead)
+
+
+def _somebody_waits() -> bool:
+    """Whether a page is being computed, or a job for one."""
+    return any(thread.name in WORKING for thread in threading.enumerate())
 
 
 ScoreKey = tuple[str, str, str]
@@ -186,6 +208,8 @@ class CachedEmbedder:
     shelf: Shelf[Vectors]
     only_known: bool = False
     progress: Progress | None = None
+    stored: Sentences | None = None
+    """Vectors from before, which are not cached again."""
 
     @property
     def name(self) -> str:
@@ -194,6 +218,9 @@ class CachedEmbedder:
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         known = {text: self.shelf.get((self.name, text)) for text in texts}
         missing = [text for text, vector in known.items() if vector is None]
+        if missing and self.stored is not None:
+            known |= self.stored.find(self.name, missing)
+            missing = [text for text in missing if known[text] is None]
         if missing and self.only_known:
             raise ModelError(f"{len(missing)} texts are not embedded yet.")
         progress = progress or self.progress

@@ -36,7 +36,7 @@ CLEARANCE = "clearance.enabled"
 ON = {CLEARANCE: True}
 SWITCHED_OFF = (
     "Clearance is switched off, so everyone sees everything here, in answers and exports as well. "
-    "The layer's switch turns it on again."
+    "The switch below “Viewing as” turns it on again."
 )
 SEEN_BY_OPERATOR = (
     "You see everything here as the operator, including what is hidden from the user. Prompts, "
@@ -44,6 +44,8 @@ SEEN_BY_OPERATOR = (
 )
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
+MOST_MARKS = 50
+"""How many labels can be undone."""
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
 """The ranges of ranks that the curve offers, besides any range chosen by number."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
@@ -176,7 +178,7 @@ class Session:
     table_clicks: int = 0
 
     blind: bool = False
-    """Whether rank and decisions are hidden while labelling."""
+    """Whether the labelling mode mixes ranks and hides what others said."""
     ticked: tuple[str, list[str]] = ("", [])
     """A question, and the chunks that are selected to be labelled for it."""
     marks: list[LabelChange] = field(default_factory=list)
@@ -186,6 +188,19 @@ class Session:
     rule_bases: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The stored rules from which unsaved ones started, by collection and chunk."""
     rules: RuleDesk = field(default_factory=RuleDesk)
+
+    query_set: str | None = None
+    """The query set to measure with, None for the first one with questions."""
+    run: int = 0
+    """The saved run that is shown; 0 for the newest."""
+    labelling: bool = False
+    """Whether Evaluate shows the labelling mode."""
+    typed_questions: list[str] = field(default_factory=list)
+    """Questions that were typed there, newest first."""
+    label_query: str = ""
+    label_events: int = 0
+    """The number of the last event of the labelling mode that was taken over."""
+    label_error: str = ""
 
     present: bool = False
     scene: int | None = None

@@ -1,0 +1,99 @@
+"""Embeds the sentences of indexed chunks ahead of any question, while nobody waits.
+
+Source: docs/design.md#parts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+
+from ragfilter.answer.extractive import passages
+from ragfilter.errors import RagfilterError
+from ragfilter.models.embedder import OPENAI
+from ragfilter.stores import copies
+from ragfilter.stores.sentences import Sentences
+from ragfilter.workbench import Workbench
+
+log = logging.getLogger(__name__)
+
+PART = 16
+"""Sentences at once: as long as a question that is asked meanwhile may have to wait."""
+QUIET_S = 1.0
+"""How long nobody must have waited for anything."""
+MOST = 50_000
+"""Sentences of one collection; those of a larger one are embedded when an answer needs them."""
+
+
+class Preparation:
+    """The sentences of the workspace's own collections that are still to be embedded. `is_busy`
+    says whether somebody waits for something."""
+
+    def __init__(self, bench: Workbench, sentences: Sentences, is_busy: Callable[[], bool]) -> None:
+        self._bench = bench
+        self._sentences = sentences
+        self._is_busy = is_busy
+        self._busy_until = monotonic()
+        self._settled: dict[str, str] | None = None
+        self._collection = self._mark = ""
+        self._all: list[str] = []
+        self._waiting: list[str] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many sentences of the present collection are still to be embedded."""
+        return len(self._waiting)
+
+    def step(self) -> bool:
+        """Embed the next few sentences, unless somebody waits. Returns whether it did."""
+        model = self._bench.embedder
+        if model.name.startswith(OPENAI) or self._must_wait():
+            return False
+        try:
+            if not self._waiting and not self._begun():
+                return False
+            part, self._waiting = self._waiting[:PART], self._waiting[PART:]
+            if part:
+                self._sentences.put(self._collection, model.name, part, model.embed(part))
+            if not self._waiting:
+                self._sentences.settle(self._collection, self._mark, model.name, self._all)
+        except RagfilterError as error:
+            log.warning("the sentences of %s are not prepared: %s", self._collection, error)
+            self._waiting = []
+        return True
+
+    def _must_wait(self) -> bool:
+        now = monotonic()
+        if self._is_busy():
+            self._busy_until = now
+        return now - self._busy_until < QUIET_S
+
+    def _begun(self) -> bool:
+        """Whether there is a collection whose content has changed, which is then the present
+        one."""
+        if self._settled is None:
+            self._settled = self._sentences.settled()
+        workspace, model = self._bench.workspace, self._bench.embedder.name
+        names = workspace.copied()
+        for gone in self._settled.keys() - set(names):
+            self._sentences.forget(gone)
+            del self._settled[gone]
+        for name in names:
+            path = workspace.copy_path(name)
+            try:
+                at = path.stat()
+            except OSError:
+                continue
+            mark = f"{model} {at.st_mtime_ns} {at.st_size}"
+            if self._settled.get(name) == mark:
+                continue
+            # Also if the copy turns out to be damaged: it is not read again and again.
+            self._collection, self._mark, self._settled[name] = name, mark, mark
+            texts = [text for chunk in copies.read_texts(path) for text in passages(chunk)]
+            self._all = list(dict.fromkeys(texts)) if len(texts) <= MOST else []
+            known = self._sentences.find(model, self._all)
+            # Those of one length are computed together.
+            self._waiting = sorted((text for text in self._all if text not in known), key=len)
+            return True
+        return False

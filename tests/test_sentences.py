@@ -1,0 +1,96 @@
+"""Sentences of indexed chunks are embedded while nobody waits, and answers find them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ragfilter.indexing.sentences
+from ragfilter.answer.extractive import extract, passages
+from ragfilter.basics.shelf import Shelf
+from ragfilter.indexing.order import Order, carry_out
+from ragfilter.indexing.sentences import Preparation
+from ragfilter.library.workspace import open_workspace
+from ragfilter.model import Chunk, Hit
+from ragfilter.stores.sentences import FILE, Sentences
+from ragfilter.ui.session.resources import CachedEmbedder
+from ragfilter.workbench import Workbench
+
+TROLLS = "Trolls heal three points a turn. They fear fire and acid."
+CAVES = "The caves are dark and wet. Bats live there in great numbers."
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    with open_workspace(tmp_path / "ws") as opened:
+        yield opened
+
+
+def index(bench: Workbench, **texts: str) -> None:
+    source = bench.workspace.path.parent / "a.jsonl"
+    source.write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in texts.items()))
+    carry_out(Order("mine", str(source), reset=True), bench)
+
+
+def prepare(bench: Workbench, sentences: Sentences) -> None:
+    ahead = Preparation(bench, sentences, lambda: False)
+    while ahead.step():
+        pass
+    assert ahead.waiting == 0
+
+
+def known(sentences: Sentences, *texts: str) -> list[int]:
+    """How many sentences of each text are stored."""
+    name = "all-MiniLM-L6-v2"
+    return [len(sentences.find(name, passages(Chunk("c", text)))) for text in texts]
+
+
+@pytest.mark.model
+def test_an_answer_from_prepared_sentences_is_the_same_and_embeds_only_the_question(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ragfilter.indexing.sentences, "QUIET_S", 0)
+    sentences = Sentences(bench.workspace.path)
+    index(bench, a=TROLLS, b=CAVES)
+    prepare(bench, sentences)
+    assert known(sentences, TROLLS, CAVES) == [2, 2]
+
+    asked: list[str] = []
+    plain = bench.embedder.embed
+    monkeypatch.setattr(bench.embedder, "embed", lambda texts: asked.extend(texts) or plain(texts))
+    hits = [Hit(Chunk(text[:3], text), 0.5, n) for n, text in enumerate((TROLLS, CAVES), 1)]
+    stored = CachedEmbedder(bench.embedder, Shelf(9), stored=sentences)
+    found = extract("How do trolls heal?", hits, stored)
+    assert asked == ["How do trolls heal?"]
+    assert found == extract("How do trolls heal?", hits, bench.embedder)
+
+    # What is not in the collection any more goes; what stays is not embedded again.
+    index(bench, b=CAVES, c="Rats steal the food of travellers.")
+    asked.clear()
+    prepare(bench, sentences)
+    assert asked == ["Rats steal the food of travellers."]
+    assert known(sentences, TROLLS, CAVES) == [0, 2]
+    bench.workspace.copy_path("mine").unlink()
+    prepare(bench, sentences)
+    assert known(sentences, CAVES) == [0]
+
+
+def test_nothing_is_embedded_while_somebody_waits_or_has_just_waited(bench: Workbench) -> None:
+    assert not Preparation(bench, Sentences(bench.workspace.path), lambda: True).step()
+    assert not Preparation(bench, Sentences(bench.workspace.path), lambda: False).step()
+
+
+def test_a_damaged_file_stores_nothing_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / FILE).write_bytes(b"nonsense" * 999)
+    sentences = Sentences(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        sentences.put("mine", "model", ["a"], np.ones((1, 4), np.float32))
+        assert sentences.find("model", ["a"]) == {}
+    assert caplog.text.count("Delete it to start over") == 1
