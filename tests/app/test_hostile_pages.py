@@ -100,8 +100,9 @@ def compare(page: Any) -> Iterator[Any]:
     page.at.text_input(key="question").set_value(f"What is in the vault? {HOSTILE[0]}")
     yield page.press("ask-button")
     yield page.press("sides-swap")
-    yield page.choose("compare-mode-box", "Query set")
-    page.at.selectbox(key="compare-set-box").set_value(NEW)
+    for step in ("Every passage", "Answers", "Settings"):
+        yield page.choose("compare-step", step)
+    page.at.selectbox(key="compare-over").set_value(NEW)
     yield page.run()
     yield page.press("compare-measure")
 
