@@ -10,11 +10,11 @@ from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
 
 
-def surround(here: Visit) -> None:
+def surround(here: Visit, *, steps: bool = True) -> None:
     """Draw what stands around a page: the path and help, whose view it is, the choices in the
     sidebar, and messages."""
     place = path.reserve()
-    controls.choose(here)
+    controls.choose(here, steps=steps)
     lead(here, place)
     problems.notices(state.notices())
 
