@@ -192,13 +192,16 @@ def choose(visit: Visit) -> None:
                 disabled=not names,
                 **widget.of("collection-box", shown, _choose_collection, labels=labels),
             )
+            profile = state.session().profile
+            called = state.profile_label()
             st.selectbox(
                 "Profile",
                 list(profiles.PROFILES),
-                list(profiles.PROFILES).index(state.session().profile),
+                list(profiles.PROFILES).index(profile),
                 filter_mode=None,
+                format_func=lambda name: called if name == profile else name,
                 help="A named set of layers and values to start from.",
-                **widget.of("profile-box", state.session().profile, state.choose_profile),
+                **widget.of("profile-box", profile, state.choose_profile, labels=called),
             )
         about = profiles.PROFILES[state.session().profile].help
         html.draw(f'<p class="rf-hint">{html.text(about)}</p>')
