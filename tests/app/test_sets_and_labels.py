@@ -245,9 +245,10 @@ def test_an_llm_labels_after_its_cost_is_said(
         page.at.switch_page(f"pages/{name}.py")
         page.run()
         if name == "compare":
-            page.choose("compare-mode-box", "Query set")
-            options = page.at.selectbox(key="compare-set-box").options
+            options = page.at.selectbox(key="compare-over").options
             assert any(option.startswith("one, with LLM labels · ") for option in options)
+            page.at.selectbox(key="compare-over").set_value("one")
+            page.run()
         assert any("LLM labels count here" in words for words in page.html)
     stop_the_app(opened)
 

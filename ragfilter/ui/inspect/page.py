@@ -40,7 +40,7 @@ def begin(view: View) -> Places:
         needs.draw(view)
         if now.tuning:
             summary.draw_strip(view)
-            curve_panel.draw_settings(view.shown)
+            curve_panel.controls(view)
     stage = st.container(key="stage")
     bar = _bar() if now.evidence else None
     # The answers to the question before must not stand there while this one is answered.
