@@ -20,9 +20,11 @@ from ragfilter.ui.session.visit import View
 
 
 class Places(NamedTuple):
-    """Where `finish` draws: the answers or the table, the panel if it is open, and the buttons."""
+    """Where `finish` draws: the answers or the table, the panel if it is open, what stands under
+    both, and the buttons."""
 
     below: DeltaGenerator
+    under: DeltaGenerator
     panel: DeltaGenerator | None
     bar: DeltaGenerator
 
@@ -39,7 +41,6 @@ def begin(view: View) -> Places:
         problems.failed(view.result)
         needs.draw(view)
         if now.tuning:
-            summary.draw_strip(view)
             curve_panel.draw_settings(view.shown)
     stage = st.container(key="stage")
     bar = _bar() if now.evidence else None
@@ -47,7 +48,7 @@ def begin(view: View) -> Places:
     place = st.empty() if now.answered != view.asked else st
     below = place.container(key="below")
     bar = bar or _bar()
-    beside = None
+    under, beside = below, None
     if now.evidence:
         with below:
             below, beside = st.columns(2, gap="medium")
@@ -68,7 +69,7 @@ def begin(view: View) -> Places:
             label_buttons.draw_hidden()
         else:
             curve_panel.draw(view)
-    return Places(below, beside, bar)
+    return Places(below, under, beside, bar)
 
 
 def finish(view: View, places: Places) -> None:
@@ -94,6 +95,8 @@ def finish(view: View, places: Places) -> None:
                 panel.finish(view)
             else:
                 panel.draw(view)
+        with places.under:
+            summary.draw_strip(view)
     state.session().answered = view.asked
     saving.keep_all_in_browser()
 
