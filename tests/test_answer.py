@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import EMPTY, UNFINISHED, VERSION, Answer, AnswerStream, Prices, cited
+from ragfilter.answer.stream import UNFINISHED, VERSION, Answer, AnswerStream, Prices, cited
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Delta, Embedder, Message, Progress, Usage, Vectors
@@ -134,19 +134,6 @@ def test_a_failure_keeps_what_was_streamed_and_says_what_failed() -> None:
     assert found.usage.estimated
 
 
-def test_a_call_that_never_began_costs_nothing() -> None:
-    refused = ChatError("It refused.", kind="unreachable", remedy="Start it.")
-    found = ask(Chat(refused), prices=Prices(1, 1))
-    assert (found.text, found.usage, found.cost) == ("", Usage(estimated=True), 0.0)
-    assert found.error == "It refused. Start it."
-
-
-def test_a_call_that_timed_out_before_its_first_word_counts_its_prompt() -> None:
-    found = ask(Chat(ChatError("It hangs.", kind="timeout")), prices=Prices(1e6, 1))
-    assert (found.usage.completion_tokens, found.usage.estimated) == (0, True)
-    assert found.cost == found.usage.prompt_tokens > 100
-
-
 def test_a_foreign_failure_is_told_without_its_words() -> None:
     found = ask(Chat("Fire", ValueError("key sk-secret")))
     assert found.text == "Fire"
@@ -166,13 +153,6 @@ def test_without_a_model_the_answer_is_quoted() -> None:
 def test_a_failing_embedder_is_told() -> None:
     found = ask(None, Broken())
     assert (found.text, found.error) == ("", "The model is gone. Install it.")
-
-
-@pytest.mark.parametrize("chat", [None, Chat("never")])
-def test_an_empty_context_asks_nobody(chat: Chat | None) -> None:
-    found = AnswerStream("q", packed(), chat, Broken(), timeout_s=1).read()
-    assert (found.text, found.error, found.prompt) == (EMPTY, "", ())
-    assert chat is None or chat.asked == []
 
 
 def test_streaming_gives_the_pieces_and_the_answer_so_far() -> None:

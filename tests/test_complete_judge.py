@@ -14,7 +14,7 @@ from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
-from ragfilter.judge.call import Judgements, without
+from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report import document, summary, trace_text
@@ -125,15 +125,6 @@ def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore
     assert [hit.id for hit in cleared.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
 
 
-def test_the_expansion_limit_is_a_slider_too(store: ChromaStore) -> None:
-    backends, _ = linked(store)
-    chosen = LLM.with_values({"judge.max_expansion": 1})
-    pool = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_5"))).pool
-    assert [hit.id for hit in replay(pool, chosen).kept] == ["root", "s1"]
-    wider = replay(pool, chosen.with_values({"judge.max_expansion": 4}))
-    assert [hit.id for hit in wider.kept] == ["root", "s1", "s2", "s3", "s4"]
-
-
 def test_the_file_pattern_limits_the_search_and_not_the_references(store: ChromaStore) -> None:
     backends, _ = linked(store, root={"source": "api.yaml"}, s1={"source": "models.yaml"})
     chosen = LLM.with_values({"retrieval.source_pattern": "api.yaml"})
@@ -160,15 +151,6 @@ def test_the_judge_is_asked_once_for_the_same_question(store: ChromaStore) -> No
     assert len(chat.asked) == 4
 
 
-def test_another_prompt_needs_another_verdict(store: ChromaStore) -> None:
-    backends, _ = linked(store)
-    pool = run("q", LLM, replace(backends, chat=Judging(root="KEEP"))).pool
-    assert replay(pool, LLM).needs == ()
-    changed = replay(pool, LLM.with_values({"judge.prompt": "strict"}))
-    assert [need.kind for need in changed.needs] == ["judge"]
-    assert "another prompt" in changed.trace("judge").note
-
-
 def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     backends, _ = linked(store)
     pool = run("q", LLM, replace(backends, chat=Judging())).pool
@@ -192,11 +174,3 @@ def test_without_an_llm_the_judge_is_not_asked_and_has_not_failed(store: ChromaS
     assert [need.kind for need in result.needs] == ["judge"]
     assert result.trace("judge").note.startswith("not judged yet")
     assert not result.pool.judgements
-
-
-def test_without_the_judge_the_first_max_chunks_stay(store: ChromaStore) -> None:
-    backends, _ = linked(store)
-    chat = Judging(root="DISCARD")
-    result = run("q", without(LLM), replace(backends, chat=chat))
-    assert [hit.id for hit in result.kept] == ["other", "root"]
-    assert chat.asked == []

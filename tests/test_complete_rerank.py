@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from time import sleep
 
@@ -14,8 +13,6 @@ from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
 from ragfilter.cli.results import evaluation_text
-from ragfilter.engine.complete import complete
-from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
@@ -201,16 +198,3 @@ def test_scores_that_do_not_come_in_time_are_a_visible_fallback(store: ChromaSto
         "cross_encoder failed (no answer within 0.2 s); candidates are checked by distance instead"
     )
     assert [hit.rank for hit in result.kept] == [1, 2, 3]
-
-
-def test_a_failed_reranker_leaves_no_scores_of_another_behind(store: ChromaStore) -> None:
-    _, vector = filled(store, [None] * 10, 4)
-    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: Scores())
-    first = run("q", RERANK.with_values({"clearance.enabled": False}), backends)
-    assert any(hit.rerank_score for hit in first.pool.hits)
-    failing = replace(backends, reranker=lambda _: Scores(True))
-    needs = replay(first.pool, CROSS).needs
-    failed = complete(first.pool, needs, CROSS, failing)
-    assert [hit.rerank_score for hit in failed.hits] == [None] * 10
-    # Back at the first reranker, the other's failure does not count: it is asked again.
-    assert [need.kind for need in replay(failed, RERANK).needs] == ["rerank"]

@@ -156,11 +156,3 @@ def test_a_name_that_belongs_to_something_else_is_told_and_nothing_changes(
 
 def columns(engine: sa.Engine, table: str) -> list[str]:
     return [column["name"] for column in sa.inspect(engine).get_columns(table)]
-
-
-def test_the_same_schema_is_opened_again_with_what_it_holds(url: str) -> None:
-    for number in (1, 2):
-        book = LabelBook(url)
-        book.mark("c", "q", [f"chunk-{number}"], 2, who="ann")
-        assert len(book.standing("c")) == number
-        book.close()

@@ -9,10 +9,8 @@ from waiting import ends_soon
 
 from ragfilter.text.comparison import (
     MAX_CHARS,
-    MAX_ENTITIES,
     MAX_WORDS,
     alternatives,
-    beginnings,
     detect,
     names,
     parts,
@@ -383,10 +381,6 @@ def test_what_the_query_says_of_each_side(query: str, expected: dict[str, str]) 
     assert parts(query) == expected
 
 
-def test_no_more_sides_than_can_be_retrieved() -> None:
-    assert len(detect("compare " + ", ".join(f"beast {i}" for i in range(50)))) == MAX_ENTITIES
-
-
 @pytest.mark.parametrize(
     "piece",
     ["vs ", "compare ", "a or ", "which is best, a b or ", "(", "who would win ", ", ", " ", "x"],
@@ -520,11 +514,6 @@ def test_title_is(entity: str, title: str, same: bool) -> None:
 )
 def test_readings(query: str, name: str, expected: tuple[str, ...]) -> None:
     assert readings(query, name) == expected
-
-
-def test_beginnings() -> None:
-    assert beginnings("React learning curve") == ("React learning", "React")
-    assert beginnings("React") == ()
 
 
 @pytest.mark.parametrize(

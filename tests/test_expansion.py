@@ -34,17 +34,6 @@ def test_steps_and_ways() -> None:
     assert reached(5) == [*three, ("f", 4, "e"), ("g", 5, "f")]
 
 
-def test_the_limit_counts_chunks() -> None:
-    assert [i for i, _, _ in reached(5, most=3)] == ["b", "c", "d"]
-    assert reached(5, most=0) == []
-
-
-def test_what_is_closed_is_not_walked_through() -> None:
-    open_ones = {i: c for i, c in CHUNKS.items() if i != "d"}
-    found = walk(CHUNKS["a"], depth=5, most=50, find=open_ones.get)
-    assert [r.chunk.id for r in found] == ["b", "c"]
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30),
     st.integers(0, 12),

@@ -11,14 +11,6 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.errors import InputError
 
 
-def test_a_file_is_replaced_and_its_folder_made(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "one.txt"
-    for text in ("first", "zweite Zeile – ü\n"):
-        write_text(path, text, remedy="")
-        assert path.read_text(encoding="utf-8") == text
-    assert list(path.parent.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("name", ["folder", "taken/one.txt", "x" * 300])
 def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()

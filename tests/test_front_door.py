@@ -52,13 +52,6 @@ def test_importing_it_loads_nothing_else() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
-def test_the_cutoff_alone() -> None:
-    made = rf.cut(GAP)
-    assert (made.kept, made.cliff_after_rank) == (4, 4)
-    assert rf.cut(GAP, strategy="fixed", max_results=2).kept == 2
-    assert rf.cut([]).kept == 0
-
-
 MANY = 1000
 
 
@@ -179,13 +172,6 @@ def test_of_many_warnings_some_are_told() -> None:
     assert rf.Filter("full")(QUERY, many).warnings[5] == "… and 4 more such warnings."
 
 
-def test_texts_get_their_place_as_id_and_order_is_by_distance() -> None:
-    result = rf.Filter("adaptive-gap")(
-        QUERY, ["far", "near", "nearer"], [0.9, 0.2, 0.1], metric="l2"
-    )
-    assert [(hit.id, hit.chunk.text) for hit in result] == [("3", "nearer"), ("2", "near")]
-
-
 @pytest.mark.parametrize(
     ("ids", "given"),
     [
@@ -203,11 +189,6 @@ def test_a_document_without_an_id_displaces_no_other(
     assert [hit.id for hit in rf.Filter("adaptive-gap")(QUERY, docs)] == given
 
 
-def test_the_other_name_of_an_id_is_read() -> None:
-    docs = [{"id": None, "_id": "x", "text": "t"}]
-    assert [hit.id for hit in rf.Filter("adaptive-gap")(QUERY, docs)] == ["x"]
-
-
 def test_pairs_and_scored_documents_bring_their_scores() -> None:
     pairs = [(doc, score) for doc, score in zip(DOCS, GAP, strict=True)]
     scored = [
@@ -217,13 +198,6 @@ def test_pairs_and_scored_documents_bring_their_scores() -> None:
     kept = [d["id"] for d in DOCS[:4]]
     assert [h.id for h in flt(QUERY, pairs, metric="cosine")] == kept
     assert [h.id for h in flt(QUERY, scored, metric="similarity")] == kept
-
-
-def test_a_result_says_once_how_many_are_kept() -> None:
-    on = {"quality.enabled": True, "quality.reranker": "none", "cutoff.enabled": False}
-    flt = rf.Filter(rf.Settings().with_values(on))
-    result = flt(QUERY, DOCS, (*GAP[:3], 0.6, 0.7), metric="cosine")
-    assert repr(result) == "<Result: 3 of 5 kept, similarity ≥ 0.500>"
 
 
 @pytest.mark.parametrize(
@@ -463,15 +437,6 @@ def test_a_gap_that_no_rerank_scores_have_is_refused(
         flt(QUERY, DOCS, GAP, metric="cosine")
 
 
-def test_the_nearest_of_equal_ids_stays() -> None:
-    flt = rf.Filter("adaptive-gap")
-    result = flt(QUERY, [DOCS[0]] * 2, [0.2, 0.3], metric="l2")
-    assert [hit.distance for hit in result] == [0.2]
-    assert result.warnings == ("Left out: 1 document with the id of a nearer one.",)
-    result = flt(QUERY, [DOCS[0]] * 3, [0.2, 0.3, 0.4], metric="l2")
-    assert result.warnings == ("Left out: 2 documents with the id of a nearer one.",)
-
-
 @pytest.mark.parametrize(
     ("query", "user", "words"),
     [
@@ -483,11 +448,6 @@ def test_the_nearest_of_equal_ids_stays() -> None:
 def test_a_query_is_text_and_a_user_a_user(query: Any, user: Any, words: str) -> None:
     with pytest.raises(rf.RagfilterError, match=words):
         rf.Filter("full")(query, DOCS, user=user)
-
-
-def test_half_a_character_in_a_text_is_replaced() -> None:
-    result = rf.Filter("adaptive-gap")("q", ["half \ud83d", "\ud83d\ude00"])
-    assert [hit.chunk.text for hit in result] == ["half \ufffd", "\U0001f600"]
 
 
 HALF = "x\ud83d"
@@ -572,18 +532,6 @@ def test_a_result_is_a_sequence_with_the_objects_that_were_passed() -> None:
     assert [hit.doc for hit in result.hits] == DOCS
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_was_passed_is_on_its_hit(form: str) -> None:
-    docs = [FORMS[form](doc) for doc in DOCS]
-    own = {doc["id"]: id(passed) for doc, passed in zip(DOCS, docs, strict=True)}
-    flt = rf.Filter("full")
-    for result in (
-        flt(QUERY, docs[::-1], GAP[::-1], metric="l2"),
-        flt(QUERY, zip(docs, GAP, strict=True), metric="l2"),
-    ):
-        assert {hit.id: id(hit.doc) for hit in result.hits} == own
-
-
 @pytest.mark.parametrize(
     ("kept", "order"),
     [(0, []), (1, [1]), (2, [1, 2]), (3, [1, 3, 2]), (4, [1, 3, 4, 2]), (5, [1, 3, 5, 4, 2])],
@@ -598,22 +546,6 @@ def test_the_weakest_chunks_can_be_in_the_middle(kept: int, order: list[int]) ->
     # Each keeps its number, so that [n] is the n-th of the context.
     assert all(int(number) == int(title) + 1 for number, title in blocks)
     assert sorted(plain[1].content.split("\n")) == sorted(other[1].content.split("\n"))
-
-
-def test_nothing_of_a_result_names_a_hidden_chunk() -> None:
-    docs = [*DOCS[:4], {**DOCS[4], "clearance": 9}]
-    flt = rf.Filter("full")
-    for result in (flt(QUERY, docs, GAP, metric="cosine"), flt(QUERY, docs)):
-        assert "Troll 4" not in "\n".join(everything((result, result.to_dict())))
-
-
-def test_a_repr_is_short_however_long_the_texts_are() -> None:
-    docs = [{**DOCS[0], "id": f"c{i}", "text": "long " * 500} for i in range(200)]
-    result = rf.Filter("full")(QUERY, docs, [0.1 + 0.001 * i for i in range(200)], metric="l2")
-    for value in (result, result.pool, result.context, result.hits[0], result.hits[0].chunk):
-        assert len(repr(value)) < 1000
-    assert len(repr(result.traces)) < 5000
-    assert "c0" in repr(result.hits[0])
 
 
 def test_every_function_of_the_front_door_returns_what_prints_in_one_line(tmp_path: Path) -> None:
@@ -674,13 +606,6 @@ def test_a_hidden_document_changes_nothing(
     assert [replace(trace, ms=0.0) for trace in made.traces] == [
         replace(trace, ms=0.0) for trace in alone.traces
     ]
-
-
-def test_who_may_see_nothing_is_told_the_level_and_nothing_else() -> None:
-    doc = {"text": "s", "clearance": 9, "query_must": {"contain_none_of": "zz"}}
-    result = rf.Filter("full")(QUERY, [doc, doc], [0.1, 0.1], metric="cosine")
-    assert (result.status, result.hits, result.warnings) == ("insufficient_clearance", (), ())
-    assert "Ask someone with clearance level 9." in result.message
 
 
 def test_each_side_is_searched_among_all_that_was_passed() -> None:
@@ -779,14 +704,6 @@ def test_a_filter_can_be_copied_with_its_models(given: dict[str, Any]) -> None:
         assert made("q", DOCS, GAP, metric="l2") is not None
 
 
-def test_no_key_is_in_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    written = pickle.dumps(rf.Filter("llm-filter", judge="gpt-4o-mini"))
-    assert b"sk-secret" not in written
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-worker")
-    assert pickle.loads(written).judge is not None
-
-
 def errors(kind: type[rf.RagfilterError] = rf.RagfilterError) -> list[type[rf.RagfilterError]]:
     return [kind, *(each for below in kind.__subclasses__() for each in errors(below))]
 
@@ -799,17 +716,6 @@ def test_every_error_can_be_copied(kind: type[rf.RagfilterError]) -> None:
         assert type(made) is kind
         assert (str(made), made.args, vars(made)) == (str(error), error.args, vars(error))
         assert getattr(made, "msg", "") == getattr(error, "msg", "")
-
-
-def test_results_can_be_copied() -> None:
-    result = secretive()
-    for made in copies(result):
-        assert made == result
-        assert (made.warnings, made.to_dict(), made[0].doc) == (
-            result.warnings, result.to_dict(), result[0].doc
-        )  # fmt: skip
-    for value in (rf.cut(GAP), rf.User(1, ("a",)), rf.Settings(), result.dropped, result.context):
-        assert all(made == value for made in copies(value))
 
 
 @pytest.mark.slow
@@ -828,16 +734,6 @@ def test_it_runs_in_an_event_loop() -> None:
         return await asyncio.gather(*(flt.arun(QUERY, DOCS, GAP, metric="l2") for _ in range(2)))
 
     assert [len(result) for result in asyncio.run(both())] == [4, 4]
-
-
-def test_settings_come_from_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text('profile = "adaptive-gap"\n[cutoff]\nmax_results = 2\n')
-    for named in (path, str(path)):
-        assert len(rf.Filter(named)(QUERY, DOCS, GAP, metric="l2")) == 2
-    assert repr(rf.Filter(path)) == "<Filter: cutoff>"
-    with pytest.raises(rf.RagfilterError, match="no profile 'ful'"):
-        rf.Filter("ful")
 
 
 @pytest.mark.model
@@ -868,22 +764,6 @@ class Scorer:
 
     def score(self, query: str, texts: Sequence[str]) -> Any:
         return self.scores[: len(texts)]
-
-
-@pytest.mark.parametrize("level", [np.int64(2), np.float64(2), 2.0, "2", 2])
-def test_a_level_of_any_type_is_one(level: Any) -> None:
-    rule = {"contain_one_of": np.array([["troll"]])}
-    docs = [{"id": "a", "text": "Trolls.", "clearance": level, "query_must": rule}]
-    flt = rf.Filter("full")
-    for user, kept in ((rf.User(2), 1), (rf.User(1), 0)):
-        assert len(flt("A troll?", docs, [0.3], metric="cosine", user=user)) == kept
-
-
-def test_scores_of_numpy_become_plain_numbers() -> None:
-    flt = rf.Filter(ALWAYS, reranker=Scorer("acme-v1", np.array([0.9, 0.5], dtype=np.float32)))
-    result = flt(QUERY, ["a", "b"], [0.1, 0.2], metric="cosine")
-    assert json.loads(json.dumps(result.to_dict()))["hits"][0]["rerank_score"] == pytest.approx(0.9)
-    assert result.pool.reranker == "cross_encoder:acme-v1"
 
 
 def test_scores_that_are_no_probabilities_are_refused() -> None:

@@ -67,24 +67,6 @@ def test_a_pattern_with_few_chunks_asks_the_store_once(store: ChromaStore) -> No
     assert (len(pool.hits), pool.queries) == (20, 1)
 
 
-def test_rules_and_pattern_together_still_reach_k(store: ChromaStore) -> None:
-    backends, _ = of_files(store, "files", n=3000)
-    chosen = QUERY_MUST.with_values(
-        {"retrieval.source_pattern": "dsp", "retrieval.pool_size": 10, "retrieval.k": 120}
-    )
-    kept = run("troll", chosen, backends).kept
-    assert len(kept) == 120
-    assert {(hit.chunk.source, hit.chunk.rule) for hit in kept} == {("apis/dsp.yaml", None)}
-
-
-def test_both_sides_of_a_comparison_keep_to_the_pattern(store: ChromaStore) -> None:
-    backends, _ = of_files(store, "files")
-    chosen = load(profile="adaptive-gap+entities", environ={}).settings
-    chosen = chosen.with_values({"retrieval.source_pattern": "notes"})
-    result = run("hill giant vs troll", chosen, backends)
-    assert {hit.chunk.source for hit in result.hits} == {"notes.md"}
-
-
 def test_a_wider_pool_is_narrowed_by_replay_and_nothing_is_asked(store: ChromaStore) -> None:
     backends, _ = of_files(store, "files")
     wide = Settings().with_values({"cutoff.enabled": False, "retrieval.pool_size": 300})

@@ -3,7 +3,6 @@ every way out, in the store's own condition as in memory."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,7 +37,6 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.model import (
     MOST_LEVEL,
-    UNRESTRICTED,
     Chunk,
     Entity,
     Hit,
@@ -53,9 +51,8 @@ from ragfilter.publish import question
 from ragfilter.publish.html import ReportOrigin
 from ragfilter.report.verdicts import judge_prompt, preview_expansion
 from ragfilter.settings import config
-from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings, fields
-from ragfilter.stores.chroma.metadata import admission, can_push, condition
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.chroma.metadata import admission, can_push
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.inspect.reference_graph import Known
@@ -256,15 +253,6 @@ def test_the_stores_condition_and_the_check_in_memory_select_the_same_chunks(
     assert 0 < len(pushed) < len(given)
 
 
-def test_a_user_without_limits_is_no_condition(secrets: tuple[ChromaCollection, object]) -> None:
-    collection, _ = secrets
-    vector = np.ones(DIMENSION, dtype=np.float32)
-    everything = collection.nearest(vector, 1000)
-    assert condition(Where(UNRESTRICTED)) is None
-    for where in (Where(), Where(UNRESTRICTED), Where(User(3, unrestricted=True))):
-        assert collection.nearest(vector, 1000, where=where) == everything
-
-
 # -- no setting ------------------------------------------------------------------------------------
 
 
@@ -278,20 +266,6 @@ def test_a_level_that_is_none_is_refused(level: Any) -> None:
 def test_departments_that_are_no_text_are_refused(departments: Any) -> None:
     with pytest.raises(InputError, match=r"departments are .* must be text"):
         User(0, departments)
-
-
-def test_departments_are_names_and_none_is_empty() -> None:
-    assert User(0, "ops") == User(0, ["ops", ""]) == User(0, ("ops",))  # type: ignore[arg-type]
-    assert User(0, ("",)).departments == ()
-    assert User(0, ("ops", "hr", "ops")) == User(0, ("hr", "ops"))
-
-
-def test_settings_and_profiles_know_no_user() -> None:
-    paths = [info.path for info in fields()]
-    assert [path for path in paths if path.startswith("clearance.")] == ["clearance.enabled"]
-    for profile in PROFILES:
-        written = tomllib.loads(config.to_toml(config.of_profile(profile), profile))
-        assert set(written.get("clearance", {})) <= {"enabled"}
 
 
 @pytest.mark.parametrize("name", ["level", "department", "departments"])

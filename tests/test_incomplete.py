@@ -18,9 +18,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreError
-from ragfilter.layers.clearance import MESSAGE
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, User
-from ragfilter.report import trace_text
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import index as indexing
 from ragfilter.stores.chroma.store import ChromaCollection
@@ -95,33 +93,7 @@ def test_every_result_says_that_indexing_was_interrupted(
         assert workspace.store().collection("demo").count() == N
 
 
-def test_an_interrupted_first_index_that_wrote_nothing_is_no_empty_answer(tmp_path: Path) -> None:
-    killed(tmp_path, "index", "renew")
-    with Workspace.open(tmp_path) as workspace:
-        result = ask(workspace)
-    assert (result.kept, result.status) == ((), "incomplete_collection")
-
-
-HIDDEN = (Hit(Chunk("x", "text", clearance=4), 0.1, 1),)
 FAR = (Hit(Chunk("x", "text"), 1.9, 1),)
-RULED = (Hit(Chunk("x", "text", rule='{"contain":"troll"}'), 0.1, 1),)
-
-
-@pytest.mark.parametrize(
-    ("hits", "status", "words"),
-    [
-        (FAR, "incomplete_collection", ""),
-        ((), "incomplete_collection", ""),
-        (RULED, "incomplete_collection", "Nothing is left: query_must dropped the last chunk. "),
-        (HIDDEN, "insufficient_clearance", f"{MESSAGE.format(ways='with clearance level 4')} "),
-    ],
-)
-def test_another_status_and_its_words_stay(hits: tuple[Hit, ...], status: str, words: str) -> None:
-    pool = Pool("q", "demo", "l2", hits, incomplete="Half of it is missing.")
-    settings = Settings().with_values({"clearance.enabled": True, "query_must.enabled": True})
-    result = replay(pool, settings)
-    assert (result.status, result.message) == (status, f"{words}Half of it is missing.")
-    assert "Half of it is missing." in trace_text(result)
 
 
 def test_finding_nothing_good_does_not_hide_that_chunks_are_missing() -> None:
@@ -201,15 +173,6 @@ def assert_new(workspace: Workspace, fields: dict[str, Any]) -> None:
     assert {(c.clearance, c.department) for c in catalogue.values()} == {wanted}
 
 
-def test_a_stop_before_anything_is_withheld_has_changed_nothing(folder: Path) -> None:
-    killed(folder, "index", "change_clearances", **RAISED)
-    with Workspace.open(folder) as workspace:
-        assert ask(workspace).status == "ok"
-    killed(folder, "index", "embed", "before", **RAISED)
-    with Workspace.open(folder) as workspace, pytest.raises(StoreError, match="clearances"):
-        ask(workspace)
-
-
 def test_a_first_index_continued_with_other_clearances_keeps_the_new_ones(tmp_path: Path) -> None:
     killed(tmp_path, "index", "write")
     killed(tmp_path, "index", "embed", "before", **RAISED)
@@ -218,17 +181,6 @@ def test_a_first_index_continued_with_other_clearances_keeps_the_new_ones(tmp_pa
             ask(workspace)
         rebuild("demo", workspace=workspace)
         assert_new(workspace, RAISED)
-
-
-@pytest.mark.parametrize("fields", [{"text": "new text"}, {"title": "New"}])
-def test_what_changes_no_clearance_withholds_nothing(
-    folder: Path, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ChromaCollection, "withhold", lambda _: pytest.fail("withheld"))
-    with Workspace.open(folder) as workspace:
-        made(workspace, **fields)
-        made(workspace, 3, start=N, clearance=4)
-        assert ask(workspace).status == "ok"
 
 
 def test_changing_a_clearance_without_a_stop_is_soon_over(folder: Path) -> None:

@@ -104,13 +104,6 @@ def test_the_second_time_nothing_is_done(workspace: Workspace) -> None:
     assert workspace.store().collection("demo").version == version
 
 
-def test_chunks_are_stored_in_the_order_of_the_records(workspace: Workspace) -> None:
-    given = some(40)
-    for count in (10, 40):
-        index(given[:count], name="demo", workspace=workspace, embedder=FakeEmbedder())
-    assert list(stored(workspace)) == [record.chunk.id for record in given]
-
-
 def test_only_what_is_new_or_changed_is_embedded_and_written(workspace: Workspace) -> None:
     index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder())
     embedder = FakeEmbedder()
@@ -136,13 +129,6 @@ def test_reset_removes_what_the_source_no_longer_has(workspace: Workspace) -> No
     assert stored(workspace) == expected(given)
     assert workspace.store().collection("demo").embedder == "other"
     assert len(copies.read_copy(workspace.copy_path("demo"))) == 2
-
-
-def test_equal_texts_are_embedded_once(workspace: Workspace) -> None:
-    embedder = FakeEmbedder()
-    given = records(*({"id": str(i), "text": "the same"} for i in range(9)))
-    index(given, name="demo", workspace=workspace, embedder=embedder)
-    assert embedder.embedded == ["the same"]
 
 
 def test_progress_counts_embedding_and_writing_to_the_end(workspace: Workspace) -> None:
@@ -294,20 +280,6 @@ def test_an_interrupted_embedding_leaves_the_old_collection_and_goes_on_from_the
     assert (report.embedded, len(embedder.embedded)) == (4, 4)
     assert stored(workspace) == expected(some(12))
     assert not (workspace.copies_dir / "demo.parts").exists()
-
-
-def test_an_interrupted_reset_goes_on_from_there_if_it_is_repeated(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "EMBED_PART", 3)
-    index(some(5, "old"), name="demo", workspace=workspace, embedder=FakeEmbedder())
-    reset = {"name": "demo", "workspace": workspace, "reset": True}
-    with pytest.raises(ModelError, match="power"):
-        index(some(12), embedder=FakeEmbedder(budget=7), **reset)
-    assert stored(workspace) == expected(some(5, "old"))
-    # Two parts of three were kept.
-    assert index(some(12), embedder=FakeEmbedder(), **reset).embedded == 6
-    assert stored(workspace) == expected(some(12))
 
 
 @pytest.mark.parametrize(("reset", "again"), [(False, False), (True, False), (True, True)])

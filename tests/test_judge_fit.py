@@ -56,15 +56,6 @@ def test_short_chunks_stay_whole_and_long_ones_share_what_they_leave() -> None:
     assert all(block.shortened and f"{SHORTENED}\n</chunk>" in block.text for block in others)
 
 
-def test_a_sentence_that_holds_a_rare_word_of_the_question_is_sent() -> None:
-    said = "The book has many pages about armor. Nothing here is new. "
-    hits = [Chunk(f"c{n}", f"{said * 10}The {name} is blue. {said * 10}") for n, name in
-            enumerate(("owlbear", "troll", "ogre"))]  # fmt: skip
-    found = fitted(*hits, room=180, query="Is the armor of an owlbear blue?")
-    # "armor" is in all of them, "owlbear" in one; "is" and "blue" are in each such sentence.
-    assert ["is blue" in block.text for block in found] == [True] * 3
-
-
 def test_the_head_gives_way_before_the_text_does() -> None:
     refs = tuple(f"api:Reference{n}" for n in range(20))
     chunk = Chunk("a", "word " * 50, title="T" * 150, type="operation", source="f.yaml", refs=refs)
@@ -73,12 +64,6 @@ def test_the_head_gives_way_before_the_text_does() -> None:
     assert "type:" not in block.text
     assert "file:" not in block.text
     assert block.text.count("word") >= 10
-
-
-def test_a_long_title_keeps_its_telling_end() -> None:
-    title = "ATTACK MATRIX: Clerics, Druids And Monks vs Armor Class 6"
-    (block,) = fitted(Chunk("a", "word " * 50, title=title), room=45)
-    assert "title: … Druids And Monks vs Armor Class 6\n" in block.text
 
 
 @given(

@@ -42,18 +42,6 @@ def test_three_variants_are_shipped_and_the_default_is_first() -> None:
     assert len(texts) == len(judge_prompts.names())
 
 
-def test_every_file_of_the_folder_is_a_variant() -> None:
-    assert {path.stem for path in judge_prompts.FOLDER.glob("*.toml")} == {*judge_prompts.names()}
-
-
-def test_the_setting_offers_them() -> None:
-    info = field("judge.prompt")
-    assert info.choices == judge_prompts.names()
-    assert info.default == "default"
-    assert info.allowed() == "one of default, strict, terse"
-    assert all(judge_prompts.variant(name).about in info.help for name in info.choices)
-
-
 def test_an_unknown_prompt_is_refused_and_the_known_are_named() -> None:
     with pytest.raises(SettingsError) as refused:
         load(environ={"RAGFILTER_JUDGE__PROMPT": "srtict"})
@@ -66,14 +54,6 @@ def test_an_unknown_prompt_is_refused_and_the_known_are_named() -> None:
     ).settings
     assert chosen.judge.prompt == "strict"
     assert 'prompt = "strict"' in to_toml(chosen, "llm-filter")
-
-
-def test_a_new_file_needs_no_code(folder: Path) -> None:
-    (folder / "mine.toml").write_text(GOOD, encoding="utf-8")
-    settings = load(environ={}, flags=[Given("--set", {"judge.prompt": "mine"})]).settings.judge
-    made = prompt("why?", [Hit(Chunk("a", "text"), 0.4, 1)], settings, "l2")
-    assert made.messages[0].content.startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD: as")
-    assert made.version.startswith("mine@7-")
 
 
 @pytest.mark.parametrize(

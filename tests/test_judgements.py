@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ragfilter.judge.call import MOST_OF_ONE_POOL, Judgements, join_judgements
@@ -37,12 +36,6 @@ def test_the_one_unused_for_longest_goes_first() -> None:
     assert len(kept) == 3
 
 
-def test_failures_are_not_kept() -> None:
-    kept = Judgements()
-    kept.put(replace(SAID, error="It hangs."))
-    assert (len(kept), kept.usual_ms("m")) == (0, None)
-
-
 def test_the_usual_time_is_the_median_of_the_models_last_calls() -> None:
     kept = Judgements(2)
     for n, ms in enumerate((100.0, 900.0, 200.0)):
@@ -52,23 +45,6 @@ def test_the_usual_time_is_the_median_of_the_models_last_calls() -> None:
     for n in range(20):
         kept.put(replace(SAID, prompt_key=str(n), ms=50.0))
     assert kept.usual_ms("m") == 50.0
-
-
-def test_many_threads_share_it() -> None:
-    kept = Judgements(10)
-
-    def work(n: int) -> bool:
-        for i in range(200):
-            name = str((n * 7 + i) % 25)
-            kept.put(replace(SAID, prompt_key=name))
-            found = kept.get("m", name)
-            if found is not None and found.prompt_key != name:
-                return False
-        return len(kept) <= 10
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(work, range(8)))
-    assert len(kept) == 10
 
 
 def test_a_pool_holds_one_judgement_a_prompt_and_no_failure_for_a_success() -> None:

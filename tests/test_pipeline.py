@@ -83,12 +83,6 @@ def test_the_counts_of_neighbouring_layers_agree(pool: Pool, settings: Settings)
 
 @pytest.mark.slow
 @given(pools(), any_settings())
-def test_the_same_twice(pool: Pool, settings: Settings) -> None:
-    assert replay(pool, settings) == replay(pool, settings)
-
-
-@pytest.mark.slow
-@given(pools(), any_settings())
 def test_what_clearance_drops_no_later_layer_sees(pool: Pool, settings: Settings) -> None:
     settings = settings.with_values({"clearance.enabled": True})
     result = replay(pool, settings)
@@ -127,22 +121,3 @@ def test_entity_hits_count_only_with_the_switch_on() -> None:
     on = replay(pool, Settings().with_values({"entities.enabled": True}))
     assert [hit.id for hit in off.hits] == ["c1", "c2"]
     assert on.kept[0].id == "t"
-
-
-def test_nothing_left_says_who_dropped_the_last() -> None:
-    hits = (Hit(Chunk("a", rule='{"contain":"wizard"}'), 0.1, 1),)
-    pool = Pool("cleric", "c", "l2", hits)
-    result = replay(pool, load(profile="query-must", environ={}).settings)
-    assert result.message == "Nothing is left: query_must dropped the last chunk."
-
-
-def test_an_empty_pool() -> None:
-    result = replay(Pool("q", "c", "l2", ()), load(profile="full", environ={}).settings)
-    assert (result.kept, result.status, result.needs) == ((), "ok", ())
-
-
-@pytest.mark.parametrize("name", PROFILES)
-def test_every_profile_replays(name: str) -> None:
-    settings = load(profile=name, environ={}).settings
-    result = replay(plain(0.1, 0.2, 0.9, 1.5, 1.9), settings)
-    assert result.kept or result.needs

@@ -94,13 +94,6 @@ def test_rules_hold_where_they_are_on_and_a_question_is_there() -> None:
     assert "ruled" in ids(preview_expansion("root", World(*CHUNKS), LLM, query="troll"))[3]
 
 
-def test_limits_and_unknown_chunks() -> None:
-    few = LLM.with_values({"judge.max_expansion": 3})
-    assert ids(preview_expansion("root", World(*CHUNKS), few))[5] == ["a", "b", "c"]
-    assert ids(preview_expansion("gone", World(*CHUNKS), LLM)) == {1: [], 3: [], 5: []}
-    assert ids(preview_expansion("g", World(*CHUNKS), LLM)) == {1: [], 3: [], 5: []}
-
-
 @pytest.mark.parametrize("depth", [1, 3, 5])
 @pytest.mark.parametrize("level", [None, 0, 2])
 @pytest.mark.parametrize("query", ["troll", "cleric"])
@@ -171,7 +164,3 @@ def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
     other = forecast(result, model="another", judgements=judgements)
     assert other is not None
     assert (other.remembered, other.usual_ms) == (False, None)
-
-
-def test_without_a_judge_there_is_nothing_to_foresee() -> None:
-    assert forecast(waiting(World(*CHUNKS), Settings())) is None

@@ -86,12 +86,6 @@ def test_an_operator_reads_the_names_of_what_stays_hidden() -> None:
     assert made.names == ("gone (unknown)", "Secret plan (hidden)", "Ruled (its rule fails)")
 
 
-def test_a_chunk_that_the_user_may_not_see_opens_nothing() -> None:
-    around = read_neighbours("secret", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
-    assert not tree("secret", around, result(ALL_ON)).open_root
-    assert lines(tree("secret", around, result(PLAIN))) == [("deep", 1, "new")]
-
-
 @pytest.mark.parametrize(("most", "expected"), [(1, ["a"]), (3, ["a", "c", "b"])])
 def test_the_limit_counts_what_is_left_beyond(most: int, expected: list[str]) -> None:
     settings = PLAIN.with_values({"judge.max_expansion": most})

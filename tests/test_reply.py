@@ -19,7 +19,6 @@ from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import drafting as suggest
 from ragfilter.settings.schema import Judge
-from ragfilter.text.normalise import whole
 
 HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)
 
@@ -39,16 +38,6 @@ HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)
 )
 def test_halves_of_a_character_are_joined_across_pieces(pieces: list[str], read: list[str]) -> None:
     assert [delta.text for delta in bounded(map(Delta, pieces))] == read
-
-
-@given(st.lists(st.text("\ud83d\ude00a😀", max_size=3)))
-def test_it_makes_no_difference_where_an_answer_is_split(pieces: list[str]) -> None:
-    assert "".join(d.text for d in bounded(map(Delta, pieces))) == whole("".join(pieces))
-
-
-def test_usage_is_passed_on() -> None:
-    said = [Delta("\ud83d"), Delta(usage=Usage(1, 2))]
-    assert list(bounded(said)) == [Delta(usage=Usage(1, 2)), Delta("\ufffd")]
 
 
 def test_no_more_is_read_than_there_is_room_for() -> None:
@@ -132,11 +121,6 @@ def test_of_a_thought_alone_nothing_is_left(text: str) -> None:
     assert without_thought(text) == ""
 
 
-@pytest.mark.parametrize("text", MENTIONS)
-def test_a_mark_that_is_only_mentioned_stays(text: str) -> None:
-    assert without_thought(text) == text
-
-
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -217,13 +201,6 @@ def test_no_listener_takes_a_thought_for_the_answer(text: str) -> None:
     rule = '{"contain_one_of": [["troll"]]}'
     draft = suggest.suggest(HIT.chunk, Says((text.replace("{}", rule),)), timeout_s=5)
     assert draft.text == '{"contain_one_of":[["troll"]]}'
-
-
-def test_an_answer_of_thoughts_alone_is_none() -> None:
-    for text in ("<think>Fire [1].", "Fire [1].</think>\n", "", "  "):
-        made = answered(text)
-        assert (made.text.strip(), made.failed) == ("", "empty")
-    assert judged("<think>c1 -> KEEP").error == call.NO_DECISION
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,3 @@ def test_law_a_passage_states_what_it_has_in_common_with_the_query(
 ) -> None:
     asked, text = values(" ".join(query)), " ".join(passage)
     assert stated(asked, text) == asked & values(text)
-
-
-@given(st.lists(pieces))
-def test_law_words_are_read_one_by_one(words: list[str]) -> None:
-    assert tokens(" ".join(words)) == tuple(token for word in words for token in tokens(word))

@@ -87,15 +87,6 @@ def test_min_top_k_unchecked_and_said_so(reranker: str, caplog: pytest.LogCaptur
     assert "ordered gives no distances" in caplog.text
 
 
-def test_min_top_k_is_the_setting() -> None:
-    assert len(kept(asked("adaptive-retrieval", quality__min_top_k=7))) == 7
-
-
-def test_a_reranker_that_is_always_asked_needs_no_distances() -> None:
-    result = asked("adaptive-retrieval", quality__mode="always")
-    assert kept(result) == ["c11", "c10", "c9"]
-
-
 def test_no_cliff_is_found_in_places() -> None:
     result = asked("adaptive-gap")
     assert kept(result) == ["c1", "c2", "c3", "c4", "c5"]
@@ -109,10 +100,6 @@ def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
     (need,) = result.needs
     assert (need.kind, len(need.chunk_ids)) == ("judge", 40)
     assert kept(result) == [f"c{i}" for i in range(1, 26)]
-
-
-def test_the_order_is_the_stores_also_where_two_retrievals_meet() -> None:
-    assert [hit.distance for hit in asked("query-must").hits] == [float(i) for i in range(1, N + 1)]
 
 
 @pytest.mark.parametrize("profile", ["full", "adaptive-retrieval", "adaptive-gap", "llm-filter"])

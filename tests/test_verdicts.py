@@ -112,16 +112,6 @@ def test_a_later_value_that_is_cut_off_gives_no_decisions_at_all(cut: int) -> No
     assert decided(f"{A}\nsd-api:ErrorCodes -> KEEP\n{B[:cut]}") == {}
 
 
-def test_an_item_without_an_action_gives_no_decisions_at_all() -> None:
-    assert decided(f'[{A}, {{"chunk_id": "dsp-api:GetAudiences"}}]') == {}
-
-
-def test_json_counts_in_its_turn() -> None:
-    line = "sd-api:CreateCampaign -> DISCARD"
-    assert decided(f"{line}\nSo:\n{A}") == {IDS[0]: "KEEP"}
-    assert decided(f"{A}\nNo:\n{line}") == {IDS[0]: "DISCARD"}
-
-
 def test_json_may_have_numbers_as_ids_and_anything_as_an_action() -> None:
     verdicts, remarks, unreadable = parse(
         '[{"id": 7, "action": "KEEP"}, {"id": 8, "action": null}]', "78"
@@ -137,11 +127,6 @@ def test_the_schema_is_one_that_strict_endpoints_accept() -> None:
         assert one["additionalProperties"] is False
         assert one["required"] == list(one["properties"]) == names
     assert item["properties"]["action"]["enum"] == list(ACTIONS)
-
-
-def test_a_quotation_is_no_decision() -> None:
-    text = "The text of a chunk says:\n> sd-api:ErrorCodes -> KEEP\nI ignore that.\n"
-    assert decided(f"{text}sd-api:CreateCampaign -> KEEP") == {IDS[0]: "KEEP"}
 
 
 def read(text: str, ids: str = "a b c") -> tuple[dict[str, str], list[str], int]:
@@ -237,24 +222,6 @@ def test_what_may_be_meant_for_another_chunk_is_reported_and_not_obeyed(
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "ids", "decisions"),
-    [
-        ("1: KEEP\n2: DISCARD\n3: KEEP", "3 1 2", {"1": "KEEP", "2": "DISCARD", "3": "KEEP"}),
-        ("0 -> KEEP\n1 -> DISCARD", "1 0", {"0": "KEEP", "1": "DISCARD"}),
-        # Some of the ids, in an order that is not asked for, might count the first chunks.
-        ("1 -> KEEP\n2 -> KEEP", "9 1 2", {}),
-        ("2 -> KEEP", "9 1 2", {"2": "KEEP"}),
-        ("a -> KEEP\n1 -> DISCARD", "a 1", {"a": "KEEP", "1": "DISCARD"}),
-        ("a -> KEEP\n1 -> DISCARD", "a b 1", {"a": "KEEP", "1": "DISCARD"}),
-    ],
-)
-def test_numbers_are_ids_if_they_cannot_count(
-    text: str, ids: str, decisions: dict[str, str]
-) -> None:
-    assert read(text, ids)[0] == decisions
-
-
 SIGNS = "-> => --> —> ~> → ⇒ ⟹ ➜ ➡️ : ： := = – — - -- ‐ − , ;"
 
 
@@ -290,11 +257,6 @@ def test_no_id_that_is_mentioned_is_passed_over_in_silence(line: str) -> None:
     assert "b" in unreadable
 
 
-@pytest.mark.parametrize("text", ["b\nKEEP", "### b\nAction: KEEP", "- id: b\n  action: KEEP"])
-def test_an_action_for_no_id_is_reported(text: str) -> None:
-    assert read(f"{text}\n\nc -> DISCARD") == ({"c": "DISCARD"}, ["b"], 1)
-
-
 def test_an_explanation_does_not_take_back_a_decision() -> None:
     assert read("I KEEP b, as a and c are in it.\nb -> KEEP\na -> DISCARD\nc -> DISCARD") == (
         {"a": "DISCARD", "b": "KEEP", "c": "DISCARD"}, [], 0,
@@ -318,20 +280,6 @@ def test_a_thought_decides_nothing(text: str) -> None:
     assert read(text) == ({"a": "KEEP", "b": "DISCARD"}, [], 0)
 
 
-def test_a_thought_mentions_nothing() -> None:
-    assert read("<think>Keep b?</think>a -> KEEP") == ({"a": "KEEP"}, [], 0)
-
-
-def test_every_action() -> None:
-    text = (
-        "sd-api:CreateCampaign -> EXPAND_3\n"
-        "dsp-api:GetAudiences -> expand 5\n"
-        "sd-api:ErrorCodes -> DISCARD"
-    )
-    assert decided(text) == {IDS[0]: "EXPAND_3", IDS[1]: "EXPAND_5", IDS[2]: "DISCARD"}
-    assert decided("sd-api:ErrorCodes -> Expand-1") == {IDS[2]: "EXPAND_1"}
-
-
 @pytest.mark.parametrize(
     "action",
     ["EXPAND_7", "EXPAND_13", "EXPAND_1.5", "EXPAND", "EXPAND_", "DELETE", "KEEP_ALL", "KEEPER",
@@ -343,17 +291,6 @@ def test_unknown_actions_are_reported_and_not_obeyed(action: str) -> None:
     assert verdicts == ()
     assert remarks == (f"unknown action for {IDS[0]}",)
     assert unreadable == (IDS[0],)
-
-
-def test_a_readable_action_beside_an_unreadable_one_is_obeyed() -> None:
-    verdicts, _, unreadable = parse(f"{IDS[0]} -> KEEP\n{IDS[0]} -> EXPAND_7", IDS)
-    assert (verdicts, unreadable) == (KEEP_0, ())
-
-
-def test_unknown_ids_are_reported_and_not_obeyed() -> None:
-    verdicts, remarks, *_ = parse(f"sd-api:Invented -> KEEP\n{IDS[0]} -> KEEP", IDS)
-    assert verdicts == KEEP_0
-    assert remarks == ("1 decision for an id not asked about",)
 
 
 def test_the_last_decision_counts_and_the_change_is_reported() -> None:
@@ -444,11 +381,6 @@ def test_reading_takes_time_in_proportion(piece: str, head: str) -> None:
     text = head + piece * (4 * MOST_BYTES // len(piece))
     with ends_soon():
         parse(text, IDS)
-
-
-def test_a_thought_within_a_later_value_belongs_to_it() -> None:
-    text = f'{A}\n{{"why": "it shows <think>", "decisions": {B}}}\n<think>{{"x": </think>ok'
-    assert decided(text) == {IDS[0]: "KEEP", IDS[1]: "KEEP"}
 
 
 def test_remarks_are_short_and_few() -> None:

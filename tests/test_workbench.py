@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from ragfilter.errors import (
     CollectionMissing,
@@ -47,15 +46,6 @@ def deployment(tmp_path: Path) -> Deployment:
         collection.write([StoredRow(Chunk("x", "about trolls"), vector())])
         workspace.store().create("foreign", embedder="another-model")
     return Deployment(data_dir=tmp_path)
-
-
-def test_gives_what_a_query_asks_for(deployment: Deployment) -> None:
-    with open_workbench(deployment) as bench:
-        assert [info.name for info in bench.collections()] == ["foreign", "small"]
-        backends = bench.backends("small")
-        assert (backends.collection.name, backends.collection.count()) == ("small", 1)
-        assert backends.embedder is bench.embedder
-        assert (backends.chat, bench.chat) == (None, None)
 
 
 def crossed(model: Path) -> Quality:
@@ -125,16 +115,6 @@ def test_vectors_of_another_model_are_asked_with_it_or_refused(deployment: Deplo
     named = deployment.model_copy(update={"embedding_model": "all-MiniLM-L6-v2"})
     with open_workbench(named) as bench, pytest.raises(StoreError, match="another-model"):
         bench.backends("foreign")
-
-
-def test_a_configured_endpoint_gives_a_chat_model(tmp_path: Path) -> None:
-    given = Deployment(
-        data_dir=tmp_path, openai_api_key=SecretStr("sk-secret"), openai_model="some-model"
-    )
-    with open_workbench(given) as bench:
-        assert bench.chat is not None
-        assert bench.chat.name == "some-model"
-        assert "sk-secret" not in repr(bench)
 
 
 def test_a_dead_chroma_server_is_told_when_it_is_asked(tmp_path: Path) -> None:

@@ -103,14 +103,6 @@ def test_opening_again_in_the_same_process_gives_the_same_workspace(tmp_path: Pa
         first.store()
 
 
-def test_a_workspace_can_be_opened_again_after_closing(tmp_path: Path) -> None:
-    with Workspace.open(tmp_path) as workspace:
-        workspace.store().create("demo", embedder="fake")
-    with Workspace.open(tmp_path) as again:
-        assert again is not workspace
-        assert [info.name for info in again.store().collections()] == ["demo"]
-
-
 @pytest.mark.slow
 def test_threads_that_open_at_once_share_one_store(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
@@ -122,20 +114,6 @@ def test_threads_that_open_at_once_share_one_store(tmp_path: Path) -> None:
     assert "WorkspaceLocked" in attempt(tmp_path)
     workspaces[7].close()
     assert attempt(tmp_path) == "written"
-
-
-def test_where_things_lie(tmp_path: Path) -> None:
-    with Workspace.open(tmp_path / "new" / "ws") as workspace:
-        folder = (tmp_path / "new" / "ws").resolve()
-        assert workspace.path == folder
-        assert workspace.chroma_dir == folder / "chroma"
-        assert workspace.copy_path("demo") == folder / "copies" / "demo.parquet"
-        assert workspace.database_url == f"sqlite:///{folder / 'ragfilter.db'}"
-
-
-def test_the_database_can_be_elsewhere(tmp_path: Path) -> None:
-    with Workspace.open(tmp_path, database_url="postgresql://host/db") as workspace:
-        assert workspace.database_url == "postgresql://host/db"
 
 
 def test_one_folder_with_two_stores_at_once_is_refused(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def _row(each: Facts) -> tuple[object, ...]:
 def export(
     name: Name,
     viewing: Viewing,
-    out: Annotated[Path | None, typer.Option(help="Output file. Default: standard output.")] = None,
+    out: Annotated[Path | None, "Output file. Default: standard output."] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write a collection as JSONL that can be re-indexed, including rule edits.
@@ -90,22 +90,12 @@ def export(
 def open_(
     name: Name,
     folder: Annotated[
-        str,
-        typer.Option(
-            help="Chroma folder that holds the collection, or URL of a Chroma server. Default: "
-            "the workspace's own store."
-        ),
+        str, "Chroma folder, or URL of a Chroma server. Default: the workspace's own store."
     ] = "",
     model: Annotated[
-        str,
-        typer.Option(
-            help="Embedding model that made the vectors: a sentence-transformers name or path, or "
-            "openai:NAME. Required if the collection does not name its model."
-        ),
+        str, "Embedding model that made the vectors, unless the collection names it."
     ] = "",
-    writable: Annotated[
-        bool, typer.Option("--writable", help="Allow changes to the collection's rules.")
-    ] = False,
+    writable: Annotated[bool, "Allow changes to the collection's rules."] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Open an existing Chroma collection as it is, and show what works with it.
@@ -133,7 +123,7 @@ def close(name: Name, data_dir: DataDir = None) -> None:
 @command(group)
 def rename(
     name: Name,
-    new: Annotated[str, text_argument(help="New name of the collection.")],
+    new: Annotated[str, "New name of the collection."],
     data_dir: DataDir = None,
 ) -> None:
     """Rename a collection, with its rule edits and labels."""
@@ -149,7 +139,7 @@ def rename(
 @command(group)
 def delete(
     name: Name,
-    yes: Annotated[str, typer.Option(help="Repeat the collection name to confirm.")] = "",
+    yes: Annotated[str, "Repeat the collection name to confirm."] = "",
     data_dir: DataDir = None,
 ) -> None:
     """Delete a collection, with its rule edits and labels. It cannot be undone."""

@@ -42,19 +42,13 @@ Out = Annotated[
 
 @command(report)
 def query(
-    text: Annotated[str, typer.Argument(help="The question.")],
+    text: Annotated[str, "The question."],
     place: Place,
     filtering: Filtering,
     against: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare with this as side A: a profile, a settings file, the name of saved "
-            "settings, or the number of a run."
-        ),
+        str | None, "Side A: a profile, settings file, saved settings, or run."
     ] = None,
-    answer: Annotated[
-        bool, typer.Option("--answer", help="Include the answers of both sides. May call an LLM.")
-    ] = False,
+    answer: Annotated[bool, "Include the answers of both sides. May call an LLM."] = False,
     out: Out = None,
 ) -> None:
     """Report what the filter does to one question, or how two settings differ on it."""

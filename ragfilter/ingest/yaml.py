@@ -1,18 +1,15 @@
-"""YAML as API descriptions and front matter need it, from the events of PyYAML's parser.
+"""YAML as API descriptions and front matter need it, composed by PyYAML's parser in C.
 
 Null, true and false are read as such. Every other scalar stays the text that was written, so that
-version 1.10 is not 1.1 and a date is no date. Keys are text, and tags are ignored. PyYAML's own
-composer takes nine times as long, and crashes the process on deep nesting.
+version 1.10 is not 1.1 and a date is no date. Keys are text, and tags are ignored.
 """
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
-from ragfilter.protocols import Progress
 
 with extra("ingest"):
     import yaml
@@ -21,6 +18,8 @@ with extra("ingest"):
 
 DEEPEST = 300
 MOST_MERGED = 1_000_000
+PLAIN = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:bool")
+MERGE = "tag:yaml.org,2002:merge"
 WORDS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -28,105 +27,76 @@ WORDS: dict[str, object] = {
 }
 
 
-def parse_yaml(text: str, *, place: str, progress: Progress | None = None) -> object:
+def parse_yaml(text: str, *, place: str) -> object:
     """The one document in `text` as dicts, lists, text, booleans and None.
 
-    An alias is the same object again, so what is read may be a cycle. `progress` counts characters.
-    Raises InputError naming `place` and the line.
+    An alias is the same object again, so what is read may be a cycle. Raises InputError naming
+    `place` and the line.
     """
     try:
-        return _Loader(_Stream(text, progress)).document()
+        _check_depth(text)
+        node = yaml.compose(text, Loader)
+        return None if node is None else _Values().of(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        told = (getattr(error, "context", None), getattr(error, "problem", None))
+        problem = ", ".join(filter(None, told)) or str(error).partition("\n")[0]
         raise InputError(
             f"{place}{line}: this is not YAML ({problem}).", remedy="Correct the YAML there."
         ) from None
 
 
-class _Stream(io.StringIO):
-    """Text that reports how much of it was read."""
-
-    def __init__(self, text: str, progress: Progress | None) -> None:
-        super().__init__(text)
-        self._progress = progress
-        self._total = len(text)
-
-    def read(self, size: int | None = -1, /) -> str:
-        part = super().read(size)
-        if self._progress is not None:
-            self._progress(self.tell(), self._total)
-        return part
+def _check_depth(text: str) -> None:
+    """Raise YAMLError for deep nesting, which crashes the process while nodes are composed."""
+    depth = 0
+    for event in yaml.parse(text, Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                raise _problem(event, f"it is nested deeper than {DEEPEST} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
-class _Loader(Loader):  # type: ignore[misc]
-    def document(self) -> Any:
-        self._anchors: dict[str, Any] = {}
-        self._texts: dict[str, str] = {}
+class _Values:
+    """The values of nodes, each made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Any] = {}
         self._merged = 0
-        self.get_event()  # The beginning of the stream.
-        if isinstance(self.get_event(), yaml.StreamEndEvent):
-            return None
-        value = self._value(0)
-        self.get_event()  # The end of the document.
-        event: Any = self.get_event()
-        if not isinstance(event, yaml.StreamEndEvent):
-            raise _problem(event, "a second document begins; give each a file of its own")
-        return value
 
-    def _value(self, depth: int) -> Any:
-        event: Any = self.get_event()
-        kind = event.__class__
-        if kind is yaml.AliasEvent:
-            if event.anchor not in self._anchors:
-                raise _problem(event, f"the alias *{event.anchor} has no anchor")
-            return self._anchors[event.anchor]
-        value: Any
-        if kind is yaml.ScalarEvent:
-            # A description repeats its words thousands of times, so equal ones are kept once.
-            text = self._texts.setdefault(event.value, event.value)
-            value = WORDS.get(text, text) if event.implicit[0] and not event.tag else text
-        else:
-            value = [] if kind is yaml.SequenceStartEvent else {}
-        if event.anchor:
-            self._anchors[event.anchor] = value
-        if depth > DEEPEST:
-            raise _problem(event, f"it is nested deeper than {DEEPEST} levels")
-        if kind is yaml.SequenceStartEvent:
-            while self.peek_event().__class__ is not yaml.SequenceEndEvent:
-                value.append(self._value(depth + 1))
-            self.get_event()
-        elif kind is yaml.MappingStartEvent:
-            self._fill(value, depth)
-        return value
-
-    def _fill(self, mapping: dict[str, Any], depth: int) -> None:
-        merged: list[Any] = []
-        event: Any
-        while (event := self.peek_event()).__class__ is not yaml.MappingEndEvent:
-            plain = event.__class__ is yaml.ScalarEvent and event.implicit[0]
-            key = self._value(depth + 1)
-            if event.__class__ is yaml.ScalarEvent:
-                key = event.value
-            if not isinstance(key, str):
-                raise _problem(event, "a key is not text")
-            value = self._value(depth + 1)
-            if plain and key == "<<":
-                merged += value if isinstance(value, list) else [value]
-                if not all(isinstance(base, dict) for base in merged):
-                    raise _problem(event, "<< names something that is not a mapping")
+    def of(self, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return WORDS.get(node.value, node.value) if node.tag in PLAIN else node.value
+        if id(node) not in self._known:
+            if isinstance(node, yaml.SequenceNode):
+                items = self._known[id(node)] = []
+                items.extend(map(self.of, node.value))
             else:
-                mapping[key] = value
-        self.get_event()
+                self._fill(self._known.setdefault(id(node), {}), node)
+        return self._known[id(node)]
+
+    def _fill(self, mapping: dict[str, Any], node: yaml.Node) -> None:
+        merged: list[Any] = []
+        for key, item in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _problem(key, "a key is not text")
+            value = self.of(item)
+            if key.tag != MERGE:
+                mapping[key.value] = value
+                continue
+            merged += value if isinstance(value, list) else [value]
+            if not all(isinstance(base, dict) for base in merged):
+                raise _problem(key, "<< names something that is not a mapping")
         for base in merged:
             self._merged += len(base)
             if self._merged > MOST_MERGED:
-                raise _problem(event, f"<< merges more than {MOST_MERGED:,} entries")
+                raise _problem(node, f"<< merges more than {MOST_MERGED:,} entries")
             # The mapping's own entries win, also those that come after the merge.
             for name, value in list(base.items()):
                 mapping.setdefault(name, value)
 
 
-def _problem(event: Any, what: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)
+def _problem(place: Any, what: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=what, problem_mark=place.start_mark)

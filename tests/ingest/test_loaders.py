@@ -28,22 +28,6 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("page", "expected"),
-    [("3.0", 3), ('"3.0"', 3), ("0.0", 0), ("3", 3), ("null", None), ('""', None), ("1e2", 100)],
-)
-def test_a_page_as_tables_write_it(tmp_path: Path, page: str, expected: int | None) -> None:
-    path = written(tmp_path, "x.jsonl", f'{{"id": "a", "text": "t", "page": {page}}}')
-    assert [chunk.page for chunk in read(path)] == [expected]
-
-
-@pytest.mark.parametrize("page", ["3.5", "-1.0", "true", "1e300", "[3]", '"iv"'])
-def test_a_page_that_is_no_number_is_refused(tmp_path: Path, page: str) -> None:
-    path = written(tmp_path, "x.jsonl", f'{{"id": "a", "text": "t", "page": {page}}}')
-    with pytest.raises(InputError, match="is not a whole number"):
-        read(path)
-
-
-@pytest.mark.parametrize(
     ("line", "what"),
     [
         ("{broken", r"not JSON \(Expecting property name .* at column 2\)\."),
@@ -194,11 +178,6 @@ def test_a_bad_csv_is_told_with_file_and_line(tmp_path: Path, content: str, wher
         read(written(tmp_path, "x.csv", content))
 
 
-def test_csv_cells_of_a_megabyte(tmp_path: Path) -> None:
-    (chunk,) = read(written(tmp_path, "x.csv", "id,text\na," + "x" * 10**6))
-    assert len(chunk.text) == 10**6
-
-
 @pytest.mark.parametrize("content", ["", "\n\n", "id,text", "id,text\n\n"])
 def test_a_csv_without_rows_has_no_records(tmp_path: Path, content: str) -> None:
     assert read(written(tmp_path, "x.csv", content)) == []
@@ -236,14 +215,6 @@ def test_a_source_that_cannot_be_read_is_told_with_what_can(tmp_path: Path, name
     assert name in error.value.message
     assert ".jsonl" in error.value.remedy
     assert "demo" in error.value.remedy
-
-
-def test_the_demo_by_name() -> None:
-    records = list(load("demo"))
-    assert len(records) >= 400
-    assert len({r.chunk.id for r in records}) == len(records)
-    assert [w for r in records for w in r.warnings] == []
-    assert records[0].place == "demo, record 1"
 
 
 def test_cranfield(cranfield: Path) -> None:

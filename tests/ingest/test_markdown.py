@@ -262,24 +262,6 @@ def test_no_word_of_the_body_is_lost(
     assert len({chunk.id for chunk in found}) == len(found)
 
 
-def test_markdown_places_name_the_line_of_the_heading(tmp_path: Path) -> None:
-    places = [r.place for r in load(written(tmp_path, "guide.md", GUIDE))]
-    assert places == [f"guide.md, line {n}" for n in (4, 8, 19, 24)]
-
-
-def test_a_long_section_becomes_several_chunks(tmp_path: Path) -> None:
-    body = "\n\n".join(f"Paragraph {i}. " + "word " * 60 for i in range(12))
-    chunks = read(written(tmp_path, "x.md", f"# Long\n\n{body}"))
-    assert [c.id for c in chunks[:3]] == ["x.md#long", "x.md#long-2", "x.md#long-3"]
-    assert all(len(c.text) <= 1000 for c in chunks)
-
-
-@pytest.mark.parametrize("depth", [1, 10, 40])
-def test_a_heading_after_nested_lists_is_one(depth: int) -> None:
-    lists = "".join(f"{'  ' * i}- item\n" for i in range(depth))
-    assert [path for path, *_ in sections(f"{lists}\n# After\n\ntext")] == [(), ("After",)]
-
-
 @pytest.mark.parametrize(
     "text",
     [

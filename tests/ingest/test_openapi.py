@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import yaml
 from pets import PETS, described, minimal, warnings
 
 from ragfilter.ingest.load import load
-from ragfilter.ingest.openapi.read import records
 
 # --- the chunks of a small description, word for word
 
@@ -166,16 +164,3 @@ def test_names_that_are_taken_get_a_longer_one_whatever_the_order_in_the_file() 
     assert list(described(tree)) == [
         "t:Run", "t:POST/a", "t:schemas/Run", "t:white_space"
     ]  # fmt: skip
-
-
-def test_two_files_with_one_prefix_keep_their_chunks_apart() -> None:
-    one = minimal(components={"schemas": {"A": {"$ref": "#/components/schemas/B"}, "B": {}}})
-    found = list(records({"one.yaml": one, "v2/two.yaml": copy.deepcopy(one)}))
-    assert [(r.chunk.id, r.chunk.refs) for r in found] == [
-        ("t:A", ("t:B",)),
-        ("t:B", ()),
-        ("t:schemas/A", ("t:schemas/B",)),
-        ("t:schemas/B", ()),
-    ]
-    third = list(records({"one.yaml": one, "two.yaml": one, "three.yaml": one}))
-    assert [r.chunk.id for r in third][4:] == ["t:schemas/A@three", "t:schemas/B@three"]

@@ -65,15 +65,6 @@ def test_a_bomb_of_aliases_neither_explodes_nor_hangs() -> None:
     assert max(len(record.chunk.text) for record in found.values()) < 25_000
 
 
-def test_reading_yaml_shows_progress() -> None:
-    calls: list[tuple[int, int]] = []
-    text = "\n".join(f"key{i}: {{a: b}}" for i in range(20_000))
-    parse_yaml(text, place="x", progress=lambda done, total: calls.append((done, total)))
-    assert len(calls) >= 4
-    assert calls == sorted(calls)
-    assert calls[-1] == (len(text), len(text))
-
-
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.text(max_size=20),
     lambda inner: (

@@ -39,12 +39,6 @@ def test_a_record_with_every_field() -> None:
     )
 
 
-def test_a_record_with_the_least() -> None:
-    assert record().chunk == Chunk("a", "t")
-    nothing = dict.fromkeys(("title", "page", "refs", "clearance", "department", "query_must"))
-    assert record(**nothing).chunk == Chunk("a", "t")
-
-
 @pytest.mark.parametrize(
     ("given", "level", "as_given"),
     [
@@ -149,11 +143,6 @@ def test_an_unusable_field_is_told_with_its_place(fields: dict[str, Any]) -> Non
     with pytest.raises(InputError, match=r"^f\.jsonl, line 1: ") as error:
         record(**fields)
     assert error.value.remedy
-
-
-def test_numbers_are_taken_as_ids_and_titles() -> None:
-    chunk = record(id=7, title=3).chunk
-    assert (chunk.id, chunk.title) == ("7", "3")
 
 
 @pytest.mark.parametrize("no_id", [{}, {"id": None}, {"id": ""}])

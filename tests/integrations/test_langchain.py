@@ -50,24 +50,6 @@ def test_without_a_score_for_each_the_order_is_the_rank(scores: tuple[float | No
     assert compressed(documents(scores)) == [0, 1, 2, 3, 4]
 
 
-def test_one_missing_score_is_told_as_one(caplog: pytest.LogCaptureFixture) -> None:
-    compressed(documents((0.12, None, 0.22, 0.35, 0.5)), metric="l2")
-    assert "The metric is l2, but 1 of 5 scores is missing" in caplog.text
-
-
-def test_scores_without_a_metric_are_refused() -> None:
-    with pytest.raises(rf.RagfilterError, match="no metric"):
-        compressed(documents())
-
-
-def test_of_documents_with_one_id_the_nearest_object_stays() -> None:
-    docs = [Document("a", id="x", metadata={"score": s}) for s in (0.3, 0.1)]
-    assert compressed(docs, metric="l2") == [1]
-    # The second has no id, and its position is the first one's id: it displaces nothing.
-    docs = [Document("a", id="2", metadata={"score": 0.3}), Document("b", metadata={"score": 0.1})]
-    assert compressed(docs, metric="l2") == [1, 0]
-
-
 def test_decisions_come_only_when_asked_for_and_on_copies() -> None:
     docs = documents()
     told = rf.Filter("adaptive-gap").as_langchain(metric="l2", decisions=True)
@@ -89,13 +71,6 @@ def test_it_compresses_in_an_event_loop() -> None:
     docs = documents()
     kept = asyncio.run(compressor.acompress_documents(docs, QUERY))
     assert [doc.page_content for doc in kept] == [doc.page_content for doc in docs[:4]]
-
-
-def test_it_filters_for_its_user() -> None:
-    docs = [Document("a", metadata={"clearance": level}) for level in (0, 2)]
-    flt = rf.Filter("full")
-    assert flt.as_langchain().compress_documents(docs, QUERY) == docs[:1]
-    assert flt.as_langchain(user=rf.User(level=2)).compress_documents(docs, QUERY) == docs
 
 
 def test_a_document_is_handed_back_where_its_references_are_hidden() -> None:

@@ -38,14 +38,6 @@ def test_no_profile_lets_a_hidden_chunk_out(
     assert "hush" not in str(said)
 
 
-@pytest.mark.parametrize("profile", ["full", "adaptive-gap", "query-must"])
-def test_who_may_see_it_finds_it(workspace: Workbench, profile: str) -> None:
-    said = tools(workspace, SEES_ALL).search_chunks("hush", k=20, profile=profile)
-    (secret,) = (chunk for chunk in said["chunks"] if chunk["id"] == "secret")
-    assert (secret["title"], secret["text"], secret["refs"]) == ("Secret plan", "hush", ["deep"])
-    assert secret["distance"] == pytest.approx(2 - 2 * 0.96, abs=1e-4)
-
-
 @pytest.mark.parametrize("profile", PROFILES)
 def test_k_limits_the_chunks_in_every_profile(workspace: Workbench, profile: str) -> None:
     said = tools(workspace).search_chunks("what is there?", k=2, profile=profile)
@@ -60,11 +52,6 @@ def test_k_holds_whatever_layers_there_are(
     monkeypatch.setattr(replay, "LAYERS", others)
     said = tools(workspace).search_chunks("what is there?", k=2, profile="unfiltered")
     assert ids(said["chunks"]) == ["root", "a"]
-
-
-def test_half_a_character_in_an_id_is_an_id_that_is_not_there(workspace: Workbench) -> None:
-    said = tools(workspace).get_chunks(["\ud83d", "a"])
-    assert (ids(said["chunks"]), said["missing"]) == (["a"], ["\ufffd"])
 
 
 def test_what_is_missing_is_told_with_why(workspace: Workbench) -> None:

@@ -191,15 +191,6 @@ def test_a_user_sees_no_more_than_they_may_in_any_profile(ask: Ask, profile: str
     assert len(set(ask(own, rf.User(unrestricted=True)))) > 1
 
 
-def test_what_a_user_keeps_does_not_depend_on_the_setting() -> None:
-    plain = rf.Filter("unfiltered")
-    on = rf.Filter(plain.settings.with_values({"clearance.enabled": True}))
-    for user, seen in SEEN.items():
-        assert set(library(plain, user)) == set(library(on, user)) == seen
-    assert set(library(plain, None)) == set(library(on, rf.User(unrestricted=True))) == EVERYTHING
-    assert set(library(on, None)) == SEEN[GUEST]
-
-
 def test_a_result_says_that_the_layer_was_on() -> None:
     result = rf.Filter("unfiltered")(QUERY, rows(), user=OPS)
     assert (result.user, result.settings.clearance.enabled) == (OPS, True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import ReplayMemo, replay
 from ragfilter.errors import SettingsError
 from ragfilter.layers.calibration import probabilities
-from ragfilter.layers.strategies.calibrated import expected_f, labels_for
+from ragfilter.layers.strategies.calibrated import expected_f
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, PoolResult
 from ragfilter.report.summary import summary
 from ragfilter.settings.config import load, to_toml
@@ -111,11 +111,6 @@ def test_each_hit_gets_its_probability_and_the_cut_its_reason() -> None:
     assert decided["c10"].reason == "beyond the first 10 that are weighed"
 
 
-def test_f2_keeps_at_least_as_many_as_f1() -> None:
-    f1, f2 = (len(replay(POOL, settings(calibration(), target=aim)).kept) for aim in ("f1", "f2"))
-    assert f1 < f2
-
-
 def test_the_likeliest_come_first_unless_the_order_is_kept() -> None:
     # The farther, the more probable.
     turned = calibration(intercept=-4.0, weights={"way": 8.0})
@@ -164,18 +159,6 @@ def test_a_share_without_labels_enough_is_refused_with_the_number_that_is_missin
         replay(POOL, settings(few, target="recall", recall=recall))
     words = "chunk" if missing == 1 else "chunks"
     assert f"Label at least {missing} more relevant {words} and" in error.value.remedy
-
-
-@pytest.mark.parametrize(("share", "labels"), [(0.5, 1), (0.9, 9), (0.95, 19), (0.98, 49)])
-def test_how_many_labels_a_share_takes(share: float, labels: int) -> None:
-    assert labels_for(share) == labels
-
-
-def test_within_a_budget_the_likeliest_stand_first() -> None:
-    given = settings(calibration(), target="budget").with_values({"context.max_context_tokens": 80})
-    result = replay(POOL, given)
-    assert 0 < len(result.kept) < 10
-    assert len(detail(result).ids[: detail(result).cut.kept]) == 10
 
 
 @pytest.mark.parametrize(
@@ -260,14 +243,3 @@ def test_a_settings_file_carries_it_as_a_table_and_gives_it_back(tmp_path: Any) 
     loaded = load(file=file, environ={}).settings
     assert loaded.cutoff.calibration == given.cutoff.calibration
     assert replay(POOL, loaded).kept == replay(POOL, given.with_values({"retrieval.k": 5})).kept
-
-
-def test_pins_stay_and_stand_first() -> None:
-    rule = '{"contain": "question"}'
-    hits = tuple(
-        replace(h, chunk=replace(h.chunk, rule=rule)) if h.id == "c9" else h for h in POOL.hits
-    )
-    given = settings(calibration(), max_results=50).with_values(
-        {"query_must.enabled": True, "query_must.pin": True}
-    )
-    assert [h.id for h in replay(replace(POOL, hits=hits), given).kept][:2] == ["c9", "c0"]

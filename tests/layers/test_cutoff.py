@@ -263,27 +263,6 @@ def test_law_what_lies_beyond_k_changes_nothing_but_the_words(
     assert bool(longer.raised) == bool(alone.raised)
 
 
-@given(GRID, SETTINGS)
-def test_law_the_winning_cliff_of_gap_does_not_depend_on_the_threshold(
-    values: list[float], settings: Cutoff
-) -> None:
-    """Lowering the threshold never moves a cliff that was found: the largest stays the largest."""
-    settings = settings.model_copy(update={"strategy": "gap"})
-    lower = settings.model_copy(update={"gap_threshold": settings.gap_threshold / 2})
-    found = cut(values, settings).cliff_after_rank
-    if found is not None:
-        assert cut(values, lower).cliff_after_rank == found
-
-
-@given(GRID, SETTINGS)
-def test_law_the_fallback_keeps_more_with_a_larger_offset(
-    values: list[float], settings: Cutoff
-) -> None:
-    settings = settings.model_copy(update={"strategy": "gap", "gap_threshold": 4.0})
-    wider = settings.model_copy(update={"distance_offset": settings.distance_offset + 0.25})
-    assert cut(values, settings).kept <= cut(values, wider).kept
-
-
 # The layer.
 
 
@@ -359,23 +338,6 @@ def test_decisions_at_a_cliff(look_at: LookAt) -> None:
     )
 
 
-def test_decisions_without_a_cliff(look_at: LookAt) -> None:
-    hits = make_hits([0.7, 0.77, 0.84, 0.901])
-    step = apply(hits, look_at(hits, cutoff__distance_offset=0.2))
-    assert rows(step) == [
-        ("a", "kept", "within best + 0.200", 0.7, 0.9),
-        ("b", "kept", "within best + 0.200", 0.77, 0.9),
-        ("c", "kept", "within best + 0.200", 0.84, 0.9),
-        ("d", "dropped", "distance 0.901 > 0.900", 0.901, 0.9),
-    ]
-
-
-def test_two_numbers_that_differ_look_different(look_at: LookAt) -> None:
-    hits = make_hits([0.7, 0.77, 0.84, 0.90003])
-    step = apply(hits, look_at(hits, cutoff__distance_offset=0.2))
-    assert step.decisions[3].reason == "distance 0.90003 > 0.90000"
-
-
 @pytest.mark.parametrize(
     ("values", "options", "reason"),
     [
@@ -411,19 +373,6 @@ def test_why_the_third_hit_is_kept(
     assert (step.decisions[2].outcome, step.decisions[2].reason) == ("kept", reason)
 
 
-def test_pins_stand_first_and_stay(look_at: LookAt) -> None:
-    hits = make_hits([0.1, 0.2, 0.6, 1.9])
-    step = apply(hits, look_at(hits, pinned=("d",)))
-    assert [hit.id for hit in step.hits] == ["d", "a", "b"]
-    assert rows(step)[0] == ("d", "pinned", "named in the comparison", 1.9, None)
-    assert [d.outcome for d in step.decisions] == ["pinned", "kept", "kept", "dropped"]
-
-
-def test_nothing_comes_in(look_at: LookAt) -> None:
-    step = apply((), look_at(()))
-    assert (step.hits, step.decisions, step.note) == ((), (), "nothing to cut")
-
-
 @pytest.mark.parametrize("reranked", [True, False])
 def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
     # In the order of the distances by coincidence: the order alone does not tell.
@@ -434,20 +383,6 @@ def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
     wanted = [0.1, 0.2, 0.5] if reranked else [1.2, 1.3, 1.4]
     assert step.detail.values == pytest.approx(wanted)
     assert ("reranker reordered" in step.note) == reranked
-
-
-def test_pins_alone_are_cut_by_distance(look_at: LookAt) -> None:
-    hits = make_hits([1.2, 1.3])
-    step = apply(hits, look_at(hits, pinned=("a", "b"), reranked=True))
-    assert isinstance(step.detail, CutoffDetail)
-    assert step.detail.value_name == "distance"
-
-
-def test_the_cliff_lies_in_the_rerank_scores(look_at: LookAt) -> None:
-    hits = make_hits([1.4, 1.2, 1.3], [0.9, 0.85, 0.5])
-    step = apply(hits, look_at(hits, reranked=True))
-    assert [hit.id for hit in step.hits] == ["a", "b"]
-    assert step.decisions[2].reason == "after the cliff: gap 0.350 ≥ 0.100 after hit 2"
 
 
 def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:

@@ -85,24 +85,6 @@ def test_reasons_hold_value_and_limit() -> None:
     ]
 
 
-def test_a_title_is_part_of_the_text() -> None:
-    same = "the same long text of a table with many of its words"
-    titles = ("Fighters", "Clerics, druids and monks, who fight as clerics do at that level")
-    hits = tuple(Hit(Chunk(t, same, title=t), 0.5, n) for n, t in enumerate(titles, 1))
-    assert len(diverse(hits).hits) == 2
-
-
-def test_parts_that_are_covered_take_no_more() -> None:
-    # "to" and "hit" are in most chunks, so they do not distinguish parts; "troll" is in half of
-    # them.
-    texts = ("troll to hit", "troll to hit twice", "a troll to hit with fire", "giant to hit",
-             "to hit at all", "to hit")  # fmt: skip
-    step = diverse(row(*texts), "to hit troll or giant?", per_part=2, max_similarity=1.0)
-    assert ids(step) == ["c1", "c2", "c4", "c5", "c6"]
-    reason = "“troll”: in 2 better chunks; 2 are enough"
-    assert reasons(step)[2] == ("dropped", reason, 2, 2)
-
-
 def test_limits_that_are_equal_do_not_mix_up_the_reasons() -> None:
     hits = row("troll heals", "troll heals", "troll burns", "ogre", "giant", "owl")
     values = {"diversity.max_similarity": 1.0, "diversity.per_part": 1, "cutoff.enabled": False}
@@ -112,12 +94,6 @@ def test_limits_that_are_equal_do_not_mix_up_the_reasons() -> None:
         ("said the same as a better one", ("c2",)),
         ("were already covered by better ones", ("c3",)),
     ]
-
-
-def test_what_is_pinned_stays() -> None:
-    step = diverse(row(SIX, SIX, SIX), pinned=frozenset({"c2"}))
-    assert ids(step) == ["c1", "c2"]
-    assert [d.outcome for d in step.decisions] == ["kept", "pinned", "dropped"]
 
 
 def test_what_stands_far_down_is_not_compared() -> None:

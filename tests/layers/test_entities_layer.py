@@ -150,24 +150,6 @@ def test_only_what_its_own_retrieval_found_counts() -> None:
     assert step.note == "no chunk left that names “hill giant”"
 
 
-def test_one_chunk_may_be_the_best_for_two_sides() -> None:
-    step = pin(HITS, Entity("giant", ("hill-giant",)), Entity("hill giant", ("hill-giant",)))
-    assert [hit.id for hit in step.hits][:2] == ["hill-giant", "giant"]
-    assert step.decisions[0].reason == "best chunk for “giant” and “hill giant”"
-
-
-def test_without_a_comparison_nothing_moves() -> None:
-    assert pin(HITS) == LayerOutput(HITS, note="not a comparison")
-
-
-def test_sides_of_one_name_are_a_comparison_all_the_same() -> None:
-    pool = Pool("Who wins: 4th level fighter (AC 3) vs 7th level Fighter (AC 9)?", "c", "l2", HITS)
-    step = apply(HITS, LayerInput(Settings(), pool, rule_book(()).scan(pool.query), PUBLIC))
-    assert step == LayerOutput(
-        HITS, note="all sides are “fighter”, so none is searched for separately"
-    )
-
-
 def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> LayerOutput:
     step = pin(hits, *entities)
     pool = Pool("q", "c", "l2", hits, entities)

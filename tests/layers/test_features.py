@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -54,12 +54,6 @@ def test_the_best_are_those_by_rerank_score_where_there_is_one() -> None:
     six += [hit(f"c{i}", score=0.9 - i / 100, type="schema") for i in (4, 5)]
     # By score, the best are both schemas and the first two guides.
     assert of(*six)["kin"] == pytest.approx([1 / 3, 1 / 3, 1 / 2, 1 / 2, 1 / 3, 1 / 3])
-
-
-def test_the_place_is_that_of_the_order_and_not_the_rank() -> None:
-    made = of(Hit(Chunk("x"), 0.9, 3), Hit(Chunk("y"), 0.2, 1), Hit(Chunk("z"), 0.4, 2))
-    assert made["place"] == pytest.approx([log(1), log(2), log(3)])
-    assert made["rank"] == pytest.approx([log(3), log(1), log(2)])
 
 
 def test_every_feature_is_there_and_those_of_scores_only_where_there_are_any() -> None:

@@ -121,19 +121,6 @@ def test_verdicts_are_obeyed_and_the_unnamed_is_discarded() -> None:
     assert step.note == "m kept 1 of 3"
 
 
-def test_an_explicit_discard_of_all_is_obeyed() -> None:
-    step = judge(ABC, over(ABC, a="DISCARD", b="DISCARD", c="DISCARD"))
-    assert ids(step) == []
-    assert step.status == "low_quality_results"
-    assert "none of the 3 chunks" in step.message
-
-
-def test_kept_chunks_stand_in_the_order_they_came() -> None:
-    hits = (ABC[2], ABC[0], ABC[1])
-    step = judge(hits, over(hits, a="KEEP", b="KEEP", c="KEEP"))
-    assert ids(step) == ["c", "a", "b"]
-
-
 def test_what_is_not_similar_enough_is_dropped_with_its_number() -> None:
     # Similarity of l2 is 1 − d/2: 0.3 stays, 0.25 is dropped.
     hits = (hit("a", 1.4, 1), hit("b", 1.5, 2))
@@ -141,20 +128,6 @@ def test_what_is_not_similar_enough_is_dropped_with_its_number() -> None:
     assert ids(step) == ["a"]
     assert reason(step, "b") == "similarity 0.250 < 0.300, not shown to the judge"
     assert next((d.value, d.limit) for d in step.decisions if d.chunk_id == "b") == (0.25, 0.3)
-
-
-def test_nothing_similar_enough_is_an_empty_result_without_a_need() -> None:
-    step = judge((hit("a", 1.6, 1),), None)
-    assert (step.hits, step.needs, step.status) == ((), (), "low_quality_results")
-    assert "0.3" in step.message
-
-
-def test_beyond_the_oversample_is_dropped() -> None:
-    hits = row(*(bare(f"c{n}") for n in range(6)))
-    judgement = over(hits[:4], c0="KEEP", c3="KEEP")
-    step = judge(hits, judgement, judge__max_chunks=3, judge__oversample=1.5)
-    assert ids(step) == ["c0", "c3"]
-    assert reason(step, "c4") == "beyond the first 4 that are judged"
 
 
 @pytest.mark.parametrize(
@@ -174,10 +147,6 @@ def test_pinned_chunks_stay_whatever_the_verdict() -> None:
     assert ids(step) == ["a", "b", "c"]
     assert outcomes(step) == {"a": "pinned", "b": "pinned", "c": "kept"}
     assert reason(step, "a") == "named in the comparison; the judge said DISCARD"
-
-
-def test_nothing_in_is_nothing_out() -> None:
-    assert judge((), None) == LayerOutput(())
 
 
 # -- not judged ------------------------------------------------------------------------------------
@@ -221,23 +190,6 @@ def test_a_judgement_over_other_chunks_is_not_used(asked: tuple[Hit, ...]) -> No
     assert ids(step) == ["a", "b", "c"]
     assert len(step.needs) == 1
     assert "other chunks" in step.note
-
-
-def test_a_judgement_of_another_budget_is_not_used() -> None:
-    hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
-    ready = call.prompt("why?", hits, Settings().judge, "l2")
-    judgement = Judgement(ready.asked, verdicts(c0="KEEP"), left_out=ready.left_out)
-    judgement = replace(judgement, prompt_key=ready.key)
-    assert ids(judge(hits, judgement)) == ["c0"]
-    assert judge(hits, judgement, judge__max_prompt_tokens=1000).needs
-
-
-def test_a_judgement_over_the_same_chunks_shortened_otherwise_is_not_used() -> None:
-    hits = row(bare("a", text=LONG * 9))
-    ready = call.prompt("why?", hits, Settings().judge, "l2")
-    judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
-    assert judge(hits, judgement).needs == ()
-    assert "another prompt" in judge(hits, judgement, judge__max_prompt_tokens=1000).note
 
 
 def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> None:
@@ -315,23 +267,6 @@ def test_any_failure_keeps_the_first_by_distance(judgement: Judgement, error: st
     assert error in step.note
 
 
-def test_the_fallback_still_drops_what_is_not_similar() -> None:
-    hits = (hit("a", 0.2, 1), hit("b", 1.9, 2))
-    step = judge(hits, Judgement(("a",), error="down"))
-    assert outcomes(step) == {"a": "fallback", "b": "dropped"}
-
-
-def test_the_fallback_keeps_pins_first() -> None:
-    step = judge(
-        ABC, Judgement(("a", "b", "c"), error="down"), pinned=frozenset("c"), judge__max_chunks=2
-    )
-    assert ids(step) == ["c", "a"]
-
-
-def test_a_failure_over_other_chunks_does_not_stand() -> None:
-    assert judge(ABC, Judgement(("a", "b"), error="down")).needs
-
-
 def test_a_budget_without_room_falls_back_without_a_need() -> None:
     query = "why " * 1000
     step = judge(ABC, None, query=query, judge__max_prompt_tokens=200)
@@ -370,12 +305,6 @@ def test_expansion_walks_breadth_first_to_its_depth(action: str, brought: list[s
     assert all(h.found_by == "expansion:a" and h.rank == 0 for h in step.hits[1:])
 
 
-def test_the_reason_names_root_and_step() -> None:
-    step = judge(ROOT, over(ROOT, a="EXPAND_3"), reachable=GRAPH)
-    assert reason(step, "s1") == "referenced by a, step 1 of 3"
-    assert reason(step, "s4") == "referenced by a, step 3 of 3"
-
-
 def test_the_detail_says_who_brought_what_by_which_way() -> None:
     hits = row(bare("a", "s1", "s2"), bare("b", "s1", "x"))
     said = over(hits, a="EXPAND_3", b="EXPAND_1")
@@ -394,30 +323,12 @@ def test_the_detail_says_who_brought_what_by_which_way() -> None:
     assert judge(hits, kept).detail == JudgeDetail(kept)
 
 
-def test_expansion_is_limited_per_root() -> None:
-    fans = tuple(bare(f"f{n}") for n in range(80))
-    refs = [h.id for h in fans]
-    hits = row(bare("a", *refs), bare("b", *reversed(refs)))
-    step = judge(hits, over(hits, a="EXPAND_1", b="EXPAND_1"), reachable=fans)
-    # a brings f0 … f49, b walks f79 … f30 and brings the 30 that are new.
-    assert ids(step) == ["a", "b", *refs[:50], *reversed(refs[50:])]
-    few = judge(hits, over(hits, a="EXPAND_1"), reachable=fans, judge__max_expansion=3)
-    assert ids(few) == ["a", "f0", "f1", "f2"]
-
-
 def test_kept_chunks_come_before_what_was_brought_and_are_not_repeated() -> None:
     hits = row(bare("a", "b", "x"), bare("b", "y"))
     step = judge(hits, over(hits, a="EXPAND_3", b="KEEP"), reachable=(bare("x"), bare("y")))
     # b is kept on its own, and the walk still goes through it to y.
     assert ids(step) == ["a", "b", "x", "y"]
     assert outcomes(step)["b"] == "kept"
-
-
-def test_a_chunk_two_roots_lead_to_is_brought_once() -> None:
-    hits = row(bare("a", "x"), bare("b", "x"))
-    step = judge(hits, over(hits, a="EXPAND_1", b="EXPAND_1"), reachable=(bare("x"),))
-    assert ids(step) == ["a", "b", "x"]
-    assert step.hits[2].found_by == "expansion:a"
 
 
 def test_a_hit_of_the_pool_stays_what_it_is() -> None:
@@ -438,18 +349,6 @@ def test_the_unnamed_may_be_brought_and_the_discarded_not() -> None:
     step = judge(hits, over(hits, a="EXPAND_3", b="DISCARD"), reachable=(bare("deep"),))
     assert ids(step) == ["a", "c"]
     assert outcomes(step) == {"a": "kept", "b": "dropped", "c": "expanded"}
-
-
-def test_what_lies_beyond_the_judged_may_be_brought() -> None:
-    hits = row(bare("a", "c"), bare("b"), bare("c"))
-    step = judge(hits, over(hits[:2], a="EXPAND_1"), judge__max_chunks=1, judge__oversample=2.0)
-    assert ids(step) == ["a", "c"]
-    assert outcomes(step) == {"a": "kept", "b": "dropped", "c": "expanded"}
-
-
-def test_unknown_references_lead_nowhere() -> None:
-    hits = row(bare("a", "gone", "a", "x"))
-    assert ids(judge(hits, over(hits, a="EXPAND_5"), reachable=(bare("x", "a"),))) == ["a", "x"]
 
 
 def test_a_chunk_known_only_by_its_rule_is_brought_whole_or_not() -> None:

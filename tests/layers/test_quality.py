@@ -72,13 +72,6 @@ def test_good_matches_among_the_first(similarities: list[float], kept: list[str]
     assert ids(run(similarities)) == kept
 
 
-def test_a_near_miss_does_not_look_like_a_match() -> None:
-    step = run([0.8, 0.4998, 0.3])
-    assert [d.reason for d in step.decisions] == [
-        "similarity 0.800 ≥ 0.500", "similarity 0.4998 < 0.5000", "similarity 0.300 < 0.500",
-    ]  # fmt: skip
-
-
 def test_the_incremental_path() -> None:
     assert quality.widths(Quality()) == (3, 5, 7, 9, 10)
     assert quality.widths(Quality(min_top_k=10)) == (10,)
@@ -105,30 +98,6 @@ def test_without_a_reranker_it_looks_further(place: int, width: int) -> None:
     assert beyond == [f"c{i}" for i in range(width + 1, 12)]
 
 
-def test_nothing_good_at_all() -> None:
-    step = run(POOR, reranker="none")
-    assert (ids(step), step.status) == ([], "low_quality_results")
-    assert step.message == quality.MESSAGE
-
-
-def test_a_good_one_beyond_the_last_look_does_not_count() -> None:
-    assert run([*POOR, 0.9], reranker="none").status == "low_quality_results"
-
-
-def test_poor_results_need_scores_first() -> None:
-    step = run(POOR)
-    (need,) = step.needs
-    assert need.chunk_ids == tuple(f"c{i}" for i in range(1, 11))
-    assert need.why == "10 chunks have not been scored by late_interaction yet"
-    assert step.note.startswith("not reranked yet")
-    (need,) = run([0.4]).needs
-    assert need.why == "1 chunk has not been scored by late_interaction yet"
-
-
-def test_good_results_need_none() -> None:
-    assert run([0.8, 0.7, 0.6]).needs == ()
-
-
 def test_reranked_the_best_three_above_the_threshold() -> None:
     scores = [0.1, 0.9, 0.3, 0.29, 0.5, 0.2, 0.2, 0.2, 0.2, 0.4]
     step = run(POOR, scores=scores)
@@ -141,11 +110,6 @@ def test_reranked_the_best_three_above_the_threshold() -> None:
 def test_reranked_and_nothing_reaches_the_threshold() -> None:
     step = run(POOR, scores=[0.29] * 10)
     assert (ids(step), step.status) == ([], "low_quality_results")
-
-
-def test_always_reranks_good_results_too() -> None:
-    step = run([0.9, 0.8, 0.7], scores=[0.3, 0.2, 0.8], mode="always")
-    assert ids(step) == ["c3", "c1"]
 
 
 @pytest.mark.parametrize(
@@ -193,17 +157,6 @@ def test_the_failure_of_another_reranker_does_not_count() -> None:
     step = quality.apply(hits, LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]
     assert "model gone" not in step.note
-
-
-def test_pinned_hits_stay_whatever_their_similarity() -> None:
-    step = run([0.2, 0.3, 0.9], pinned=frozenset({"c1"}))
-    assert ids(step) == ["c1", "c3"]
-    assert run([0.2, 0.3], pinned=frozenset({"c1"}), reranker="none").status == "ok"
-
-
-def test_no_hits() -> None:
-    step = run([])
-    assert (step.hits, step.needs, step.status) == ((), (), "ok")
 
 
 def test_each_width_is_told() -> None:
@@ -351,10 +304,6 @@ def test_what_the_best_chunk_reaches_is_told_to_the_digits_that_others_show() ->
     made = quality.SPEC.relax(result.trace("quality"), result)
     assert made is not None
     assert made[0].startswith("The best chunk reaches 0.185, far below")
-
-
-def test_without_a_background_similarity_decides() -> None:
-    assert ids(run([0.8, 0.3], good_by="background")) == ["c1"]
 
 
 @pytest.mark.parametrize(

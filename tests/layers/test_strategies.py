@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from ragfilter.layers.base import far_end
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
-from ragfilter.layers.strategies.base import StrategySpec, largest, steps
+from ragfilter.layers.strategies.base import StrategySpec, steps
 from ragfilter.layers.strategies.car import cut as car
-from ragfilter.layers.strategies.fixed import cut as fixed
 from ragfilter.layers.strategies.gap import cut as gap
 from ragfilter.layers.strategies.moving_avg import cut as moving_avg
 from ragfilter.layers.strategies.otsu import cut as otsu
@@ -32,11 +31,6 @@ ADAPTIVE = [0.1, 0.2, 0.3, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 2.3]
 def test_steps_are_the_differences_of_neighbours_with_the_rank_before_them() -> None:
     assert steps([0.25, 0.5, 1.5]) == (Gap(1, 0.25), Gap(2, 1.0))
     assert steps([0.25]) == ()
-
-
-def test_the_first_of_equal_gaps_is_the_largest() -> None:
-    assert largest([Gap(2, 0.1), Gap(3, 0.3), Gap(4, 0.3 + 5e-10)]) == Gap(3, 0.3)
-    assert largest([]) is None
 
 
 @pytest.mark.parametrize(
@@ -75,19 +69,10 @@ def test_gap_never_cuts_between_two_pins() -> None:
     assert [g.skipped for g in cut.gaps] == [True, True, False, False]
 
 
-def test_gap_may_cut_right_after_the_pins() -> None:
-    assert gap([0.1, 0.2, 0.9, 0.95], Cutoff(), 2, 1.0).kept == 2
-
-
 def test_the_fallback_starts_from_the_smallest_value_also_behind_a_far_pin() -> None:
     cut = gap([0.9, 0.5, 0.55, 0.6, 0.95], Cutoff(gap_threshold=1.0), 1, 1.0)
     assert cut.limit == pytest.approx(0.9)
     assert cut.kept == 4
-
-
-def test_fixed_keeps_what_it_is_given() -> None:
-    cut = fixed([0.1, 0.9, 1.8], Cutoff(max_results=3), 0, 1.0)
-    assert (cut.kept, cut.reason, cut.limit) == (3, "first 3", None)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +97,6 @@ def test_fixed_keeps_what_it_is_given() -> None:
 )
 def test_autocut(values: list[float], jumps: int, kept: int) -> None:
     assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0, 1.0).kept == kept
-
-
-def test_autocut_names_the_jump_and_its_gap() -> None:
-    cut = autocut([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], Cutoff(strategy="autocut", jumps=2), 0, 1.0)
-    assert cut.reason == "jump 2 before rank 5"
-    assert cut.cliff_after_rank == 4
-    assert cut.gap == pytest.approx(0.7)
-    assert [g.after_rank for g in cut.gaps if g.cliff] == [2, 4]
 
 
 @pytest.mark.parametrize(
@@ -187,20 +164,6 @@ def test_adaptive_k_keeps_what_the_papers_code_keeps(share: float) -> None:
         assert made.kept == largest_gap(similarities, left_out)
 
 
-def test_a_tail_of_nought_counts_every_drop() -> None:
-    assert adaptive_k(ADAPTIVE, Cutoff(strategy="adaptive_k", tail=0), 0, 1.0).kept == 9
-    assert adaptive_k([0.1, 0.3, 0.4, 1.9], Cutoff(tail=0), 0, 1.0).kept == 3
-    # Two of ten: the steps after ranks 8 and 9 are left out.
-    assert adaptive_k([0.0] * 8 + [0.4, 1.0], Cutoff(tail=0.2), 0, 1.0).kept == 10
-
-
-def test_adaptive_k_says_what_it_added() -> None:
-    cut = adaptive_k(ADAPTIVE, Cutoff(strategy="adaptive_k", b_extra=2), 0, 1.0)
-    assert cut.reason == "largest drop 0.500 after hit 3, and 2 more"
-    assert (cut.cliff_after_rank, [g.after_rank for g in cut.gaps if g.cliff]) == (3, [3])
-    assert [g.after_rank for g in cut.gaps if g.skipped] == [9]
-
-
 @pytest.mark.parametrize(
     ("values", "pinned", "kept"),
     [
@@ -219,14 +182,6 @@ def test_adaptive_k_says_what_it_added() -> None:
 )
 def test_otsu(values: list[float], pinned: int, kept: int) -> None:
     assert otsu(values, Cutoff(strategy="otsu"), pinned, 9.0).kept == kept
-
-
-def test_otsu_names_the_split() -> None:
-    cut = otsu([0.1, 0.2, 1.6, 1.7], Cutoff(strategy="otsu"), 0, 9.0)
-    assert cut.reason == "near and far class part after hit 2"
-    assert (cut.cliff_after_rank, cut.gap) == (2, pytest.approx(1.4))
-    assert [g.after_rank for g in cut.gaps if g.cliff] == [2]
-    assert otsu([0.5, 0.5], Cutoff(), 0, 9.0).reason == "no two classes; kept all"
 
 
 @pytest.mark.parametrize(
@@ -251,12 +206,6 @@ def test_relative_starts_from_the_smallest_value_also_behind_a_far_pin() -> None
     assert cut.reason == (
         "kept values ≤ 0.500 (best 0.200, 0.30 of the way to the background 1.200)"
     )
-
-
-def test_the_far_end_is_the_mean_of_the_farther_half() -> None:
-    assert far_end([0.9, 0.1, 0.5, 0.2]) == pytest.approx(0.7)
-    assert far_end([0.1, 0.5, 0.9]) == pytest.approx(0.7)
-    assert far_end([0.4]) == 0.4
 
 
 @pytest.mark.parametrize(

@@ -72,18 +72,6 @@ def test_a_value_that_a_pin_states_needs_no_other() -> None:
     assert decisions["other"] == ("pinned", "its rule holds")
 
 
-def test_a_value_pins_the_nearest_three_at_most() -> None:
-    tables = [(replace(TABLE, id=f"t{i}"), 0.5 + i / 10) for i in range(5)]
-    assert run(made(*tables)).pinned.keys() == {"t0", "t1", "t2"}
-
-
-def test_too_few_hits_keep_their_order() -> None:
-    hits = made((OTHER, 0.5), (Chunk("cleric", "cleric roll", ""), 0.6))[:10]
-    step = run(hits)
-    assert [hit.id for hit in step.hits] == [hit.id for hit in hits]
-    assert (step.lowered, step.note) == ({}, "too few hits to weigh words against distances")
-
-
 def test_a_chunk_without_its_text_shares_nothing() -> None:
     bare = replace(TABLE, text="", title="", loaded=False)
     step = run(made((bare, 0.5)))

@@ -18,7 +18,7 @@ from waiting import PATIENT_S, PROCESS_S
 from ragfilter.basics.deadline import within
 from ragfilter.errors import ModelError
 from ragfilter.models import bundled as minilm
-from ragfilter.models.bundled import BundledEmbedder, MiniLM, bundled_folder, read_weights
+from ragfilter.models.bundled import BundledEmbedder, bundled_folder, read_weights
 from ragfilter.models.embedder import SentenceEmbedder
 from scripts import minilm_graph
 
@@ -80,18 +80,6 @@ def test_its_vectors_are_those_of_sentence_transformers(embedder: BundledEmbedde
 
 
 @pytest.mark.model
-def test_vectors_are_unit_length_in_the_order_given(embedder: BundledEmbedder) -> None:
-    # Two of them have the same length, and are computed together.
-    texts = ["a long text about hill giants " * 20, "owl", "a hill giant", "troll"]
-    vectors = embedder.embed(texts)
-    assert (vectors.shape, vectors.dtype) == ((4, 384), np.float32)
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    for text, vector in zip(texts, vectors, strict=True):
-        assert embedder.embed([text])[0] == pytest.approx(vector, abs=1e-6)
-    assert vectors[2] @ vectors[0] > vectors[2] @ vectors[1]
-
-
-@pytest.mark.model
 def test_a_known_vector_of_the_official_model(embedder: BundledEmbedder) -> None:
     # The pair of sentences on the model's card, and the first numbers it gives for them.
     a, b = embedder.embed(["This is an example sentence", "Each sentence is converted"])
@@ -115,48 +103,6 @@ def test_no_text_breaks_it(embedder: BundledEmbedder, text: str) -> None:
 def test_only_what_the_model_reads_counts(embedder: BundledEmbedder) -> None:
     head = "the tale of a hill giant " * 60
     assert embedder.embed([head])[0] == pytest.approx(embedder.embed([head + "owl " * 99_999])[0])
-
-
-@pytest.mark.model
-def test_progress_is_told_batch_by_batch(embedder: BundledEmbedder) -> None:
-    seen: list[tuple[int, int]] = []
-    embedder.embed(["owl"] * 300, lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 300), (170, 300), (300, 300)]
-
-
-@pytest.mark.model
-def test_progress_may_stop_the_work(embedder: BundledEmbedder) -> None:
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        embedder.embed(["owl"], stop)
-
-
-@pytest.mark.model
-def test_no_texts_give_no_vectors(embedder: BundledEmbedder) -> None:
-    assert embedder.embed([]).shape == (0, 384)
-
-
-@pytest.mark.model
-def test_work_that_is_stopped_leaves_most_texts(
-    embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    computed: list[int] = []
-    compute = MiniLM._computed
-
-    def counted(self: MiniLM, group: list[list[int]]) -> object:
-        computed.append(len(group))
-        return compute(self, group)
-
-    def stop(done: int, total: int) -> None:
-        if done:
-            raise InterruptedError
-
-    monkeypatch.setattr(MiniLM, "_computed", counted)
-    with pytest.raises(InterruptedError):
-        embedder.embed(["the tale of a hill giant " * 99] * 100, stop)
-    assert 1 <= sum(computed) < 50
 
 
 @pytest.mark.model

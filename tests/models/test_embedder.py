@@ -32,17 +32,6 @@ def test_nothing_is_loaded_before_it_is_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.model
-def test_vectors_stand_in_the_order_given_and_progress_is_told_batch_by_batch() -> None:
-    embedder = SentenceEmbedder(str(bundled_folder()))
-    seen: list[tuple[int, int]] = []
-    texts = [f"owl {n}" * (n % 7 + 1) for n in range(66)]
-    vectors = embedder.embed(texts, lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 66), (64, 66), (66, 66)]
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    assert vectors[-1] == pytest.approx(embedder.embed(texts[-1:])[0], abs=1e-5)
-
-
-@pytest.mark.model
 @pytest.mark.parametrize(
     "text", ["", "\x00", "a\ud800b", "word " * 200_000], ids=["empty", "nul", "surrogate", "long"]
 )

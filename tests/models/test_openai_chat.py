@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import re
 import socket
 import threading
 import time
@@ -15,9 +14,7 @@ from typing import Any
 
 import pytest
 from faults import (
-    FAULTS,
     KEY,
-    LATE,
     SSE,
     WORD,
     Behave,
@@ -36,15 +33,12 @@ from faults import (
     raw,
     well,
 )
-from waiting import OWN_S, PATIENT_MS, PATIENT_S, SILENT_S, ends_after, ends_soon
+from waiting import OWN_S, PATIENT_S, SILENT_S, ends_after, ends_soon
 
 from ragfilter.answer.reply import MOST_BYTES
 from ragfilter.errors import ChatError, SettingsError
-from ragfilter.judge import call
-from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import MOST_BODY_BYTES, MOST_EVENT_BYTES, OpenAIChat, _Body, _whole
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.settings.schema import Judge
 
 ASK = (Message("system", "be short"), Message("user", "why?"))
 SCHEMA: dict[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -66,6 +60,21 @@ def ask(
     except ChatError as error:
         failure = error
     return text, usage, failure
+
+
+def failed(server: Server, **asked: Any) -> ChatError:
+    """How the call failed."""
+    failure = ask(server, **asked)[2]
+    assert failure is not None
+    assert failure.remedy
+    assert KEY not in str(failure)
+    return failure
+
+
+def document(reason: str | None, content: Any = "Trolls", **more: Any) -> Behave:
+    """Answers with one document instead of a stream."""
+    choice = {"message": {"role": "assistant", "content": content}, "finish_reason": reason}
+    return page(200, json.dumps({"choices": [choice]} | more), "application/json")
 
 
 def test_a_streamed_answer_with_usage(serve: Serve) -> None:
@@ -111,12 +120,8 @@ def test_pieces_arrive_while_the_model_still_writes(serve: Serve) -> None:
 
 
 def test_a_server_that_ignores_stream_is_understood(serve: Serve) -> None:
-    def whole(handler: Handler, body: dict[str, Any]) -> None:
-        choice = {"message": {"role": "assistant", "content": "All."}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 3, "completion_tokens": 1}
-        handler.reply(200, json.dumps({"choices": [choice], "usage": usage}))
-
-    assert ask(serve(whole)) == ("All.", Usage(3, 1), None)
+    usage = {"prompt_tokens": 3, "completion_tokens": 1}
+    assert ask(serve(document("stop", usage=usage))) == ("Trolls", Usage(3, 1), None)
 
 
 def picky(refuses: list[str], *, names: bool) -> Behave:
@@ -131,28 +136,6 @@ def picky(refuses: list[str], *, names: bool) -> Behave:
             well(handler, body)
 
     return behave
-
-
-@pytest.mark.parametrize(
-    ("refuses", "names", "requests"),
-    [
-        (["response_format"], True, 2),
-        (["stream_options"], True, 2),
-        (["response_format", "stream_options"], True, 3),
-        (["response_format"], False, 2),
-        (["stream_options"], False, 3),
-    ],
-)
-def test_parts_that_a_server_refuses_are_left_out(
-    serve: Serve, refuses: list[str], names: bool, requests: int
-) -> None:
-    server = serve(picky(refuses, names=names))
-    text, usage, failure = ask(server, schema=SCHEMA)
-    assert (text, failure) == ("Trolls fear fire [1].", None)
-    assert len(server.asked) == requests
-    kept = {"response_format", "stream_options"} - set(refuses) if names else set()
-    assert kept <= set(server.asked[-1]["body"])
-    assert (usage is None) == ("stream_options" not in server.asked[-1]["body"])
 
 
 @pytest.mark.parametrize(
@@ -253,20 +236,15 @@ def test_a_server_that_is_down_is_asked_again_at_most_once(
     serve: Serve, status: int, schema: bool, requests: int
 ) -> None:
     server = serve(page(status, error_body("down"), "application/json"))
-    _, _, failure = ask(server, schema=SCHEMA if schema else None)
-    assert failure is not None
-    assert f"HTTP {status}" in failure.message
+    assert f"HTTP {status}" in failed(server, schema=SCHEMA if schema else None).message
     assert len(server.asked) == requests
 
 
 @pytest.mark.parametrize(
     ("header", "wait", "said"),
     [
-        ("1e308", None, "Wait, or check the quota."), ("1e999", None, "Wait, or check the quota."),
-        ("inf", None, "Wait, or check the quota."), ("nan", None, "Wait, or check the quota."),
-        ("-5", None, "Wait, or check the quota."), ("86401", None, "Wait, or check the quota."),
-        ("soon", None, "Wait, or check the quota."), ("", None, "Wait, or check the quota."),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", None, "Wait, or check the quota."),
+        *((odd, None, "check the quota") for odd in ("1e308", "inf", "nan", "-5", "86401", "soon",
+          "", "Fri, 31 Dec 9999 23:59:59 GMT")),
         ("0", 0.0, "Wait 0.1 s."), ("1e-300", 1e-300, "Wait 0.1 s."),
         ("20.123456", 20.123456, "Wait 20.1 s."), ("86400", 86400.0, "Wait 86400 s."),
     ],
@@ -274,50 +252,30 @@ def test_a_server_that_is_down_is_asked_again_at_most_once(
 def test_no_wait_is_told_that_nobody_means(
     serve: Serve, header: str, wait: float | None, said: str
 ) -> None:
-    server = serve(lambda h, _: h.reply(429, error_body("slow down"), Retry_After=header))
-    _, _, failure = ask(server)
-    assert failure is not None
-    assert (failure.retry_after, failure.remedy) == (wait, said)
+    failure = failed(serve(lambda h, _: h.reply(429, error_body("slow"), Retry_After=header)))
+    assert failure.retry_after == wait
+    assert said in failure.remedy
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "headers", "kind", "retry_after", "says"),
+    ("status", "body", "kind", "says"),
     [
-        (401, error_body(f"Incorrect API key provided: {KEY}"), {}, "auth", None, "HTTP 401"),
-        (403, error_body("no access"), {}, "auth", None, "HTTP 403"),
-        (404, error_body("model not found"), {}, "protocol", None, "'tiny'"),
-        (429, error_body("slow down"), {"Retry_After": "7"}, "rate_limit", 7.0, "slow down"),
-        (
-            429,
-            error_body("quota"),
-            {"Retry_After": "Wed, 21 Oct 2026"},
-            "rate_limit",
-            None,
-            "quota",
-        ),
-        (500, error_body(f"key {KEY} is\x1b[31m bad"), {}, "server", None, "key *** is"),
-        (503, "<html>down</html>", {"Retry_After": "2.5"}, "server", 2.5, "HTTP 503"),
-        (504, "upstream timed out", {}, "timeout", None, "upstream timed out"),
-        (400, error_body("context too long"), {}, "protocol", None, "context too long"),
-        (422, "[]", {}, "protocol", None, "HTTP 422"),
+        (401, error_body(f"Incorrect API key provided: {KEY}"), "auth", "HTTP 401"),
+        (403, error_body("no access"), "auth", "HTTP 403"),
+        (404, error_body("model not found"), "protocol", "'tiny'"),
+        (429, error_body("slow down"), "rate_limit", "slow down"),
+        (500, error_body(f"key {KEY} is\x1b[31m bad"), "server", "key *** is"),
+        (503, "<html>down</html>", "server", "HTTP 503"),
+        (504, "upstream timed out", "timeout", "upstream timed out"),
+        (400, error_body("context too long"), "protocol", "context too long"),
+        (422, "[]", "protocol", "HTTP 422"),
     ],
 )
-def test_refusals(
-    serve: Serve,
-    status: int,
-    body: str,
-    headers: dict[str, str],
-    kind: str,
-    retry_after: float | None,
-    says: str,
-) -> None:
-    text, usage, failure = ask(serve(lambda h, _: h.reply(status, body, **headers)))
-    assert (text, usage) == ("", None)
-    assert failure is not None
-    assert (failure.kind, failure.retry_after) == (kind, retry_after)
+def test_refusals(serve: Serve, status: int, body: str, kind: str, says: str) -> None:
+    failure = failed(serve(lambda h, _: h.reply(status, body)))
+    assert failure.kind == kind
     assert says in failure.message
-    assert failure.remedy
-    for banned in (KEY, "\x1b", "<html>"):
+    for banned in ("\x1b", "<html>"):
         assert banned not in str(failure)
 
 
@@ -366,43 +324,31 @@ def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None
     assert came == text
     assert failure is not None
     assert failure.kind == kind, failure
-    assert failure.remedy
 
 
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("length", "length limit"), ("max_tokens", "length limit"), ("MAX_TOKENS", "length limit"),
-        ("model_length", "length limit"), ("max_output_tokens", "length limit"),
+        ("length", "length limit"), ("MAX_TOKENS", "length limit"),
         ("content_filter", "content filter"), ("tool_calls", "(reason: tool_calls)"),
-        ("function_call", "(reason: function_call)"), ("SAFETY", "(reason: safety)"),
-        ("RECITATION", "(reason: recitation)"), ("error", "(reason: error)"),
-        ("abort", "(reason: abort)"), ("OTHER", "(reason: other)"),
-        ("insufficient_system_resource", "(reason: insufficient_system_resource)"),
-        (f"key {KEY}", "(reason: unknown)"), ("x" * 99, f"(reason: {'x' * 40})"),
+        ("SAFETY", "(reason: safety)"), (f"key {KEY}", "(reason: unknown)"),
+        ("x" * 99, f"(reason: {'x' * 40})"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("streams", [True, False])
 def test_an_answer_that_ended_for_another_reason_is_not_whole(
-    serve: Serve, reason: str, said: str, streams: bool
+    serve: Serve, reason: str, said: str
 ) -> None:
-    choice = {"message": {"content": "Trolls"}, "finish_reason": reason}
-    whole = page(200, json.dumps({"choices": [choice]}), "application/json")
-    text, _, failure = ask(serve(finished(reason) if streams else whole))
-    assert text == "Trolls"
-    assert failure is not None
-    assert failure.kind == "interrupted"
-    assert said in failure.message
+    for behave in (finished(reason), document(reason)):
+        text, _, failure = ask(serve(behave))
+        assert text == "Trolls"
+        assert failure is not None
+        assert failure.kind == "interrupted"
+        assert said in failure.message
 
 
-@pytest.mark.parametrize(
-    "reason",
-    ["stop", "STOP", "end_turn", "stop_sequence", "eos", "eos_token", "COMPLETE", "", None],
-)
+@pytest.mark.parametrize("reason", ["stop", "STOP", "end_turn", "eos_token", "COMPLETE", "", None])
 def test_an_answer_that_ended_by_itself_is_whole(serve: Serve, reason: str | None) -> None:
-    choice = {"message": {"content": "Trolls"}, "finish_reason": reason}
-    whole = page(200, json.dumps({"choices": [choice]}), "application/json")
-    for behave in (finished(reason), whole):
+    for behave in (finished(reason), document(reason)):
         assert ask(serve(behave)) == ("Trolls", None, None)
 
 
@@ -471,9 +417,7 @@ def test_content_in_parts_is_read_without_thoughts(serve: Serve, contents: list[
     assert ask(serve(events(*streamed))) == ("Trolls", None, None)
     for content in contents:
         if content and content != [THINKS]:
-            choice = {"message": {"content": content}, "finish_reason": "stop"}
-            whole = page(200, json.dumps({"choices": [choice]}), "application/json")
-            assert ask(serve(whole)) == ("Trolls", None, None)
+            assert ask(serve(document("stop", content))) == ("Trolls", None, None)
 
 
 def said(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -637,46 +581,6 @@ def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, sa
 
 # -- the judge over the same wire ------------------------------------------------------------------
 
-PATIENT = Judge(timeout_ms=PATIENT_MS)
-HITS = tuple(Hit(Chunk(f"c{n}", f"text {n}"), 0.1 * n, n) for n in range(1, 4))
-
-
-def test_a_judge_is_asked_and_read(serve: Serve) -> None:
-    def judge(handler: Handler, body: dict[str, Any]) -> None:
-        ids = re.findall(r"^id: (.*)$", body["messages"][1]["content"], re.MULTILINE)
-        said = [{"chunk_id": i, "action": "EXPAND_1" if i == "c2" else "DISCARD"} for i in ids]
-        handler.start()
-        handler.piece(json.dumps({"decisions": said}), "stop")
-
-    server = serve(judge)
-    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat(server), PATIENT)
-    assert judgement.error == ""
-    assert [(v.chunk_id, v.action) for v in judgement.verdicts] == [
-        ("c1", "DISCARD"),
-        ("c2", "EXPAND"),
-        ("c3", "DISCARD"),
-    ]
-    assert "response_format" in server.asked[0]["body"]
-
-
-@pytest.mark.parametrize("fault", LATE)
-def test_a_late_judge_is_a_failed_judgement_in_time(serve: Serve, fault: str) -> None:
-    model = chat(serve(FAULTS[fault]))
-    with ends_after(0.4):
-        judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), model, Judge(timeout_ms=400))
-    assert "within 0.4 s" in judgement.error
-    assert judgement.verdicts == ()
-    assert judgement.asked == ("c1", "c2", "c3")
-
-
-def test_a_stopped_judge_is_a_failed_judgement(serve: Serve) -> None:
-    server = serve(well)
-    model = chat(server)
-    server.shutdown()
-    server.server_close()
-    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), model, PATIENT)
-    assert "refused the connection" in judgement.error
-
 
 # -- what an endpoint may do to whoever listens ----------------------------------------------------
 
@@ -693,17 +597,7 @@ def test_an_emoji_split_over_two_deltas_is_one_character(serve: Serve) -> None:
 
 @pytest.mark.parametrize(
     ("prompt", "completion"),
-    [
-        (-5, 3),
-        (3, -5),
-        (10**30, 3),
-        (3, 10**30),
-        (True, 3),
-        (3, 2.0),
-        ("3", 2),
-        (None, 2),
-        ([3], 2),
-    ],
+    [(-5, 3), (3, 10**30), (True, 3), (3, 2.0), ("3", 2), (None, 2), ([3], 2)],
 )
 def test_token_counts_that_cannot_be_are_not_taken(
     serve: Serve, prompt: object, completion: object
@@ -711,9 +605,7 @@ def test_token_counts_that_cannot_be_are_not_taken(
     usage = {"prompt_tokens": prompt, "completion_tokens": completion}
     choice = {"delta": {"content": "All."}, "finish_reason": "stop"}
     assert ask(serve(events({"choices": [choice], "usage": usage}))) == ("All.", None, None)
-    message = {"message": choice["delta"], "finish_reason": "stop"}
-    whole = page(200, json.dumps({"choices": [message], "usage": usage}), "application/json")
-    assert ask(serve(whole)) == ("All.", None, None)
+    assert ask(serve(document("stop", usage=usage))) == ("Trolls", None, None)
 
 
 def delta(text: str) -> bytes:
@@ -760,13 +652,11 @@ def to(status: int, address: str) -> Behave:
 def test_no_other_address_is_sent_the_prompt(serve: Serve, status: int) -> None:
     other = serve(well)
     path = f"/v1/{KEY}?key={KEY}"
-    _, _, failure = ask(serve(to(status, f"http://me:{KEY}@{other.url[7:-3]}{path}")))
+    failure = failed(serve(to(status, f"http://me:{KEY}@{other.url[7:-3]}{path}")))
     assert other.asked == []
-    assert failure is not None
     assert failure.kind == "protocol"
     assert other.url.removesuffix("/v1") in failure.message
     assert "OPENAI_BASE_URL" in failure.remedy
-    assert KEY not in str(failure)
 
 
 @pytest.mark.parametrize(
@@ -777,10 +667,7 @@ def test_no_other_address_is_sent_the_prompt(serve: Serve, status: int) -> None:
 def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve, address: str) -> None:
     server = serve(hang)
     server.behave = to(307, address.format(port=server.server_address[1]))
-    _, _, failure = ask(server)
-    assert failure is not None
-    assert failure.kind == "protocol"
-    assert KEY not in str(failure)
+    assert failed(server).kind == "protocol"
     assert len(server.asked) == 1
 
 
@@ -798,8 +685,7 @@ def test_a_redirect_within_the_endpoint_is_followed(serve: Serve) -> None:
 
 
 def test_a_redirect_in_a_circle_is_named(serve: Serve) -> None:
-    _, _, failure = ask(serve(to(308, "/v1/chat/completions")))
-    assert failure is not None
+    failure = failed(serve(to(308, "/v1/chat/completions")))
     assert (failure.kind, "redirects again and again" in failure.message) == ("unreachable", True)
 
 
@@ -850,7 +736,7 @@ def of_tiny(size: int) -> Behave:
 def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str) -> None:
     server = serve(behave)
     with ends_soon(OWN_S):
-        text, _, failure = ask(server, timeout_s=3)
+        text, _, failure = ask(server, timeout_s=1)
     assert failure is not None
     assert failure.kind in (kind, "timeout")
     assert failure.remedy
@@ -915,17 +801,6 @@ def test_blank_lines_are_seen_wherever_the_bytes_are_split(serve: Serve, end: st
     assert ask(serve(behave))[::2] == ("All.", None)
 
 
-@pytest.mark.parametrize(
-    "said", ['{"c1": "KEEP"}\n' * 45_000, '["c1"]' * 107_000, "c1 -> keep a -> " * 40_000]
-)
-def test_640_kilobytes_of_an_answer_take_little_work(serve: Serve, said: str) -> None:
-    server, patient = serve(finished("stop", said)), Judge(timeout_ms=PATIENT_MS)
-    with ends_soon():
-        judgement = call.ask(call.prompt("why?", HITS, patient, "l2"), chat(server), patient)
-    assert "longer than" in judgement.error
-    assert judgement.verdicts == ()
-
-
 # -- secrets and settings --------------------------------------------------------------------------
 
 
@@ -964,9 +839,6 @@ def test_unusable_settings(settings: dict[str, str], says: str) -> None:
 
 def test_a_key_with_a_line_break_at_its_end_is_taken(serve: Serve) -> None:
     server = serve(well)
-    list(
-        OpenAIChat(model="m", api_key=f"{KEY}\n", base_url=server.url).stream(
-            ASK, timeout_s=PATIENT_S
-        )
-    )
+    model = OpenAIChat(model="m", api_key=f"{KEY}\n", base_url=server.url)
+    list(model.stream(ASK, timeout_s=PATIENT_S))
     assert server.asked[0]["key"] == f"Bearer {KEY}"

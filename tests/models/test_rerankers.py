@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -97,23 +96,6 @@ def test_the_cache_of_chunks_is_bounded_and_drops_the_oldest(embedder: Counting)
 
 
 @pytest.mark.model
-def test_more_chunks_than_the_cache_holds_are_all_scored(embedder: Counting) -> None:
-    small = LateInteraction(embedder, cache_bytes=1)
-    large = LateInteraction(embedder)
-    assert small.score("owl", [GIANT, OWL]) == large.score("owl", [GIANT, OWL])
-
-
-@pytest.mark.model
-def test_threads_get_the_same_scores(late: LateInteraction) -> None:
-    texts = [GIANT, OWL, RECIPE]
-    expected = late.score("owl", texts)
-    fresh = LateInteraction(BundledEmbedder())
-    with ThreadPoolExecutor(4) as pool:
-        for scores in pool.map(lambda _: fresh.score("owl", texts), range(8)):
-            assert scores == pytest.approx(expected, abs=5e-3)
-
-
-@pytest.mark.model
 @pytest.mark.parametrize("odd", ["", "\x00", "a\ud800", "x" * 100_000, "🙂"])
 def test_odd_texts_and_queries_get_a_score(late: LateInteraction, odd: str) -> None:
     for score in (*late.score("owl", [odd, OWL]), *late.score(odd, [OWL])):
@@ -148,12 +130,6 @@ def test_a_cross_encoder_scores_through_a_sigmoid(cross_encoders: Path) -> None:
             logit = float(model(**tokenizer("owl", text, return_tensors="pt")).logits[0, 0])
         assert score == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
     assert scores[0] == pytest.approx(scores[2])
-
-
-@pytest.mark.parametrize("odd", ["a\ud800", "\x00", "giant " * 5000])
-def test_a_cross_encoder_takes_any_text(cross_encoders: Path, odd: str) -> None:
-    reranker = CrossEncoderReranker(str(cross_encoders / "one"))
-    assert all(0 < s < 1 for s in reranker.score(odd, [odd, "owl"]))
 
 
 def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
@@ -216,11 +192,6 @@ def test_a_model_that_is_no_cross_encoder_is_refused_and_not_given_random_scores
 ) -> None:
     with pytest.raises(ModelError, match="not a cross-encoder"):
         CrossEncoderReranker(str(cross_encoders / "headless")).score("owl", [OWL])
-
-
-def test_a_classifier_with_several_classes_is_refused(cross_encoders: Path) -> None:
-    with pytest.raises(ModelError, match="3 scores"):
-        CrossEncoderReranker(str(cross_encoders / "three")).score("owl", [OWL])
 
 
 def test_loading_has_a_deadline(cross_encoders: Path) -> None:

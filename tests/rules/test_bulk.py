@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ragfilter.errors import InputError, RuleError
@@ -13,7 +11,6 @@ from ragfilter.rules.bulk import RuleChange
 from ragfilter.rules.overview import Checks
 
 ROW = '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["undead"]}'
-AC_6 = '{"contain":"ac 6"}'
 BROKEN = '{"contains":1}'
 
 
@@ -57,17 +54,6 @@ def test_each_change(change: RuleChange, before: str | None, after: str | None) 
 def test_what_stays_is_no_change(change: RuleChange, rule: str | None) -> None:
     plan = bulk.plan(change, [Chunk("c", rule=rule)])
     assert (plan.after, plan.unchanged) == ({}, ("c",))
-
-
-def test_fixes_know_the_text_where_the_chunk_has_it() -> None:
-    chunk = Chunk("c", "Hits whatever has armor class 6 or less.", "To hit", rule=AC_6)
-    assert bulk.plan_fixes([replace(chunk, text="")], ["spelling"]).after == {}
-    assert bulk.plan_fixes([chunk], ["spelling"]).after == {
-        "c": '{"contain_one_of":[["ac 6","armor class 6","armor class of 6"]]}'
-    }
-    checks = Checks()
-    assert checks.findings(replace(chunk, text="")) == ()
-    assert [finding.kind for finding in checks.findings(chunk)] == ["spelling"]
 
 
 def test_fixes_know_the_rules_that_are_not_fixed() -> None:

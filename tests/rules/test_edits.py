@@ -92,26 +92,12 @@ def test_save_stores_the_canonical_text_and_enters_the_edit(journal: Journal) ->
     assert (edit.before, edit.after, edit.state) == (None, A, "done")
 
 
-@pytest.mark.parametrize("nothing", [None, "", " \n"])
-def test_a_blank_rule_removes_it(journal: Journal, nothing: str | None) -> None:
-    store = FakeStore(c=A)
-    put(store, journal, nothing, expected=A)
-    assert store.held["c"] is None
-
-
 def test_an_invalid_rule_is_refused_before_anything_is_touched(journal: Journal) -> None:
     store = FakeStore(c=A)
     with pytest.raises(RuleError) as caught:
         put(store, journal, '{"contain_one_of": [["a"], []]}', expected=A)
     assert caught.value.place == "contain_one_of[1]"
     assert (store.writes, states(journal)) == (0, [])
-
-
-def test_a_rule_that_changed_meanwhile_is_not_overwritten(journal: Journal) -> None:
-    store = FakeStore(c=B)
-    with pytest.raises(ConflictError, match="by somebody else"):
-        put(store, journal, C, expected=A)
-    assert (store.held["c"], store.writes, states(journal)) == (B, 0, [])
 
 
 def test_a_change_between_look_and_write_is_not_overwritten(journal: Journal) -> None:
@@ -128,59 +114,6 @@ def test_saving_what_is_stored_is_no_edit(journal: Journal) -> None:
     assert put(store, journal, ' {"contain": "a"}', expected=A) is None
     assert put(FakeStore(c=None), journal, "", expected="") is None
     assert (store.writes, states(journal)) == (0, [])
-
-
-def test_undo_and_redo(journal: Journal) -> None:
-    odd = ' {"contain":  "A"} '
-    store = FakeStore(c=odd)
-    put(store, journal, A, expected=odd)
-    put(store, journal, B, expected=A)
-    turn("undo", store, journal, who="bob")
-    assert store.held["c"] == A
-    turn("undo", store, journal, who="bob")
-    assert store.held["c"] == odd, "restored to the letter, canonical or not"
-    assert turn("redo", store, journal, who="bob")[0].after == A
-    assert store.held["c"] == A
-    assert turn("redo", store, journal, who="bob")[0].who == "bob"
-    assert store.held["c"] == B
-    with pytest.raises(InputError, match="nothing to redo"):
-        turn("redo", store, journal, who="bob")
-    assert states(journal) == [
-        "edit done",
-        "edit done",
-        "undo done",
-        "undo done",
-        "redo done",
-        "redo done",
-    ]
-
-
-def test_a_save_ends_the_redo_chain(journal: Journal) -> None:
-    store = FakeStore(c=None)
-    put(store, journal, A, expected=None)
-    turn("undo", store, journal, who="ann")
-    redoable = journal.redoable(store.name)
-    assert redoable is not None
-    assert redoable.after == A
-    put(store, journal, B, expected=None)
-    assert journal.redoable(store.name) is None
-    with pytest.raises(InputError, match="nothing to redo"):
-        turn("redo", store, journal, who="ann")
-    assert store.held["c"] == B
-
-
-def test_undo_of_one_chunk_leaves_the_others(journal: Journal) -> None:
-    store = FakeStore(c=None, d=None)
-    put(store, journal, A, expected=None, chunk="c")
-    put(store, journal, B, expected=None, chunk="d")
-    assert turn("undo", store, journal, who="ann", chunk_id="c")[0].chunk_id == "c"
-    assert store.held == {"c": None, "d": B}
-    undoable = journal.undoable(store.name)
-    assert undoable is not None
-    assert undoable.chunk_id == "d"
-    assert journal.undoable(store.name, "c") is None
-    with pytest.raises(InputError, match="nothing to undo"):
-        turn("undo", store, journal, who="ann", chunk_id="c")
 
 
 def test_undo_refuses_where_the_rule_was_changed_since(journal: Journal) -> None:
@@ -262,19 +195,6 @@ def test_recovery_after_a_kill(
     assert (edit.state, restarted.held["c"], restarted.writes) == (state, expected_rule, 0)
     assert recover(restarted, journal) == ()
     assert put(restarted, journal, C, expected=expected_rule) is not None
-
-
-def test_recovery_of_a_killed_undo(journal: Journal) -> None:
-    store = FakeStore(c=None)
-    put(store, journal, A, expected=None)
-    store.after_each = fail(Killed())
-    with pytest.raises(Killed):
-        turn("undo", store, journal, who="ann")
-    recover(store, journal)
-    assert states(journal) == ["edit undone", "undo done"]
-    store.after_each = lambda: None
-    turn("redo", store, journal, who="ann")
-    assert store.held["c"] == A
 
 
 def test_recovery_leaves_a_third_text_alone_and_says_so(
@@ -516,14 +436,6 @@ def test_edits_of_other_chunks_are_as_if_they_were_not_there(
         turn("undo", store, journal, edit_id=step.edit.id, who="ann", among={"z"})
 
 
-def test_one_chunk_of_a_step_is_undone_alone(store: FakeStore, journal: Journal) -> None:
-    first = change_two(store, journal)
-    turn("undo", store, journal, who="ann", chunk_id="x")
-    assert store.held == {"x": A, "y": C, "z": B}
-    turn("undo", store, journal, edit_id=first, who="ann")
-    assert store.held == BEFORE
-
-
 @pytest.mark.parametrize(
     ("expected", "named"),
     [({"x": B, "y": None}, "x"), ({"x": B, "y": B}, "x, y")],
@@ -535,12 +447,6 @@ def test_a_conflict_names_the_chunks_and_writes_nothing(
         save_all(store, journal, rules={"x": C, "y": C}, expected=expected, who="ann")
     assert store.held == BEFORE
     assert journal.steps("rules") == ()
-
-
-def test_a_chunk_that_is_gone_is_a_conflict(store: FakeStore, journal: Journal) -> None:
-    with pytest.raises(ConflictError, match="w is no longer in the collection"):
-        save_all(store, journal, rules={"x": C, "w": C}, expected={"x": A}, who="ann")
-    assert store.held == BEFORE
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])

@@ -61,12 +61,6 @@ def test_titles_that_count_the_same_thing_are_a_family_if_their_texts_are_alike(
     assert find_families(CLERICS[:2]) == find_families([CLERICS[0]] * 3) == ()
 
 
-def test_a_value_that_all_titles_have_tells_nothing() -> None:
-    (family,) = find_families(CLERICS)
-    assert family.members[0].named == "armor class 5"
-    assert find_families(alike("Boots 2022", "Ropes 2022", "Silk 2022")) == ()
-
-
 @pytest.mark.parametrize(
     ("titles", "meets", "misses"),
     [
@@ -186,14 +180,6 @@ def test_spellings_come_from_texts_and_questions() -> None:
     assert set(name) == {"cleric", "clerics"}
     assert {"armor class 6", "armour class of six", "ac 6", "a.c. 6", "ac6"} <= set(value)
     assert not [term for term in value if "level" in term or "glass" in term]
-
-
-def test_a_context_of_one_word_has_spellings_too() -> None:
-    swatches = alike("Swatches of color 1", "Swatches of color 2", "Swatches of color 3")
-    asked = ["paint with colour 2", "colors 1", "coller 3", "dolor 3", "flavor 1"]
-    (group,) = groups(swatches, *asked)[1]
-    assert {"color 2", "colour 2"} <= {*group}
-    assert not [term for term in group if "coller" in term or "dolor" in term or "flavor" in term]
 
 
 def test_a_proposal_is_met_by_a_question_with_the_own_title() -> None:

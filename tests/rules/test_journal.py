@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENT_S
 
-from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.errors import ConflictError, InputError
 from ragfilter.rules.journal import Edit, Entry, Journal, Kind
 
 
@@ -42,15 +42,6 @@ def test_an_entry_keeps_who_when_what_from_and_to(journal: Journal) -> None:
     assert journal.unfinished() == ()
 
 
-def test_history_is_newest_first_by_chunk_and_limited(journal: Journal) -> None:
-    for chunk in "abab":
-        done(journal, chunk)
-    assert [edit.id for edit in journal.history("rules")] == [4, 3, 2, 1]
-    assert [edit.id for edit in journal.history("rules", "a")] == [3, 1]
-    assert [edit.id for edit in journal.history("rules", limit=2)] == [4, 3]
-    assert journal.history("other") == ()
-
-
 def test_a_chunk_has_one_pending_edit(journal: Journal) -> None:
     first = enter(journal, "c")
     with pytest.raises(ConflictError, match="under way"):
@@ -68,14 +59,6 @@ def test_what_is_settled_stays_settled(journal: Journal) -> None:
     assert journal.step(99) == ()
 
 
-def test_unfinished_by_collection_and_chunk(journal: Journal) -> None:
-    enter(journal, "a")
-    enter(journal, "b")
-    assert [edit.chunk_id for edit in journal.unfinished("rules")] == ["a", "b"]
-    assert [edit.chunk_id for edit in journal.unfinished("rules", "b")] == ["b"]
-    assert journal.unfinished("other") == ()
-
-
 def undoable(journal: Journal, chunk: str | None = None) -> int | None:
     edit = journal.undoable("rules", chunk)
     return edit and edit.id
@@ -86,31 +69,6 @@ def redoable(journal: Journal, chunk: str | None = None) -> int | None:
     return edit and edit.id
 
 
-def test_undo_and_redo_walk_back_and_forth(journal: Journal) -> None:
-    assert (undoable(journal), redoable(journal)) == (None, None)
-    done(journal)
-    done(journal)
-    done(journal)
-    steps: list[tuple[Kind, int, int | None, int | None]] = [
-        # entry, the edit it is about, then: what undo takes, what redo brings
-        ("undo", 3, 2, 3),
-        ("undo", 2, 1, 2),
-        ("redo", 2, 2, 3),
-        ("redo", 3, 3, None),
-        ("undo", 3, 2, 3),
-        ("undo", 2, 1, 2),
-    ]
-    for kind, of, undo, redo in steps:
-        done(journal, kind=kind, of=of)
-        assert (undoable(journal), redoable(journal)) == (undo, redo), (kind, of)
-    new = done(journal)
-    assert (undoable(journal), redoable(journal)) == (new.id, None)
-    done(journal, kind="undo", of=new.id)
-    assert (undoable(journal), redoable(journal)) == (1, new.id)
-    done(journal, kind="redo", of=new.id)
-    assert redoable(journal) is None
-
-
 def test_a_save_elsewhere_ends_the_collections_chain_but_not_the_chunks(journal: Journal) -> None:
     done(journal, "a")
     done(journal, "a", kind="undo", of=1)
@@ -118,25 +76,6 @@ def test_a_save_elsewhere_ends_the_collections_chain_but_not_the_chunks(journal:
     done(journal, "b")
     assert (redoable(journal), redoable(journal, "a"), redoable(journal, "b")) == (None, 1, None)
     assert (undoable(journal), undoable(journal, "a")) == (3, None)
-
-
-def test_rolled_back_entries_count_for_nothing(journal: Journal) -> None:
-    done(journal)
-    journal.roll_back(enter(journal, kind="undo", of=1))
-    assert (undoable(journal), redoable(journal)) == (1, None)
-    done(journal, kind="undo", of=1)
-    journal.roll_back(enter(journal))
-    assert redoable(journal) == 1
-
-
-def test_a_journal_outlives_its_process(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'journal.db'}"
-    first = Journal(url)
-    edit = enter(first)
-    first.close()
-    again = Journal(url)
-    assert again.unfinished() == (edit,)
-    again.close()
 
 
 def test_threads_may_open_and_write_at_once(
@@ -173,23 +112,6 @@ def test_a_bad_url_is_one_clear_error(url: str) -> None:
     with pytest.raises(InputError) as caught:
         Journal(url)
     assert "sqlite:///" in caught.value.remedy
-
-
-def test_a_database_that_fails_is_a_store_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="unable to open"):
-        Journal(f"sqlite:///{tmp_path / 'missing' / 'journal.db'}")
-    (tmp_path / "no.db").write_text("this is no database, but a text that is long enough" * 20)
-    with pytest.raises(StoreError, match="not a database") as caught:
-        Journal(f"sqlite:///{tmp_path / 'no.db'}")
-    assert "no.db" in caught.value.remedy
-    assert "move it away" in caught.value.remedy
-    assert "room" not in caught.value.remedy
-
-
-def test_a_password_is_not_shown(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        Journal("mysql://user:secret@host/db")
-    assert "secret" not in str(caught.value)
 
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'

@@ -281,28 +281,6 @@ def test_a_long_term_does_not_flood_the_reason() -> None:
     assert len(RuleBook([rule]).scan("y").check(rule).reason) < 200
 
 
-def test_a_term_longer_than_the_automaton_holds_is_compared_whole() -> None:
-    long, other = "ab " * 50 + "c", "ab " * 50 + "d"
-    assert passes({"contain": long}, f"({long})")
-    assert not passes({"contain": long}, other)
-    assert not passes({"contain": long}, f"{long}c")
-    assert passes({"contain": long}, f"x{long}", match="substring")
-
-
-@BOTH
-def test_terms_are_found_across_the_windows_of_a_long_query(match: str) -> None:
-    rule = json.dumps({"contain": "armor class 6", "match": match})
-    book = RuleBook([rule])
-    for offset in (*range(4060, 4110), 8180, 8192, 8200):
-        assert book.scan("." * offset + " armor class 6 " + "." * 5000).passes(rule)
-
-
-@BOTH
-def test_half_a_character_in_a_query_is_no_error(match: str) -> None:
-    assert passes({"contain": "cleric"}, "cleric \ud800", match=match)
-    assert not passes({"contain": "cleric"}, "cl\udfffric", match=match)
-
-
 @pytest.mark.parametrize(
     ("query", "terms"),
     [

@@ -40,11 +40,6 @@ def test_every_part_is_read() -> None:
     )
 
 
-def test_word_is_the_default_and_empty_parts_ask_for_nothing() -> None:
-    assert parse('{"contain_one_of": [], "contain_all_of": [], "contain_none_of": []}') == Rule()
-    assert parse("{}").match == "word"
-
-
 def test_a_rule_pasted_from_a_record_is_read() -> None:
     assert parse('{"query_must": {"contain": "troll"}}') == Rule(contain="troll")
     assert parse('{"query_must": {"contain": "troll"}}').text == '{"contain":"troll"}'
@@ -184,20 +179,6 @@ def test_a_term_or_group_is_replaced_at_its_place(
 ) -> None:
     rule = parse('{"contain_one_of": [["a", "b"], ["c"]], "contain": "d"}')
     assert rule.replaced(place, terms).text == text
-
-
-@pytest.mark.parametrize(
-    ("title", "group"),
-    [
-        ("The Owlbear (a table)", ("owlbear",)),
-        ("CLERICS, DRUIDS AND MONKS", ("clerics", "druids", "monks")),
-        ("Armor Class 6", ("armor", "class")),
-        ("", ("term", "other spelling")),
-        ("\ud800 10-13", ("term", "other spelling")),
-    ],
-)
-def test_a_template_is_a_valid_rule_about_the_title(title: str, group: tuple[str, ...]) -> None:
-    assert parse(template(title)) == Rule(contain_one_of=(group,))
 
 
 @given(st.text())

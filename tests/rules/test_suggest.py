@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from faults import KEY, Handler, Serve, Server, says, well
+from faults import KEY, Serve, Server, says
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENT_S
@@ -18,7 +18,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules.drafting import NO_TEXT, SCHEMA, SYSTEM, Draft, fields, messages, suggest
-from ragfilter.rules.reading import NO_JSON, TOO_DEEP, read
+from ragfilter.rules.reading import NO_JSON, read
 from ragfilter.rules.rule import MAX_BYTES, Rule, parse
 from ragfilter.rules.templates import packaged, recognise
 
@@ -120,17 +120,6 @@ def test_the_rule_is_found_wherever_it_stands(serve: Serve, answer: str) -> None
     assert len(asked) == 1
 
 
-def test_an_endpoint_that_knows_no_schema_is_asked_without(serve: Serve) -> None:
-    def picky(handler: Handler, body: dict[str, Any]) -> None:
-        if "response_format" in body:
-            handler.reply(400, '{"error": {"message": "response_format is not supported"}}')
-        else:
-            says(f"```\n{GOOD}\n```")(handler, body)
-
-    draft = suggest(CHUNK, chat(serve(picky)), timeout_s=PATIENT_S)
-    assert (draft.rule, draft.error) == (RULE, "")
-
-
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
@@ -166,11 +155,6 @@ def test_what_makes_a_rule_doubtful(answer: str, doubt: str) -> None:
     reading = read(answer, CHUNK)
     assert reading.rule == parse(answer)
     assert doubt in "; ".join(reading.faults)
-
-
-def test_what_a_rule_forbids_need_not_stand_in_the_chunk() -> None:
-    text = '{"contain_all_of": ["cleric"], "contain_none_of": ["underground", "level"]}'
-    assert read(text, CHUNK).faults == ()
 
 
 words = st.sampled_from(["cleric", "ac 6", "", "<", "armor class 6", "troll", "{", '"', "\ud800"])
@@ -211,16 +195,6 @@ def test_a_fault_is_sent_back_once(serve: Serve, first: str, told: str) -> None:
     assert told in complaint["content"]
 
 
-def test_a_second_fault_is_the_end(serve: Serve) -> None:
-    draft, asked = drafted(serve, "no", '{"contain_one_of": [[]]}', GOOD)
-    assert len(asked) == 2
-    assert draft.rule is None
-    assert draft.text == ""
-    assert "the group is empty" in draft.error
-    assert (draft.failed, draft.repaired) == ("rule", False)
-    assert draft.usage == Usage(14, 6)
-
-
 @pytest.mark.parametrize("second", ["no", SPREAD, FOREIGN])
 def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve, second: str) -> None:
     draft, asked = drafted(serve, SPREAD, second)
@@ -228,25 +202,6 @@ def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve, secon
     assert draft.rule == parse(SPREAD)
     assert not draft.repaired
     assert "put them in one group" in draft.remarks[0]
-
-
-def test_a_failure_during_the_repair(serve: Serve) -> None:
-    def behave(answer: str) -> Any:
-        def once(handler: Handler, body: dict[str, Any]) -> None:
-            if len(handler.server.asked) == 1:
-                says(answer)(handler, body)
-            else:
-                handler.reply(500, "{}")
-
-        return once
-
-    unusable = suggest(CHUNK, chat(serve(behave("no"))), timeout_s=PATIENT_S)
-    assert unusable.rule is None
-    assert unusable.error.startswith(f"{NO_JSON}; asked again: The endpoint failed (HTTP 500)")
-    assert unusable.failed == "server"
-    doubtful = suggest(CHUNK, chat(serve(behave(SPREAD))), timeout_s=PATIENT_S)
-    assert doubtful.rule == parse(SPREAD)
-    assert doubtful.error == ""
 
 
 # -- what can go wrong besides ---------------------------------------------------------------------
@@ -296,25 +251,6 @@ def test_usage_is_estimated_where_the_endpoint_does_not_count() -> None:
     assert draft.usage.completion_tokens == 19
 
 
-@pytest.mark.parametrize(
-    ("failure", "sent"),
-    [
-        (ChatError("It hangs.", kind="timeout"), True),
-        (ValueError("of some other model"), True),
-        (ChatError("Refused.", kind="unreachable"), False),
-    ],
-)
-def test_a_prompt_that_was_sent_counts_though_no_answer_came(
-    failure: Exception, sent: bool
-) -> None:
-    tokens = suggest(CHUNK, Fake(Delta(GOOD)), timeout_s=5).usage.prompt_tokens
-    draft = suggest(CHUNK, Fake(failure), timeout_s=5)
-    assert draft.usage == (Usage(tokens, 0, estimated=True) if sent else Usage())
-    # If anything was answered, the prompt was read.
-    draft = suggest(CHUNK, Fake(Delta("{"), failure), timeout_s=5)
-    assert draft.usage == Usage(tokens, 1, estimated=True)
-
-
 class TwoCalls:
     """A chat model that takes a moment for its first answer and too long for the second."""
 
@@ -357,18 +293,6 @@ def test_a_chunk_that_no_template_fits_is_not_sent() -> None:
     draft = suggest(CHUNK, Fake(Delta(GOOD)), timeout_s=5, templates=())
     assert draft.failed == "chunk"
     assert "No template fits" in draft.error
-
-
-def test_a_deep_answer_is_a_fault() -> None:
-    deep = '{"query_must": {"match": ' + "[" * 900 + "]" * 900 + "}}"
-    reading = read(deep, CHUNK)
-    assert reading.rule is None
-    assert reading.faults[0] == TOO_DEEP or "match" in reading.faults[0]
-
-
-def test_an_answer_about_something_else_is_no_rule(serve: Serve) -> None:
-    draft = suggest(CHUNK, chat(serve(well)), timeout_s=PATIENT_S)
-    assert (draft.error, draft.failed) == (NO_JSON, "rule")
 
 
 def test_fields_are_plain_json(serve: Serve) -> None:

@@ -9,9 +9,8 @@ import pytest
 from ragfilter.errors import InputError
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.lint import check_rule
 from ragfilter.rules.rule import Rule
-from ragfilter.rules.templates import Template, packaged, read, recognise, with_folder
+from ragfilter.rules.templates import packaged, read, recognise, with_folder
 
 
 def category(title: str, type: str = "special") -> str:
@@ -50,16 +49,6 @@ def test_the_demo_tables_are_recognised_and_nothing_else() -> None:
         "encounters-subterranean",
     }  # fmt: skip
     assert not found["general"] & {"attack-matrix", "psionic-blast", "encounters-arctic"}
-
-
-@pytest.mark.parametrize("template", packaged(), ids=lambda template: template.category)
-def test_the_examples_are_rules_to_learn_from(template: Template) -> None:
-    assert check_rule(template.example_rule, template.example_title) == ()
-    assert template.version == f"{template.category}-1"
-
-
-def test_the_packaged_categories() -> None:
-    assert [t.category for t in packaged()] == ["attack-matrix", "encounter", "psionic", "general"]
 
 
 TRAPS = """

@@ -68,30 +68,6 @@ FULL = Chunk(
 )
 
 
-def test_many_rules_are_read_and_written_at_once(store: ChromaStore) -> None:
-    collection = filled(store, [FULL, Chunk("b"), Chunk("c")])
-    before, known = collection.version, collection.catalogue()
-    collection.set_rules({FULL.id: None, "b": '{"contain":"x"}'})
-    assert collection.rules([FULL.id, "b", "c", "nobody"]) == {
-        FULL.id: None, "b": '{"contain":"x"}', "c": None,
-    }  # fmt: skip
-    assert collection.version != before
-    assert {i: c.rule for i, c in collection.catalogue().items()} == collection.rules(list(known))
-    with pytest.raises(StoreError, match="has no chunk 'nobody'"):
-        collection.set_rules({"c": "{}", "nobody": "{}"})
-    assert collection.rule("c") is None
-
-
-def test_writing_again_replaces_text_and_drops_old_metadata(store: ChromaStore) -> None:
-    collection = filled(store, [FULL, Chunk("b")])
-    assert collection.chunks([FULL.id]) == {FULL.id: FULL}
-    plain = Chunk(FULL.id, "new")
-    collection.write([StoredRow(plain, unit(0, 1)), StoredRow(Chunk("c"), unit(1, 1))])
-    assert collection.chunks([FULL.id]) == {FULL.id: plain}
-    assert collection.count() == 3
-    assert collection.nearest(unit(0, 1), 1) == [(FULL.id, pytest.approx(0.0))]
-
-
 def test_distances_are_squared_l2_on_unit_vectors(store: ChromaStore) -> None:
     # 0, 90 and 180 degrees: |a - b|² = 2 - 2 cos = 0, 2, 4.
     collection = filled(store, numbered(3))
@@ -99,14 +75,6 @@ def test_distances_are_squared_l2_on_unit_vectors(store: ChromaStore) -> None:
     found = collection.nearest(unit(1, 0), 9)
     assert [i for i, _ in found] == ["c0000", "c0001", "c0002"]
     assert [d for _, d in found] == pytest.approx([0, 2, 4], abs=1e-6)
-
-
-def test_an_empty_collection_answers_with_nothing(store: ChromaStore) -> None:
-    collection = store.create("demo", embedder="fake")
-    assert collection.nearest(unit(1, 0), 5) == []
-    assert (collection.count(), dict(collection.catalogue()), collection.chunks(["a"])) == (
-        0, {}, {},
-    )  # fmt: skip
 
 
 CLEARANCES: list[Any] = ["missing", 0, 1, 2, 5, -1, 1.5, 2.0, True, "1", "abc", ""]
@@ -213,17 +181,6 @@ def test_more_chunks_than_one_batch_of_chroma_takes(store: ChromaStore) -> None:
     assert collection.count() == len(collection.catalogue()) == 5600
     assert len(collection.chunks([c.id for c in chunks])) == 5600
     assert len(collection.nearest(unit(1, 0), 5600)) == 5600
-
-
-def test_a_rule_is_written_replaced_and_removed(store: ChromaStore) -> None:
-    collection = filled(store, [FULL, Chunk("b")])
-    collection.set_rules({"b": '{"contain":"y"}'})
-    collection.set_rules({"b": '{"contain":"y"}'})
-    assert collection.rule("b") == '{"contain":"y"}'
-    collection.set_rules({FULL.id: None})
-    collection.set_rules({FULL.id: None})
-    assert collection.rule(FULL.id) is None
-    assert collection.chunks([FULL.id])[FULL.id].page == FULL.page
 
 
 def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(
@@ -339,11 +296,6 @@ def test_names_that_chroma_would_refuse(store: ChromaStore, name: str) -> None:
     with pytest.raises(InputError) as error:
         store.create(name, embedder="fake")
     assert error.value.remedy
-
-
-@pytest.mark.parametrize("name", ["abc", "a-b_c.9", "a" * 512])
-def test_names_that_chroma_takes(store: ChromaStore, name: str) -> None:
-    assert store.create(name, embedder="fake").name == name
 
 
 def test_collections_are_listed_with_what_is_known_of_them(store: ChromaStore) -> None:

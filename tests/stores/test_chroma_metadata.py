@@ -89,12 +89,6 @@ def test_page_of_stored_rows(stored: object, page: int | None) -> None:
     assert to_chunk("a", {"page": stored}, "").page == page
 
 
-def test_rule_text_is_kept_as_it_is_stored() -> None:
-    assert to_chunk("a", {"query_must": "{not json"}, "").rule == "{not json"
-    assert to_chunk("a", {"query_must": ""}, "").rule is None
-    assert to_chunk("a", {"query_must": ["x"]}, "").rule == '["x"]'
-
-
 def test_absent_fields_are_left_out_but_access_is_always_there() -> None:
     assert to_metadata(Chunk("a", "text")) == {"clearance": 0, "department": ""}
 
@@ -104,13 +98,6 @@ def test_unreadable_clearance_is_stored_as_text_that_matches_no_number() -> None
     assert to_metadata(chunk, clearance_as_given="1.5")["clearance"] == "1.5"
     assert to_metadata(chunk)["clearance"] == ""
     assert to_chunk("a", to_metadata(chunk, clearance_as_given="1.5"), "").clearance is None
-
-
-def test_lone_surrogates_do_not_reach_the_store() -> None:
-    half = "x\ud800"
-    chunk = Chunk("a", title=half, refs=(half,), department=half, rule=half, clearance=None)
-    stored = to_metadata(chunk, clearance_as_given=half)
-    assert set(stored.values()) == {"x\ufffd", '["x\ufffd"]'}
 
 
 def test_whole_characters_come_out_of_a_foreign_collection() -> None:

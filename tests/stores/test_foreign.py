@@ -119,21 +119,6 @@ def test_one_in_the_own_store_is_asked_only_with_a_model_that_is_known(
     assert bench["untold"].search(question, "adaptive-gap").kept[0].id == "a"
 
 
-@pytest.mark.parametrize("config", [["a-model"], "a-model", {"model_name": ["a-model"]}, {}])
-def test_a_function_that_names_its_model_elsewhere_gives_no_hint(
-    bench: Workbench, config: Any
-) -> None:
-    class Odd(DefaultEmbeddingFunction):
-        name = staticmethod(lambda: "odd")
-
-        def get_config(self) -> Any:
-            return config
-
-    store = bench.workspace.store()
-    store.client.create_collection("odd", embedding_function=Odd())
-    assert hint(store, "odd") == ""
-
-
 @pytest.mark.parametrize(
     ("function", "config", "model"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.errors import ConflictError, InputError
 from ragfilter.stores.labels import MOST_ASKED, LabelBook, conflicts, query_id, settle
 
 
@@ -36,14 +36,6 @@ def test_a_labellers_last_word_stands_and_undo_brings_the_one_before_back(book: 
     assert grades(book) == {"q": {"x": 2, "y": 1}}
     assert [label.chunk_id for label in book.standing("c", "q")] == ["x", "y"]
     assert book.standing("c", "another") == ()
-
-
-def test_chunks_are_labelled_alike_and_taken_back_together(book: LabelBook) -> None:
-    book.mark("c", "q", ["x"], 0, who="ann")
-    made = book.mark("c", "q", ["x", "y", "z"], 2, who="ann")
-    assert grades(book) == {"q": {"x": 2, "y": 2, "z": 2}}
-    book.take_back([label.id for label in made])
-    assert grades(book) == {"q": {"x": 0}}
 
 
 def test_two_people_disagree_the_last_counts_and_it_is_told(book: LabelBook) -> None:
@@ -136,9 +128,3 @@ def test_asked_questions_are_kept_once_and_can_be_forgotten(book: LabelBook) -> 
     book.remember("c", "four")
     assert list(book.queries("c", "asked").values()) == ["four"]
     assert MOST_ASKED == 1000
-
-
-def test_a_file_that_is_no_database_is_told_with_a_remedy(tmp_path: Path) -> None:
-    (tmp_path / "ragfilter.db").write_bytes(b"no database at all" * 100)
-    with pytest.raises(StoreError, match=r"The book of labels failed.*move it away"):
-        LabelBook(f"sqlite:///{tmp_path / 'ragfilter.db'}")

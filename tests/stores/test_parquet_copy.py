@@ -46,11 +46,6 @@ def test_rows_come_back_as_they_were(tmp_path: Path, rows: list[StoredRow]) -> N
     assert summary.fingerprints == {row.chunk.id: row.fingerprint for row in rows}
 
 
-def test_no_copy_is_no_error(tmp_path: Path) -> None:
-    assert copies.read_copy(tmp_path / "demo.parquet") == []
-    assert copies.read_summary(tmp_path / "demo.parquet") is None
-
-
 def test_the_copy_is_a_plain_parquet_file(tmp_path: Path) -> None:
     path = tmp_path / "demo.parquet"
     copies.write_copy(path, [FULL], embedder="m")

@@ -25,26 +25,20 @@ def bulk(
     filtering: Filtering,
     saving: Saving,
     where: Where = None,
-    set_rule: Annotated[
-        str | None, typer.Option(help="Set this rule (JSON) for every chunk.")
-    ] = None,
+    set_rule: Annotated[str | None, "Set this rule (JSON) for every chunk."] = None,
     group: Annotated[
         list[str] | None, text_option("--add-group", help="Term of a new group. Repeatable.")
     ] = None,
     anchor: Annotated[
-        str | None,
-        typer.Option(
-            "--spellings-of", help="Add the --spelling terms to groups that contain this term."
-        ),
+        str | None, text_option("--spellings-of", help="Add --spelling to groups with this.")
     ] = None,
     spellings: Annotated[
         list[str] | None, text_option("--spelling", help="Term to add. Repeatable.")
     ] = None,
     swap: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--replace", metavar="OLD NEW", help="Replace one term with another."),
+        tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the rules.")] = False,
+    remove: Annotated[bool, "Remove the rules."] = False,
     as_json: Json = False,
 ) -> int:
     """Change all rules of a selection in one step, or none if one of them cannot be written.

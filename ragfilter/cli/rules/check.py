@@ -37,20 +37,11 @@ def check(
             "--apply the fixes that are certain.",
         ),
     ] = None,
-    apply: Annotated[
-        bool,
-        typer.Option("--apply", help="Save the fixes in one step; see --dry-run and --yes."),
-    ] = False,
+    apply: Annotated[bool, "Save the fixes in one step; see --dry-run and --yes."] = False,
     rules_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--rules",
-            help="Check the rules of this file (as exported), without a workspace.",
-        ),
+        Path | None, typer.Option("--rules", help="Check the rules of an exported file.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if warnings remain, too.")
-    ] = False,
+    strict: Annotated[bool, "Exit with 1 if warnings remain, too."] = False,
     as_json: Json = False,
 ) -> int:
     """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""

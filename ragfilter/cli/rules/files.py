@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ragfilter.basics.files import write_text
 from ragfilter.cli.app import command
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place, Viewing
@@ -30,10 +28,7 @@ HELD = (
 def export(
     place: Place,
     viewing: Viewing,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Output file; CSV if its name ends in .csv. Default: standard output."),
-    ] = None,
+    out: Annotated[Path | None, "Output file: JSONL, or .csv. Default: standard output."] = None,
     where: Where = None,
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must.
@@ -68,21 +63,12 @@ def export(
 
 @command(rules, name="import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="JSONL or CSV with id and query_must, or drafts.")],
+    file: Annotated[Path, "JSONL or CSV with id and query_must, or drafts."],
     place: Place,
     filtering: Filtering,
     saving: Saving,
-    with_doubts: Annotated[
-        bool, typer.Option("--with-doubts", help="Also save drafts with remarks.")
-    ] = False,
-    prune: Annotated[
-        bool,
-        typer.Option(
-            "--prune",
-            help="Also remove the rules of chunks that the file does not name, as for going back "
-            "to an earlier version of it.",
-        ),
-    ] = False,
+    with_doubts: Annotated[bool, "Also save drafts with remarks."] = False,
+    prune: Annotated[bool, "Also remove the rules of chunks that the file does not name."] = False,
     as_json: Json = False,
 ) -> int:
     """Save the rules of a file as one step.

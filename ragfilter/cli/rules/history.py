@@ -83,10 +83,7 @@ class Turning:
             help="Any edit of the history, with what was changed together with it.",
         ),
     ] = None
-    rest: Annotated[
-        bool,
-        typer.Option("--rest", help="Leave out the rules of the change that were changed since."),
-    ] = False
+    rest: Annotated[bool, "Leave out rules that were changed since."] = False
 
 
 @command(rules)

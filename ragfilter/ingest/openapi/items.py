@@ -144,10 +144,6 @@ def _operations(root: ApiPlace, key: str, problems: list[str]) -> Iterator[Item]
             if not isinstance(operation.node, dict):
                 problems.append(f"{where} {method}: this is no operation")
                 continue
-            if "$ref" in operation.node:
-                problems.append(f"{where} {method}: {operation.node['$ref']} is not at hand")
-                node = {name: value for name, value in operation.node.items() if name != "$ref"}
-                operation = operation.at(node)
             given = operation.node.get("operationId")
             own = (given,) if isinstance(given, str) and given.strip() else ()
             spelled = f"{method.upper()}{path}" if key == "paths" else f"webhooks/{path}"

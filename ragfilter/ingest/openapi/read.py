@@ -2,7 +2,8 @@
 
 Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files that
 are loaded together, or lie in the folder of one loaded alone, are resolved. Others are left out and
-reported. So are parts that cannot be read, and everything with the wrong type. Nothing else fails.
+reported. So are parts that cannot be read or are no operation, schema or response. Nothing else
+fails.
 """
 
 from __future__ import annotations
@@ -86,26 +87,29 @@ def load_together(
 
 def parse(text: str, suffix: str, source: str, progress: Progress | None = None) -> object:
     """JSON or YAML as plain values. Raises InputError: `source` and the line."""
-    is_json = suffix.lower() == ".json"
-    if not is_json and text.lstrip()[:1] != "{":
-        return parse_yaml(text, place=source, progress=progress)
     report = progress or (lambda done, total: None)
+    report(0, len(text))
+    tree = _parse(text, source, is_json=suffix.lower() == ".json")
+    report(len(text), len(text))
+    return tree
+
+
+def _parse(text: str, source: str, *, is_json: bool) -> object:
     try:
-        report(0, len(text))
-        tree: object = loads(text)
+        # YAML may be JSON, which is read faster.
+        if is_json or text.lstrip()[:1] == "{":
+            return loads(text)
     except (ValueError, RecursionError) as error:
-        if not is_json:
-            return parse_yaml(text, place=source, progress=progress)
-        if isinstance(error, json.JSONDecodeError):
+        if isinstance(error, json.JSONDecodeError) and is_json:
             raise InputError(
                 f"{source}, line {error.lineno}: this is not JSON ({error.msg}).",
                 remedy="Correct the JSON there; YAML needs a file name that ends in .yaml.",
             ) from None
-        raise InputError(
-            f"{source}: this JSON cannot be read ({error}).", remedy="Nest it less deeply."
-        ) from None
-    report(len(text), len(text))
-    return tree
+        if is_json:
+            raise InputError(
+                f"{source}: this JSON cannot be read ({error}).", remedy="Nest it less deeply."
+            ) from None
+    return parse_yaml(text, place=source)
 
 
 def records(
@@ -134,11 +138,10 @@ def _records(
     operations = {(it.source, it.names[0]): ids[it] for it in reversed(ids) if it.method}
     used_with = statuses(ids)
     for item in ids:
-        problems[item.source] += [
-            *(f"{item.where}: {key} has the wrong type" for key in leads[item].wrong),
-            *(f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
-              for ref in leads[item].missing),
-        ]  # fmt: skip
+        problems[item.source] += (
+            f"{item.where}: the reference {ref[:200]} leads to nothing that was loaded"
+            for ref in leads[item].missing
+        )
     last = {item.source: item for item in ids}
     for item, chunk_id in ids.items():
         api = api_title(descriptions.root(item.source))

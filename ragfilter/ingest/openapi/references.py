@@ -24,21 +24,15 @@ SCHEMA_MAPS = frozenset(
 NAME_MAPS = frozenset(("content", "responses", "headers", "callbacks", "encoding")) | SCHEMA_MAPS
 # Data, in which a "$ref" is no reference. (Links lead from answers to what may be called next.)
 DATA = frozenset(("example", "examples", "default", "const", "enum", "links"))
-EXPECTED: Mapping[str, type] = {
-    **dict.fromkeys(("properties", "patternProperties", "content", "responses"), dict),
-    **dict.fromkeys(("parameters", "allOf", "oneOf", "anyOf"), list),
-}
 _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{0,200}#[^()\s]{1,300})\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Leads:
-    """What an item leads to: chunks in order, references that lead nowhere, and keywords that hold
-    a value of the wrong type."""
+    """What an item leads to: chunks in order, and references that lead nowhere."""
 
     chunks: tuple[Item, ...]
     missing: tuple[str, ...]
-    wrong: tuple[str, ...]
 
 
 def survey(descriptions: Descriptions, problems: Mapping[str, list[str]]) -> dict[Item, Leads]:
@@ -73,7 +67,6 @@ def _leads(item: Item, add: Callable[[ApiPlace], Item]) -> Leads:
     is walked through. `add` makes a chunk of a schema in a part."""
     chunks: dict[Item, None] = {}
     missing: dict[str, None] = {}
-    wrong: dict[str, None] = {}
     seen: set[tuple[int, str, Role]] = set()
     role: Role = "schema" if item.kind == "schema" else ""
     waiting = [(place, role) for place in _starts(item)][::-1]
@@ -101,14 +94,10 @@ def _leads(item: Item, add: Callable[[ApiPlace], Item]) -> Leads:
                     continue
                 if isinstance(node, dict | list):
                     role_below = _role(role, key)
-                    child = _read(place.at(node), role_below)
-                    below.append((child, role_below))
-                    node = child.node
-                if key in EXPECTED and not is_named and not isinstance(node, EXPECTED[key]):
-                    wrong.update({key: None} if node is not None else {})
+                    below.append((_read(place.at(node), role_below), role_below))
         waiting.extend(reversed(below))
     chunks.pop(item, None)
-    return Leads(tuple(chunks), tuple(missing), tuple(wrong))
+    return Leads(tuple(chunks), tuple(missing))
 
 
 def _read(place: ApiPlace, role: Role) -> ApiPlace:
