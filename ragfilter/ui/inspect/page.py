@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.report.story import story
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import curve_panel, hit_table, label_buttons, needs, panel
+from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, ask, empty, help, problems, share, stacks, summary
 from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
@@ -53,22 +53,22 @@ def begin(view: View) -> Places:
         with below:
             below, beside = st.columns(2, gap="medium")
         if _clicked():
+            from ragfilter.ui.inspect import panel
+
             with beside:
                 beside = panel.draw(view)
     with stage:
         left, right = st.columns((3, 2), gap="medium")
+    if state.session().blind:
+        with left:
+            _hidden()
+        return Places(below, under, beside, bar)
     with left:
         html.heading("Before and after")
-        if label_buttons.blind():
-            label_buttons.draw_hidden()
-        else:
-            stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
+        stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
     with right:
         html.heading("Curve")
-        if label_buttons.blind():
-            label_buttons.draw_hidden()
-        else:
-            curve_panel.draw(view)
+        curve_panel.draw(view)
     return Places(below, under, beside, bar)
 
 
@@ -78,18 +78,22 @@ def finish(view: View, places: Places) -> None:
     with places.bar:
         _open_more(view)
     with places.below:
-        if places.panel is None:
+        if state.session().blind:
+            _hidden()
+        elif places.panel is None:
             html.heading("Answers")
             if not view.result.kept:
                 empty.nothing_kept(view.result)
             answer.draw_both(view)
         else:
+            # Loaded when the evidence is opened.
+            from ragfilter.ui.inspect import hit_table
+
             html.heading("Chunks")
-            if label_buttons.blind():
-                label_buttons.draw_hidden()
-            else:
-                hit_table.draw(view)
+            hit_table.draw(view)
     if places.panel is not None:
+        from ragfilter.ui.inspect import panel
+
         with places.panel:
             if _clicked():
                 panel.finish(view)
@@ -114,6 +118,7 @@ def _open_more(view: View) -> None:
         type="primary",
         on_click=state.put,
         args=(not now.tuning, "tuning"),
+        help="Strategy and limits of the cut, beside the curve.",
     )
     chunks = numbers.chunks(view.summary.retrieved)
     st.button(
@@ -121,9 +126,14 @@ def _open_more(view: View) -> None:
         key="open-evidence",
         on_click=state.put,
         args=(not now.evidence, "evidence"),
+        help="Every chunk with its reason, and the panels.",
     )
     st.button(
-        "Prompt and answers…", key="open-answers", on_click=state.open_panel, args=("Answer",)
+        "Prompt and answers…",
+        key="open-answers",
+        on_click=state.open_panel,
+        args=("Answer",),
+        help="Both answers with their citations and costs, and what is sent to an LLM.",
     )
     ask.draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)
@@ -133,3 +143,9 @@ def _open_more(view: View) -> None:
 
 def _clicked() -> bool:
     return bool(state.session().panel == "Chunk")
+
+
+def _hidden() -> None:
+    from ragfilter.ui.inspect import label_buttons
+
+    label_buttons.draw_hidden()
