@@ -23,8 +23,8 @@ OTHERS = (
     # What indexes, labels, or edits rules.
     "ragfilter.ingest.load", "ragfilter.rules.drafting",
     "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",
-    "ragfilter.rules.templates", "ragfilter.stores.copies", "ragfilter.stores.index",
-    "ragfilter.stores.labels", "ragfilter.stores.preferences", "ragfilter.stores.runs",
+    "ragfilter.rules.templates", "ragfilter.stores.index",
+    "ragfilter.stores.runs",
     "openai", "scipy", "scripts", "sentence_transformers", "sklearn", "torch",
     "transformers",
 )  # fmt: skip

@@ -13,7 +13,6 @@ from ragfilter.report.story import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, ask, empty, help, problems, share, stacks, summary
-from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -93,6 +92,7 @@ def finish(view: View, places: Places) -> None:
             hit_table.draw(view)
     if places.panel is not None:
         from ragfilter.ui.inspect import panel
+        from ragfilter.ui.kit.rule_editor import saving
 
         with places.panel:
             if _clicked():
@@ -101,8 +101,8 @@ def finish(view: View, places: Places) -> None:
                 panel.draw(view)
         with places.under:
             summary.draw_strip(view)
+            saving.keep_all_in_browser()
     state.session().answered = view.asked
-    saving.keep_all_in_browser()
 
 
 def _bar() -> DeltaGenerator:

@@ -23,7 +23,6 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import votes
 from ragfilter.ui.look import elements, html, prose
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
@@ -48,6 +47,8 @@ Show = Callable[[str, AnswerSide, AnswerSide, Answer, Resources], object]
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
+    from ragfilter.ui.kit import votes
+
     sides = answers.sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
     found = both(view, sides, lambda side: title(side, notes[side.name]), _show)
