@@ -312,8 +312,8 @@ def next_(
     blind: Annotated[bool, "In an order that says nothing about rank or outcome."] = False,
     as_json: Json = False,
 ) -> None:
-    """List the chunks to label next: those without a label, closest to the cut first."""
-    from ragfilter.evaluate.labelling import next_to_label
+    """List the chunks to label next: the first ranks, those beside the cut, some of the rest."""
+    from ragfilter.evaluate.labelling import to_label
     from ragfilter.layers.cutoff import cut_of
     from ragfilter.report.rows import rows as list_rows
     from ragfilter.stores.labels import settle
@@ -329,7 +329,7 @@ def next_(
     mine_or_all = (label for label in standing if label.who == me) if blind else standing
     judged = settle(mine_or_all).get(question.strip(), {})
     detail, rows = cut_of(result), list_rows(result)
-    order = next_to_label(rows, detail.ids if detail else (), mixed_by=question if blind else None)
+    order = to_label(rows, detail.ids if detail else (), question, blind=blind)
     chunks = {hit.id: hit.chunk for hit in result.hits}
     left = [chunks[i] for i in order if i not in judged]
     shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]

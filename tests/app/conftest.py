@@ -54,7 +54,7 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 """Everything through which the page can ask a store or a model."""
 
 
-BOXES = {"others", *(f"more-{layer.name}" for layer in LAYERS)}
+BOXES = {f"open-{name}" for name in ("idle", "settings", *(each.name for each in LAYERS))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Page:
         return current
 
     def run(self) -> Page:
-        # Every box of the sidebar is open, because the content of a closed one is not drawn.
+        # Every line of the sidebar is open, because the controls of a closed one are not drawn.
         for box in BOXES - self.at.session_state.keys():
             self.at.session_state[box] = True
         self.at.run()
@@ -248,6 +248,8 @@ def open_page(
 
     def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
         monkeypatch.setenv("RAGFILTER_DATA_DIR", str(workspace or demo_page_workspace))
+        # Measuring every question of the demo takes a quarter of a minute.
+        monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", 0)
         with contextlib.suppress(SettingsError):
             deployment = read_deployment()
             opened[deployment.model_dump_json()] = deployment

@@ -135,7 +135,7 @@ def test_the_environment_is_where_every_profile_begins(
     ours = {"quality.min_top_k": 7, "cutoff.max_results": 9}
     page = open_page({})
     assert page.changes == ours
-    assert page.at.button(key="reset").disabled
+    assert "reset" not in page.buttons
     page.at.selectbox(key="profile-box").set_value("adaptive-gap")
     assert page.run().changes == ours
     page.slide("cutoff.max_results", 4)

@@ -1,11 +1,18 @@
-"""The pages, and what those about labelled questions begin with."""
+"""The pages, and what they begin with."""
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import controls, problems
+from ragfilter.ui.kit import controls, problems, view_as
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
+
+
+def surround(here: Visit, *, steps: bool = True) -> None:
+    """Draw what stands around a page: the top line, the choices in the sidebar, and messages."""
+    view_as.draw_chip()
+    controls.choose(here, steps=steps)
+    problems.notices(state.notices())
 
 
 def begin(title: str) -> Visit:
@@ -15,7 +22,6 @@ def begin(title: str) -> Visit:
     here = visit.begin()
     link.share()
     link.show_address()
-    controls.choose(here)
-    problems.notices(state.notices())
+    surround(here)
     controls.draw(here, None)
     return here

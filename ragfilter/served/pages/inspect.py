@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import ask, controls, empty, help, problems
+from ragfilter.served.pages import surround
+from ragfilter.ui.kit import ask, controls, empty, help
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 
@@ -18,8 +19,7 @@ def draw() -> None:
 
         present.draw(here)
     else:
-        controls.choose(here)
-        problems.notices(state.notices())
+        surround(here)
         ask.draw(here)
         view, error = visit.view(here)
         if view is not None:

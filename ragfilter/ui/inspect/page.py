@@ -58,10 +58,6 @@ def begin(view: View) -> Places:
                 beside = panel.draw(view)
     with stage:
         left, right = st.columns((3, 2), gap="medium")
-    if state.session().blind:
-        with left:
-            _hidden()
-        return Places(below, under, beside, bar)
     with left:
         html.heading("Before and after")
         stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
@@ -77,9 +73,7 @@ def finish(view: View, places: Places) -> None:
     with places.bar:
         _open_more(view)
     with places.below:
-        if state.session().blind:
-            _hidden()
-        elif places.panel is None:
+        if places.panel is None:
             html.heading("Answers")
             if not view.result.kept:
                 empty.nothing_kept(view.result)
@@ -143,9 +137,3 @@ def _open_more(view: View) -> None:
 
 def _clicked() -> bool:
     return bool(state.session().panel == "Chunk")
-
-
-def _hidden() -> None:
-    from ragfilter.ui.inspect import label_buttons
-
-    label_buttons.draw_hidden()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec
+from uuid import uuid4
 
 import streamlit as st
 
@@ -35,7 +36,7 @@ CLEARANCE = "clearance.enabled"
 ON = {CLEARANCE: True}
 SWITCHED_OFF = (
     "Clearance is switched off, so everyone sees everything here, in answers and exports as well. "
-    "The layer's switch turns it on again."
+    "The switch below “Viewing as” turns it on again."
 )
 SEEN_BY_OPERATOR = (
     "You see everything here as the operator, including what is hidden from the user. Prompts, "
@@ -43,6 +44,8 @@ SEEN_BY_OPERATOR = (
 )
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
+MOST_MARKS = 50
+"""How many labels can be undone."""
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
 """The ranges of ranks that the curve offers, besides any range chosen by number."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
@@ -87,6 +90,45 @@ class LabelChange(NamedTuple):
     chunk_id: str
     collection: str
     query: str
+
+
+@dataclass(slots=True)
+class RuleDesk:
+    """What the Rules page and the rule editor remember beside widgets."""
+
+    chunk: str | None = None
+    """The chunk whose rule is open on the Rules page."""
+    order: tuple[object, tuple[str, ...]] | None = None
+    """The chunks in the table, and what this order belongs to."""
+    measuring: bool = False
+    part: str = ""
+    """The part of the page that was drawn last."""
+    outcome: tuple[str, bool] | None = None
+    """What the last change of many rules did, in words, and whether it succeeded."""
+    families: str = ""
+    """The collection whose families are wanted."""
+    step: int | None = None
+    """The step that is open under History."""
+    gathered_again: int = 0
+    confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    """The changes to which each box that confirms harm belongs, by its key."""
+    drafting_failed: str = ""
+    last: tuple[str, Any] = ("", None)
+    """A chunk's id, with the outcome of the last action on its rule."""
+    drawn: str = ""
+    """The text with which the editor was drawn."""
+    fields: tuple[str, int] = ("", 0)
+    """The chunk in the form, and how many fields for groups the form has."""
+    drafted: dict[str, Any] = field(default_factory=dict)
+    """The LLM's last draft by chunk."""
+    drafting: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """The requests for drafts that are running, by collection and chunk."""
+    browser: str = field(default_factory=lambda: uuid4().hex)
+    """The name of this session in the browser's store of drafts."""
+    restored: set[tuple[str, str]] = field(default_factory=set)
+    """The drafts that came from the browser, by collection and chunk."""
+    kept: bool = False
+    """Whether this run has sent the drafts to the browser."""
 
 
 @dataclass(slots=True)
@@ -136,7 +178,7 @@ class Session:
     table_clicks: int = 0
 
     blind: bool = False
-    """Whether rank and decisions are hidden while labelling."""
+    """Whether the labelling mode mixes ranks and hides what others said."""
     ticked: tuple[str, list[str]] = ("", [])
     """A question, and the chunks that are selected to be labelled for it."""
     marks: list[LabelChange] = field(default_factory=list)
@@ -145,6 +187,20 @@ class Session:
     """Unsaved rules by collection and chunk."""
     rule_bases: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The stored rules from which unsaved ones started, by collection and chunk."""
+    rules: RuleDesk = field(default_factory=RuleDesk)
+
+    query_set: str | None = None
+    """The query set to measure with, None for the first one with questions."""
+    run: int = 0
+    """The saved run that is shown; 0 for the newest."""
+    labelling: bool = False
+    """Whether Evaluate shows the labelling mode."""
+    typed_questions: list[str] = field(default_factory=list)
+    """Questions that were typed there, newest first."""
+    label_query: str = ""
+    label_events: int = 0
+    """The number of the last event of the labelling mode that was taken over."""
+    label_error: str = ""
 
     present: bool = False
     scene: int | None = None
