@@ -40,7 +40,7 @@ def begin(view: View) -> Places:
         problems.failed(view.result)
         needs.draw(view)
         if now.tuning:
-            curve_panel.draw_settings(view.shown)
+            curve_panel.controls(view)
     stage = st.container(key="stage")
     bar = _bar() if now.evidence else None
     # The answers to the question before must not stand there while this one is answered.
