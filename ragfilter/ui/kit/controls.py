@@ -250,7 +250,8 @@ def _layers(visit: Visit, view: View | None) -> None:
             _line(layer, settings, own, visit.resources, view, did.get(layer.name, ""))
     if folded:
         have = "has" if folded == 1 else "have"
-        said = f"{folded} {have} nothing to do here" if view else f"{folded} layers"
+        other = "other layers" if busy else "layers"
+        said = f"{folded} {have} nothing to do here" if view else f"{folded} {other}"
         _opener("idle", said)
 
 

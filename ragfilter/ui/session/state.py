@@ -219,7 +219,10 @@ class Session:
     scene: int | None = None
     scene_before: int | None = None
     """Steps of the picture in Present mode; None shows the last one."""
-    tour: int | None = None
+    tour: list[bool] | None = None
+    """Which tasks of the tour are done; None if no tour is running."""
+    tour_chunk: str = ""
+    """The dropped chunk that was opened last during the tour."""
     compared: dict[str, str] = field(default_factory=dict)
     """The sides of Compare and its query set, as in the link."""
 
