@@ -28,7 +28,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
-VIEW, TITLE_WIDTH = "tune", 24
+VIEW, TITLE_WIDTH = "tune", 30
 BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 
