@@ -954,7 +954,7 @@ def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
     workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
 ) -> None:
     shutil.copytree(workspace, tmp_path / "ws")
-    with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         edits.save(
             opened.collection("small"), opened.journal,
             chunk_id="boat", rule='{"contain":"boat"}', expected=None, who="me",
@@ -1002,7 +1002,7 @@ def test_indexing_again_embeds_nothing_and_keeps_edited_rules(
     first = printed(capsys)
     assert (first["total"], first["added"], first["embedded"]) == (3, 3, 3)
     edited = '{"contain":"druid"}'
-    with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         collection = opened.collection("mine")
         edits.save(
             collection, opened.journal,
@@ -1013,7 +1013,7 @@ def test_indexing_again_embeds_nothing_and_keeps_edited_rules(
     assert (again["unchanged"], again["embedded"]) == (3, 0)
     assert main([*command, "--reset"]) == 0
     assert main(["index", "--rebuild", "-c", "mine", *where]) == 0
-    with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         assert opened.collection("mine").rule("cleric") == edited
 
 
@@ -1027,7 +1027,7 @@ def test_query_uses_the_same_decisions_as_the_library(
     args = ["query", "hill giant vs troll", "-c", "small", "--json"]
     assert main([*args, "--data-dir", str(workspace)]) == 0
     shown = printed(capsys)["kept"]
-    with bench.open_workbench(bench.read_deployment(data_dir=workspace)) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=workspace)) as opened:
         result = gather.run(args[1], load(environ={}).settings, opened.backends("small"))
     assert shown == [hit.id for hit in result.kept]
 

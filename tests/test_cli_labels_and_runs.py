@@ -19,7 +19,7 @@ from ragfilter.evaluate import query_files
 from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.settings.deployment import Deployment
 from ragfilter.text.numbers import signed
-from ragfilter.workbench import Workbench, open_workbench
+from ragfilter.workbench import Workbench
 
 # Indexes a collection, and evaluates it.
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
 
 
 def test_a_set_without_labels_is_exported(run: Any, place: Path, tmp_path: Path) -> None:
-    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
         bench.labels.remember("small", "who rows at night?")
     code, _, err = run("labels", "export", str(tmp_path), "-c", "small", "--set-name", "asked")
     assert (code, err) == (0, "")
@@ -168,7 +168,7 @@ def test_the_history_is_switched(run: Any, place: Path) -> None:
         return json.loads(run("labels", "history", *switch, "-c", "small", "--json")[1])
 
     assert told()["keeps"] is True
-    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
         bench.labels.remember("small", "who bakes?")
     assert told() == {"collection": "small", "keeps": True, "asked": 1}
     assert told("off") == {"collection": "small", "keeps": False, "asked": 0}

@@ -15,7 +15,7 @@ from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 
 # Each fits models on every fold.
 pytestmark = pytest.mark.slow
@@ -303,7 +303,7 @@ def test_query_keeps_what_the_tuned_settings_keep(
     common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(out), "--json"]
     assert main(["query", "tell me about the bread", *common]) == 0
     kept = json.loads(capsys.readouterr().out)["kept"]
-    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
         settings = load(file=out, environ={}).settings
         result = run("tell me about the bread", settings, bench.backends("small"))
     assert kept == [hit.id for hit in result.kept]
