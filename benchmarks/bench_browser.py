@@ -147,6 +147,9 @@ def waits(page: Page, event: str, what: str, act: Callable[[int], None], n: int)
 def slide(page: Page, i: int) -> None:
     """Drag the relative offset to where it was not just before."""
     slider = page.locator(".st-key-set-cutoff-relative_offset")
+    if not slider.count():
+        page.locator(".st-key-line-cutoff button").click()
+        rest(page)
     slider.scroll_into_view_if_needed()
     track = slider.locator("[role='group']").first.bounding_box()
     thumb = slider.locator("input[type='range']").first.evaluate(

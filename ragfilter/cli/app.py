@@ -14,14 +14,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from ragfilter import __version__
 from ragfilter.cli import output
-from ragfilter.cli.options import LogForm, Verbose
+from ragfilter.cli.options import LogForm, Verbose, in_words
 from ragfilter.cli.output import start_logging
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -66,8 +66,9 @@ def command(
 ) -> Callable[[Command], Command]:
     """Decorator that adds a function to `group` as a command.
 
-    A parameter whose type is a group of options (a dataclass) adds all of them. Every command
-    accepts `--verbose` and `--log`.
+    A parameter whose type is a group of options (a dataclass) adds all of them. One that is
+    annotated with a text is an option of its name with this help, or an argument if it has no
+    default. Every command accepts `--verbose` and `--log`.
     """
 
     def register(function: Command) -> Command:
@@ -80,9 +81,9 @@ def command(
                 hints = get_type_hints(kind, include_extras=True)
                 members = inspect.signature(kind).parameters.values()
                 groups[parameter.name] = kind, [member.name for member in members]
-                options += (each.replace(annotation=hints[each.name]) for each in members)
+                options += (_declared(each, hints[each.name]) for each in members)
             else:
-                options.append(parameter)
+                options.append(_declared(parameter, kind))
         keyword = inspect.Parameter.KEYWORD_ONLY
         options.append(inspect.Parameter("verbose", keyword, default=0, annotation=Verbose))
         options.append(inspect.Parameter("log", keyword, default=None, annotation=LogForm))
@@ -102,6 +103,23 @@ def command(
         return function
 
     return register
+
+
+def _declared(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
+    """The parameter as typer reads it."""
+    kind, *details = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    if details and isinstance(details[0], str):
+        types = (kind, *get_args(kind))
+        callback = in_words if str in types or list[str] in types else None
+        name = parameter.name.replace("_", "-")
+        off = f"/--no-{name}" if parameter.default is True else ""
+        details[0] = (
+            typer.Argument(help=details[0], callback=callback)
+            if parameter.default is inspect.Parameter.empty
+            else typer.Option(f"--{name}{off}", help=details[0], callback=callback)
+        )
+        annotation = Annotated[kind, details[0]]
+    return parameter.replace(annotation=annotation)
 
 
 @app.callback(invoke_without_command=True)

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Json
@@ -17,7 +15,7 @@ from ragfilter.text.numbers import counted
 
 @command()
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Delete all cached answers.")] = False,
+    clear: Annotated[bool, "Delete all cached answers."] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import LOOK, app, command
-from ragfilter.cli.options import OTHER_OUT, DataDir, Json, Verbose, Viewing, text_argument
+from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, text_argument
 from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import chunks
@@ -67,7 +66,7 @@ def _row(each: Facts) -> tuple[object, ...]:
 def export(
     name: Name,
     viewing: Viewing,
-    out: Annotated[Path | None, typer.Option(help="Output file. Default: standard output.")] = None,
+    out: Annotated[Path | None, "Output file. Default: standard output."] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write a collection as JSONL that can be re-indexed, including rule edits.
@@ -79,33 +78,19 @@ def export(
 
     with access.open_for(data_dir, "collections") as bench:
         records = list(lines(bench.workspace, bench.collection(name), user))
-    if out is None:
-        output.emit("".join(records), as_file=True)
-    else:
-        write_text(out, "".join(records), remedy=OTHER_OUT)
-        output.emit(f"{name}: {chunks(len(records))} written to {out}\n")
+    output.write("".join(records), out, f"{name}: {chunks(len(records))} written to ")
 
 
 @command(group, name="open")
 def open_(
     name: Name,
     folder: Annotated[
-        str,
-        typer.Option(
-            help="Chroma folder that holds the collection, or URL of a Chroma server. Default: "
-            "the workspace's own store."
-        ),
+        str, "Chroma folder, or URL of a Chroma server. Default: the workspace's own store."
     ] = "",
     model: Annotated[
-        str,
-        typer.Option(
-            help="Embedding model that made the vectors: a sentence-transformers name or path, or "
-            "openai:NAME. Required if the collection does not name its model."
-        ),
+        str, "Embedding model that made the vectors, unless the collection names it."
     ] = "",
-    writable: Annotated[
-        bool, typer.Option("--writable", help="Allow changes to the collection's rules.")
-    ] = False,
+    writable: Annotated[bool, "Allow changes to the collection's rules."] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Open an existing Chroma collection as it is, and show what works with it.
@@ -133,7 +118,7 @@ def close(name: Name, data_dir: DataDir = None) -> None:
 @command(group)
 def rename(
     name: Name,
-    new: Annotated[str, text_argument(help="New name of the collection.")],
+    new: Annotated[str, "New name of the collection."],
     data_dir: DataDir = None,
 ) -> None:
     """Rename a collection, with its rule edits and labels."""
@@ -149,7 +134,7 @@ def rename(
 @command(group)
 def delete(
     name: Name,
-    yes: Annotated[str, typer.Option(help="Repeat the collection name to confirm.")] = "",
+    yes: Annotated[str, "Repeat the collection name to confirm."] = "",
     data_dir: DataDir = None,
 ) -> None:
     """Delete a collection, with its rule edits and labels. It cannot be undone."""

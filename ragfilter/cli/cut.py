@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import GapThreshold, Json, SetValues, load_config, setting
@@ -22,7 +20,7 @@ LARGEST = 1e9
 
 @command(context_settings={"ignore_unknown_options": True})
 def cut(
-    distances: Annotated[list[str], typer.Argument(help="Distances, best first.")],
+    distances: Annotated[list[str], "Distances, best first."],
     strategy: Annotated[str | None, setting("cutoff.strategy", "--strategy", "-s")] = None,
     k: Annotated[str | None, setting("cutoff.max_results", "--k", "-k", metavar="N")] = None,
     gap_threshold: GapThreshold = None,

@@ -59,8 +59,8 @@ class Sides(Viewing):
     ] = ""
     against: Annotated[
         str | None,
-        typer.Option(
-            help="Side A: a profile, a settings file, the name of saved settings, or the number of "
+        (
+            "Side A: a profile, a settings file, the name of saved settings, or the number of "
             "a run. Default: the unfiltered search."
         ),
     ] = None
@@ -153,11 +153,7 @@ def evaluate(
     sides: Sides,
     save: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Measure beside all alternatives, and save that as a run. If it was stopped, the "
-            "same command continues it.",
-        ),
+        typer.Option(metavar="NAME", help="Measure beside all alternatives; save that as a run."),
     ] = "",
     limit: Limit = None,
     as_json: Json = False,

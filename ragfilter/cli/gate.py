@@ -30,33 +30,19 @@ def gate(
     place: Place,
     filtering: Filtering,
     least: Annotated[
-        list[str] | None,
-        figures("--min", help="Minimum mean of precision, recall, f1, kept or lost. Repeatable."),
+        list[str] | None, figures("--min", help="Minimum mean of a figure. Repeatable.")
     ] = None,
     most: Annotated[
-        list[str] | None, figures("--max", help="Maximum mean of the same figures. Repeatable.")
+        list[str] | None, figures("--max", help="Maximum mean of a figure. Repeatable.")
     ] = None,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Compare with the figures in this file, query by query.")
-    ] = None,
+    baseline: Annotated[Path | None, "Compare with the figures in this file."] = None,
     max_drop: Annotated[
-        list[str] | None,
-        figures(
-            help="Maximum drop of the mean precision, recall or f1 below the baseline. "
-            "Repeatable. Unless set: recall=0.02 and f1=0.02. The recall or f1 of one query may "
-            "never drop by 0.5 or more."
-        ),
+        list[str] | None, figures(help="Maximum drop of a mean; default: recall=0.02 f1=0.02.")
     ] = None,
     update: Annotated[
-        bool,
-        typer.Option(
-            "--update-baseline",
-            help="Write the current figures to the --baseline file, unless a limit is broken.",
-        ),
+        bool, typer.Option("--update-baseline", help="Write --baseline, unless a limit is broken.")
     ] = False,
-    junit: Annotated[
-        Path | None, typer.Option(help="Write the checks to this file as JUnit XML.")
-    ] = None,
+    junit: Annotated[Path | None, "Write the checks to this file as JUnit XML."] = None,
     as_json: Json = False,
 ) -> int:
     """Fail if metrics on labelled queries break a limit or fall below a baseline.

@@ -15,7 +15,7 @@ import typer
 
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Json, refuse_beside, text_option
+from ragfilter.cli.options import DataDir, Json, in_words, refuse_beside, text_option
 from ragfilter.errors import InputError, StoreError, WorkspaceLocked
 from ragfilter.protocols import Progress
 from ragfilter.text.numbers import chunks, counted
@@ -34,46 +34,25 @@ LOOK_S = 0.2
 
 @command()
 def index(
-    source: Annotated[str, typer.Argument(help=f"{SOURCES}.")] = "",
+    source: Annotated[str, typer.Argument(help=f"{SOURCES}.", callback=in_words)] = "",
     collection: Annotated[
-        str,
-        text_option(
-            "--collection",
-            "-c",
-            help="Name of the collection. For demo and adsapi, it defaults to the source.",
-        ),
+        str, text_option("--collection", "-c", help="Its name. Default: demo or adsapi.")
     ] = "",
-    reset: Annotated[bool, typer.Option(help="Empty the collection first.")] = False,
+    reset: Annotated[bool, "Empty the collection first."] = False,
     rebuild: Annotated[
-        bool,
-        typer.Option(help="Rebuild the collection from ragfilter's own copy; takes no SOURCE."),
+        bool, "Rebuild the collection from ragfilter's own copy, without SOURCE."
     ] = False,
     size: Annotated[
-        int | None,
-        typer.Option(
-            help="Maximum length of a chunk, in characters. The bundled model reads about 1,000."
-        ),
+        int | None, "Maximum characters of a chunk. The bundled model reads 1,000."
     ] = None,
     overlap: Annotated[
-        int,
-        typer.Option(
-            help="Number of characters that a chunk repeats from the end of the previous one."
-        ),
+        int, "Characters that a chunk repeats from the end of the previous one."
     ] = 0,
-    headings: Annotated[
-        bool, typer.Option("--headings/--no-headings", help="Split Markdown at its headings.")
-    ] = True,
+    headings: Annotated[bool, "Split Markdown at its headings."] = True,
     column: Annotated[
-        list[str] | None,
-        text_option(
-            help="CSV column that holds a field, as field=column: text=Body, for example. "
-            "Without an id column, rows are numbered. Repeatable."
-        ),
+        list[str] | None, "CSV column of a field, such as text=Body. Repeatable."
     ] = None,
-    skip_bad: Annotated[
-        bool,
-        typer.Option("--skip-bad", help="Leave out records that cannot be used, and list them."),
-    ] = False,
+    skip_bad: Annotated[bool, "Leave out records that cannot be used, and list them."] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:

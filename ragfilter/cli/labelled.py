@@ -39,12 +39,9 @@ class QueryOptions:
 
     queries: Annotated[str | None, QUERIES] = None
     qrels: Annotated[
-        str | None,
-        typer.Option(help="Their labels: a qrels.tsv file. Built in for demo and adsapi."),
+        str | None, "Their labels, a qrels.tsv file. Built in for demo and adsapi."
     ] = None
-    only: Annotated[
-        list[str] | None, text_option(help="Use only the query with this ID. Repeatable.")
-    ] = None
+    only: Annotated[list[str] | None, "Use only the query with this ID. Repeatable."] = None
     leave_out: Annotated[
         list[str] | None, text_option("--except", help="Leave out this query. Repeatable.")
     ] = None
@@ -109,12 +106,7 @@ class LabelledOptions(QueryOptions):
 
     queries: Annotated[str, QUERIES]
     llm: Annotated[
-        bool,
-        typer.Option(
-            "--with-llm",
-            help="Also count an LLM's labels for chunks that no person has labelled. Needs a query "
-            "set of the workspace.",
-        ),
+        bool, typer.Option("--with-llm", help="An LLM's labels count where nobody has labelled.")
     ] = False
 
     @contextmanager

@@ -46,17 +46,11 @@ SetName = Annotated[
 @command(labels, "import")
 def import_(
     place: Place,
-    queries: Annotated[
-        Path, typer.Option(help="Questions: a BEIR queries.jsonl file, or .csv or .txt.")
-    ],
-    qrels: Annotated[Path | None, typer.Option(help="Labels, as BEIR or TREC qrels.")] = None,
+    queries: Annotated[Path, typer.Option(help="Questions: BEIR's queries.jsonl, .csv or .txt.")],
+    qrels: Annotated[Path | None, "Labels, as BEIR or TREC qrels."] = None,
     name: SetName = "",
-    by_llm: Annotated[
-        bool, typer.Option("--by-llm", help="Mark these labels as made by an LLM, not by a person.")
-    ] = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a set of this name that has other questions.")
-    ] = False,
+    by_llm: Annotated[bool, "Mark these labels as made by an LLM."] = False,
+    replace: Annotated[bool, "Replace a set of this name."] = False,
     as_json: Json = False,
 ) -> None:
     """Import questions as a query set. Labels are credited to a labeller named after the file."""
@@ -92,18 +86,11 @@ def import_(
 def export(
     place: Place,
     viewing: Viewing,
-    folder: Annotated[Path, typer.Argument(help="Folder to write queries.jsonl and the qrels to.")],
+    folder: Annotated[Path, "Folder to write queries.jsonl and the qrels to."],
     name: SetName = "labelled",
-    trec: Annotated[
-        bool, typer.Option("--trec", help="Write TREC qrels instead of BEIR qrels.")
-    ] = False,
+    trec: Annotated[bool, "Write TREC qrels instead of BEIR qrels."] = False,
     llm: Annotated[
-        bool,
-        typer.Option(
-            "--with-llm",
-            help="Also write an LLM's labels for chunks that no person has labelled, to a file of "
-            "their own. Import it with --by-llm.",
-        ),
+        bool, typer.Option("--with-llm", help="Also write an LLM's labels, to their own file.")
     ] = False,
 ) -> None:
     """Write a query set and its labels, if it has any, as BEIR or TREC files."""
@@ -163,7 +150,7 @@ SetArgument = Annotated[str, text_argument(metavar="SET", help="Name of the quer
 def rename(
     place: Place,
     name: SetArgument,
-    new: Annotated[str, text_argument(help="New name of the query set.")],
+    new: Annotated[str, "New name of the query set."],
 ) -> None:
     """Rename a query set. Saved runs keep the old name."""
     from ragfilter.evaluate import query_sets
@@ -187,10 +174,7 @@ def remove(place: Place, name: SetArgument) -> None:
 def history(
     place: Place,
     switch: Annotated[
-        Literal["on", "off"] | None,
-        typer.Argument(
-            help="on records questions from now on; off deletes all recorded questions."
-        ),
+        Literal["on", "off"] | None, typer.Argument(help="off deletes what was recorded.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -215,11 +199,9 @@ def propose(
     viewing: Viewing,
     name: SetName = "labelled",
     depth: Annotated[
-        int, typer.Option(min=1, max=200, help="Number of top chunks to label for every question.")
+        int, typer.Option(min=1, max=200, help="Top chunks to label for every question.")
     ] = 10,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Call the LLM. Without this, only the cost is shown.")
-    ] = False,
+    yes: Annotated[bool, "Call the LLM. Without this, only the cost is shown."] = False,
     as_json: Json = False,
 ) -> None:
     """Have an LLM label the top chunks of every question, and those that people have labelled.
@@ -280,10 +262,7 @@ def mark(
     chunks: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the chunks.")],
     place: Place,
     grade: Annotated[
-        int,
-        typer.Option(
-            "--grade", "-g", min=0, max=2, help="2 relevant, 1 partly relevant, 0 not relevant."
-        ),
+        int, typer.Option("--grade", "-g", min=0, max=2, help="2 relevant, 1 partly, 0 not.")
     ] = 2,
 ) -> None:
     """Label chunks as relevant to a question, all or none. Replaces your earlier labels."""
@@ -310,7 +289,7 @@ def mark(
 def undo(
     place: Place,
     last: Annotated[
-        int, typer.Option("--last", "-n", min=1, help="How many of your labels to take back.")
+        int, typer.Option("--last", "-n", min=1, help="How many labels to take back.")
     ] = 1,
 ) -> None:
     """Take back your last labels. The ones that they replaced count again."""
@@ -330,14 +309,11 @@ def next_(
     place: Place,
     filtering: Filtering,
     first: Annotated[int, typer.Option("-n", min=1, help="How many chunks to list.")] = 5,
-    blind: Annotated[
-        bool,
-        typer.Option("--blind", help="In an order that says nothing about rank or outcome."),
-    ] = False,
+    blind: Annotated[bool, "In an order that says nothing about rank or outcome."] = False,
     as_json: Json = False,
 ) -> None:
-    """List the chunks to label next: those without a label, closest to the cut first."""
-    from ragfilter.evaluate.labelling import next_to_label
+    """List the chunks to label next: the first ranks, those beside the cut, some of the rest."""
+    from ragfilter.evaluate.labelling import to_label
     from ragfilter.layers.cutoff import cut_of
     from ragfilter.report.rows import rows as list_rows
     from ragfilter.stores.labels import settle
@@ -353,7 +329,7 @@ def next_(
     mine_or_all = (label for label in standing if label.who == me) if blind else standing
     judged = settle(mine_or_all).get(question.strip(), {})
     detail, rows = cut_of(result), list_rows(result)
-    order = next_to_label(rows, detail.ids if detail else (), mixed_by=question if blind else None)
+    order = to_label(rows, detail.ids if detail else (), question, blind=blind)
     chunks = {hit.id: hit.chunk for hit in result.hits}
     left = [chunks[i] for i in order if i not in judged]
     shown = [{"id": each.id, "title": each.name, "text": each.text} for each in left[:first]]

@@ -51,7 +51,7 @@ SHOWN = 15
 
 @command()
 def query(
-    text: Annotated[str, typer.Argument(help="The question.")],
+    text: Annotated[str, "The question."],
     place: Place,
     filtering: Filtering,
     k: Annotated[
@@ -78,24 +78,11 @@ def query(
             show_default=False,
         ),
     ] = None,
-    references: Annotated[
-        bool,
-        typer.Option(
-            "--references/--no-references",
-            help="With --json: add each hit's references as refs.",
-        ),
-    ] = False,
-    answer: Annotated[bool, typer.Option("--answer", help="Answer from the kept chunks.")] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Print the trace (with --json: on standard error).")
-    ] = False,
+    references: Annotated[bool, "With --json: add each hit's references as refs."] = False,
+    answer: Annotated[bool, "Answer from the kept chunks."] = False,
+    debug: Annotated[bool, "Print the trace (with --json: on standard error)."] = False,
     why: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="Explain one chunk instead: what each layer decided about it, and the smallest "
-            "changes that would bring it back or drop it.",
-        ),
+        str | None, typer.Option(metavar="ID", help="Explain one chunk, and what would change it.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,
     as_json: Json = False,

@@ -76,9 +76,7 @@ def show(
             "relevant), changed, or highlights (a gain of 0.2 or more without losing recall).",
         ),
     ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="Show the 95% interval of every measure.")
-    ] = False,
+    intervals: Annotated[bool, "Show the 95% interval of every measure."] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:

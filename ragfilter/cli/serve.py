@@ -25,9 +25,7 @@ def serve_app(
     port: Annotated[
         int, typer.Option(min=1, max=65535, envvar="STREAMLIT_SERVER_PORT", help="Port of the app.")
     ] = 8501,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Index the demo even if there are other collections.")
-    ] = False,
+    demo: Annotated[bool, "Index the demo even if there are other collections."] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Start the app and print its address. The demo is indexed first if there is no collection."""

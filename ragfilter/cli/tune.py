@@ -12,7 +12,8 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_of
-from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
+from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.output import OTHER_OUT
 from ragfilter.errors import InputError
 from ragfilter.evaluate import caveats, tuning_words
 from ragfilter.evaluate.crossval import read_target
@@ -26,33 +27,15 @@ def tune(
     labelled: LabelledOptions,
     place: Place,
     filtering: Filtering,
-    measure: Annotated[
-        str,
-        typer.Option(
-            help="What to tune for: f1, f2 (recall counts twice), or the fewest tokens at a "
-            "given recall, such as tokens@0.8."
-        ),
-    ] = "f1",
+    measure: Annotated[str, "f1, f2, or the fewest tokens at a recall, such as tokens@0.8."] = "f1",
     folds: Annotated[
         int, typer.Option(min=2, max=1000, help="Number of cross-validation folds.")
     ] = 5,
-    rerank: Annotated[
-        bool,
-        typer.Option(
-            "--rerank/--no-rerank",
-            help="Whether to try reranking too, which takes most of the time.",
-        ),
-    ] = True,
+    rerank: Annotated[bool, "Whether to try reranking too, which takes most of the time."] = True,
     strategy: Annotated[
-        str | None,
-        typer.Option(
-            help="Use this cutoff strategy even if others score higher: "
-            f"{field('cutoff.strategy').allowed()}."
-        ),
+        str | None, f"Use this strategy: {field('cutoff.strategy').allowed()}."
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the tuned settings to this TOML file.")
-    ] = None,
+    out: Annotated[Path | None, "Write the tuned settings to this TOML file."] = None,
     as_json: Json = False,
 ) -> None:
     """Find or learn the cutoff that suits your labelled queries best, and measure its gain.

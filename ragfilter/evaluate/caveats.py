@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import neg
 from typing import TYPE_CHECKING
 
 from ragfilter.evaluate.crossval import Interval
@@ -61,17 +62,18 @@ def compared(of: Interval) -> str:
     return "worse than" if of.shows_loss else "not shown to differ from"
 
 
-def over_fixed_k(gained: Interval | None, learned: str) -> str:
-    """Whether the current settings beat the best fixed k, or why this is not said: `learned` is
-    what `in_sample` says of them. Empty with fewer than two queries."""
+def over_fixed_k(gained: Interval | None, learned: str, who: str = "The current settings") -> str:
+    """Whether the settings beat the best fixed k, or why this is not said: `learned` is what
+    `in_sample` says of them. Empty with fewer than two queries."""
     if learned:
         return f"Not compared with the best fixed k: {learned[0].lower()}{learned[1:]}"
     if gained is None:
         return ""
-    return (
-        f"The current settings are {compared(gained)} the {FIXED} (cross-validated): F1 "
-        f"{gain(gained)}."
-    )
+    if not (gained.shows_gain or gained.shows_loss):
+        return f"{who} are not shown to beat the {FIXED}: F1 {gain_short(gained)}."
+    verb = "beat" if gained.shows_gain else "are worse than"
+    size = gained if gained.shows_gain else gained.mapped(neg)
+    return f"{who} {verb} the {FIXED} by {size.mean:.3f} in F1 ({between_ends(size)})."
 
 
 def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:

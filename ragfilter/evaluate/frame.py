@@ -204,6 +204,27 @@ def rows(
     return table.sort_index().reset_index(drop=True)
 
 
+def ranked(table: pd.DataFrame, records: Sequence[QueryRecord], figure: str) -> list[Row]:
+    """The rows of `rows`, best first by a figure, and the oracle last. Those that keep the same
+    chunks of every query are one: ``names`` has the names of all."""
+    kept: dict[str, list[object]] = {}
+    for each in records:
+        kept.setdefault(each.variant, []).append(
+            (each.id, each.kept, each.found, each.unlabelled, each.tokens, each.ndcg)
+        )
+    alike: dict[object, list[Row]] = {}
+    for row in cells(table):
+        name = row["variant"]
+        alike.setdefault(tuple(kept.get(name, [name])), []).append(row)
+    merged = [{**each[0], "names": [row["variant"] for row in each]} for each in alike.values()]
+    sign = 1 if figure in _COUNTED or figure == "unlabelled" else -1
+    return sorted(merged, key=lambda row: (row["group"] == "oracle", _place(sign * row[figure])))
+
+
+def _place(value: float) -> float:
+    return float("inf") if pd.isna(value) else value
+
+
 def cells(table: pd.DataFrame) -> list[Row]:
     """The rows of a frame as plain mappings, in order."""
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]

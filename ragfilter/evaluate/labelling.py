@@ -236,30 +236,32 @@ def agreement(human: Grades, llm: Grades) -> Agreement:
     return Agreement(n, agreed, kappa)
 
 
-QUEUE = 50
+FIRST, BESIDE, SAMPLED = 6, 4, 6
+"""How many chunks of a question are offered: of the first ranks, with which the question is done;
+then beside the cut; then of the rest."""
+RANKS = 50
 """How far down the ranking chunks are offered."""
 
 
-def next_to_label(
-    rows: Sequence[ChunkRow], cut: Sequence[str], *, mixed_by: str | None
-) -> list[str]:
-    """The first `QUEUE` chunks and all kept ones, from the cut outwards, because labels near the
-    cut say most. For blind labelling, the order depends only on the question (`mixed_by`). `cut`
-    holds the ids in the order in which they reached the cut: words or a reranker may have changed
-    it."""
-    ranked = [row.id for row in rows if row.rank][:QUEUE]
-    kept = [row.id for row in rows if row.kept]
-    if mixed_by is not None:
-        return sorted({*ranked, *kept}, key=lambda i: _mixed(mixed_by, i))
+def to_label(rows: Sequence[ChunkRow], cut: Sequence[str], query: str, *, blind: bool) -> list[str]:
+    """The chunks to label for a question: the first `FIRST` ranks, then those beside the cut, whose
+    labels say most about where it belongs, then a sample of the rest. `cut` holds the ids in the
+    order in which they reached the cut. `blind`: the same chunks in an order that depends only on
+    the question."""
+    ranked = [row.id for row in rows if row.rank][:RANKS]
+    kept = {row.id for row in rows if row.kept}
+    first = ranked[:FIRST]
     here = {row.id for row in rows}
-    ranked = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:QUEUE]
-    last = max((place for place, i in enumerate(ranked) if i in kept), default=-1)
+    line = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:RANKS]
+    last = max((place for place, i in enumerate(line) if i in kept), default=-1)
     # Chunks from an expansion and pinned chunks are also on the near side of the cut.
-    beyond = [i for i in kept if i not in ranked]
-    ranked[last + 1 : last + 1] = beyond
+    line[last + 1 : last + 1] = beyond = [row.id for row in rows if row.kept and row.id not in line]
     last += len(beyond)
-    order = sorted(range(len(ranked)), key=lambda place: abs(place - last - 0.5))
-    return [ranked[place] for place in order]
+    nearest = sorted(range(len(line)), key=lambda place: abs(place - last - 0.5))
+    beside = [line[place] for place in nearest if line[place] not in first][:BESIDE]
+    rest = sorted({*line} - {*first, *beside}, key=lambda i: _mixed(query, i))[:SAMPLED]
+    order = [*first, *beside, *rest]
+    return sorted(order, key=lambda i: _mixed(query, i)) if blind else order
 
 
 def _mixed(query: str, chunk_id: str) -> bytes:

@@ -91,6 +91,10 @@ class MeasuredRun:
         settings may have seen these labels."""
         return None if self.in_sample else frame.over_fixed_k(self.records)
 
+    def ranked(self, figure: str) -> list[Row]:
+        """The rows, best first by a figure; see `frame.ranked`."""
+        return frame.ranked(self.rows, self.records, figure)
+
     def row(self, name: str) -> Row | None:
         """The row called `name`, None if there is none."""
         return next((row for row in frame.cells(self.rows) if row["variant"] == name), None)

@@ -205,8 +205,6 @@ class LayerSpec:
     in or with other words: ``the largest gap is 0.050``."""
     holds: str = ""
     """The path of a setting that keeps hits which others would drop."""
-    line_height: int = 1
-    """How many rows of the sidebar its line may take."""
     explains: int = WEIGHED
     """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 

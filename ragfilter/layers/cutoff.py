@@ -363,7 +363,6 @@ SPEC: LayerSpec = LayerSpec(
     plain=_plain,
     unreached=_unreached,
     holds=MIN_RESULTS,
-    line_height=2,
     limits=True,
     reads_pool=lambda settings: strategy(settings.cutoff.strategy).reads_pool,
 )

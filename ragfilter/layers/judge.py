@@ -327,6 +327,5 @@ SPEC: LayerSpec = LayerSpec(
     first=("max_chunks", "min_relevance"),
     plain=_plain,
     unreached=_unreached,
-    line_height=5,
     limits=True,
 )

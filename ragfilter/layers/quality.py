@@ -371,5 +371,4 @@ SPEC: LayerSpec = LayerSpec(
     relax=_relax,
     plain=_plain,
     unreached=_unreached,
-    line_height=2,
 )

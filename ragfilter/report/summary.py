@@ -130,6 +130,27 @@ def first(unfiltered: int, left_out: int) -> str:
     return f"{sent}first {unfiltered}"
 
 
+def effects(result: PoolResult) -> dict[LayerName, str]:
+    """What each enabled layer changed, in a word or two: ``−83``, ``pins 1``, ``fits``; empty if
+    it had nothing to do."""
+    found: dict[LayerName, str] = {}
+    known: set[str] = set()
+    for trace in result.traces:
+        pins = {each.chunk_id for each in trace.decisions if each.outcome == "pinned"}
+        idle = {"context": "fits", "words": "" if trace.note else "sorts"}
+        if not trace.enabled or not trace.n_in:
+            said = ""
+        elif change := trace.n_out - trace.n_in:
+            said = f"{'+' if change > 0 else '−'}{numbers.count(abs(change))}"
+        elif new := len(pins - known):
+            said = f"pins {new}"
+        else:
+            said = idle.get(trace.layer, "")
+        found[trace.layer] = said
+        known |= pins
+    return found
+
+
 def layer_line(trace: LayerTrace, result: PoolResult) -> str:
     """What a layer did to this query, in one line: ``11 chunks fail their rule``."""
     if not trace.enabled:

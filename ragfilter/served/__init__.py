@@ -15,6 +15,8 @@ from streamlit.runtime.pages_manager import PagesManager
 from ragfilter.ui import guard
 from ragfilter.ui.look import theme
 
+WIDTH = 230
+"""Pixels of the sidebar."""
 PAGES = ("Inspect", "Rules", "Evaluate", "Tune", "Compare", "Collections")
 
 
@@ -24,7 +26,7 @@ def draw() -> None:
         page_title="ragfilter",
         page_icon=theme.ICON,
         layout="wide",
-        initial_sidebar_state="auto",
+        initial_sidebar_state=WIDTH,
     )
     pages = [
         st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0])

@@ -54,7 +54,7 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 """Everything through which the page can ask a store or a model."""
 
 
-BOXES = {"others", *(f"more-{layer.name}" for layer in LAYERS)}
+BOXES = {f"open-{name}" for name in ("idle", "settings", *(each.name for each in LAYERS))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Page:
         return current
 
     def run(self) -> Page:
-        # Every box of the sidebar is open, because the content of a closed one is not drawn.
+        # Every line of the sidebar is open, because the controls of a closed one are not drawn.
         for box in BOXES - self.at.session_state.keys():
             self.at.session_state[box] = True
         self.at.run()
@@ -241,18 +241,20 @@ def open_page(
     opened: dict[str, Deployment],
     downloads: dict[str, Callable[[], str]],
 ) -> OpenPage:
-    """Opens the page in a new session, as a link with these parameters would.
+    """Opens the page in a new session, as a link with these parameters would, with everything open.
 
     The default `workspace` is the shared one, which nobody changes.
     """
 
     def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
         monkeypatch.setenv("RAGFILTER_DATA_DIR", str(workspace or demo_page_workspace))
+        # Measuring every question of the demo takes a quarter of a minute.
+        monkeypatch.setattr("ragfilter.ui.evaluate.page.UNASKED", 0)
         with contextlib.suppress(SettingsError):
             deployment = read_deployment()
             opened[deployment.model_dump_json()] = deployment
         at = AppTest.from_file(str(APP), default_timeout=PROCESS_S)
-        at.query_params.update(params or {})
+        at.query_params.update({"open": "tuning,evidence", **(params or {})})
         return Page(at, downloads).run()
 
     return open_

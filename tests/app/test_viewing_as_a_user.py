@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from ragfilter.ingest import demo
-from ragfilter.layers.registry import SWITCHES
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.ui.kit import controls
 from ragfilter.ui.kit.controls import key
 from ragfilter.ui.kit.view_as import AS_OPERATOR, DEPARTMENTS, LEVEL, SENT_AS_USER
 from ragfilter.ui.session.state import PANELS, SEEN_BY_OPERATOR, SWITCHED_OFF
@@ -129,27 +127,6 @@ def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[...,
     page.switch("clearance", False)
     assert made_as not in page.html
     assert AS_OPERATOR not in page.html
-
-
-def test_every_layer_says_what_it_costs_and_why_it_stands_there(
-    open_page: Callable[..., Any],
-) -> None:
-    page = open_page({"profile": "full"})
-    (caption,) = (c for c in page.at.markdown if "Layers, in order of execution" in c.value)
-    assert caption.help == controls.ORDER_HELP
-    said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHES}
-    words = {name: toggle.label.partition(" · ")[2] for name, toggle in said.items()}
-    assert words == {
-        "clearance": "free", "query_must": "free", "entities": "store query",
-        "words": "free", "quality": "local model", "cutoff": "free", "diversity": "free",
-        "judge": "LLM call",
-    }  # fmt: skip
-    assert all(
-        toggle.help.endswith(controls.COST_HELP[words[name]]) for name, toggle in said.items()
-    )
-    page.at.selectbox(key=key("quality.reranker")).set_value("none")
-    page.run()
-    assert "free" in page.at.toggle(key=key("quality.enabled")).label
 
 
 @pytest.mark.parametrize(

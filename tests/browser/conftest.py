@@ -124,8 +124,28 @@ class Tab:
         return self.rest()
 
     def switch(self, layer: str) -> Tab:
-        """Flip a layer's switch."""
+        """Flip a layer's switch, which may be folded away."""
+        if layer == "clearance":
+            return self.view_as(layer.capitalize())
+        if not self.keyed(f"set-{layer}-enabled").count():
+            self.click("line-idle")
         self.keyed(f"set-{layer}-enabled", "label").click()
+        return self
+
+    def open(self, *lines: str) -> Tab:
+        """Open these lines of the sidebar."""
+        for line in lines:
+            if not self.rest().keyed(f"inside-{line}").count():
+                self.click(f"line-{line}")
+                expect(self.keyed(f"inside-{line}")).to_be_visible()
+        return self
+
+    def view_as(self, *words: str) -> Tab:
+        """Click these words in what the chip at the top right opens."""
+        self.keyed("viewing", "button").click()
+        for word in words:
+            self.page.get_by_test_id("stPopoverBody").get_by_text(word, exact=True).click()
+        self.page.keyboard.press("Escape")
         return self
 
     def edit_rule(self) -> Tab:
@@ -428,8 +448,6 @@ def open_tab(
             reduced_motion="no-preference" if moving else "reduce",
         )
         page.add_init_script(f"{ONE_BY_ONE if busy else HELD if held else ''}{WIRE}")
-        if not newcomer:
-            page.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
         watch(page)
         page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
         page.on(

@@ -86,10 +86,8 @@ def test_inspect(begin: Callable[..., Any], shoot: Shoot) -> None:
     expect(tab.page.get_by_role("dialog")).to_be_visible()
     shoot(tab, "help")
     tab.keyed("tour-begin", "button").click()
-    for stop in range(1, 6):
-        expect(tab.keyed("tour")).to_be_visible()
-        shoot(tab, f"tour-{stop}")
-        tab.rest().click("tour-next")
+    expect(tab.keyed("tour")).to_be_visible()
+    shoot(tab, "tour")
     tab = begin(CHUNK)
     expect(tab.chunk).to_be_visible()
     shoot(tab, "inspect-chunk-text")
@@ -150,10 +148,12 @@ def test_evaluate_and_tune(begin: Callable[..., Any], shoot: Shoot) -> None:
 
 def test_compare_and_collections(begin: Callable[..., Any], shoot: Shoot) -> None:
     tab = visit(begin(CLERIC), "Compare")
-    expect(tab.keyed("compare-lists").locator("path.point").first).to_be_attached()
+    expect(tab.page.locator(".rf-stack")).to_have_count(2)
     shoot(tab, "compare-one")
-    tab.choose("compare-mode-box", "Query set")
-    tab.pick("compare-set-box", "^few · 3")
+    tab.choose("compare-step", "Answers")
+    expect(tab.keyed("compare-answers")).to_be_visible()
+    shoot(tab, "compare-answers")
+    tab.pick("compare-over", "^few · 3")
     # The widths share a workspace, and only the first one has to measure.
     strip = tab.page.locator(".rf-strip[aria-label=Comparison]")
     expect(tab.rest().keyed("compare-measure", "button").or_(strip)).to_be_visible()

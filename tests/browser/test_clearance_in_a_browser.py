@@ -85,13 +85,11 @@ def downloaded(tab: Any, key: str, path: Path) -> str:
 
 def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> None:
     tab, received = open_listening(open_tab, AS_USER | {"cutoff.max_results": "3"})
-    expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are left out")
     # The third of what the user sees, whatever secrets come before it.
     told = tab.click_point(0)
     assert told[1] == "monster-cave-bear"
     assert "rank 3 " in " ".join(told)
-    tab.rest().choose("window-box", "All 200")
-    expect(tab.keyed("curve").locator(".xtick", has_text="150")).to_be_visible()
+    tab.rest().click("fold")
     # The open chunk's point has a ring around it, which counts as a point too.
     expect(tab.keyed("curve").locator("path.point")).to_have_count(201)
     for panel in PANELS:
@@ -101,7 +99,7 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
     table = downloaded(tab, "download-csv", tmp_path / "ragfilter.csv")
     assert "treasure-types" in table
     assert leaked(table) == set()
-    tab.click("save-settings")
+    tab.open("settings")
     saved = downloaded(tab, "download-settings", tmp_path / "ragfilter.toml")
     assert tomllib.loads(saved) == {
         "profile": "adaptive-gap",
@@ -117,8 +115,7 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
 def test_neither_a_reference_nor_a_pattern_for_files_tells_of_a_secret(open_tab: OpenTab) -> None:
     link = AS_USER | {"q": "How strong is a hill giant?", "retrieval.source_pattern": "*secret*"}
     tab, received = open_listening(open_tab, link)
-    tab.keyed("others", "summary").click()
-    pattern = tab.rest().keyed("set-retrieval-source_pattern", "input")
+    pattern = tab.open("settings").keyed("set-retrieval-source_pattern", "input")
     # A pattern that only hidden files match tells the same as one that none matches.
     told = []
     for wanted in ("*secret*", "*nowhere*"):
@@ -143,7 +140,7 @@ def test_neither_a_reference_nor_a_pattern_for_files_tells_of_a_secret(open_tab:
     expect(tab.keyed("refs")).to_be_visible()
     tab.rest()
     assert leaked(received.text) == set()
-    tab.choose("view-as", "Operator")
+    tab.view_as("Operator")
     expect(tab.keyed("panel")).to_contain_text("(hidden)")
     assert "secret-giant-steading" in leaked(page_text(tab.rest()))
 
@@ -154,7 +151,7 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     tab, received = open_listening(open_tab, AS_USER)
     answer = tab.keyed("answer-filtered").inner_text()
     assert leaked(received.text) == set()
-    tab.choose("view-as", "Operator")
+    tab.view_as("Operator")
     expect(tab.cell(0, "title")).to_have_text(TITLE)
     expect(tab.cell(0, "reason")).to_have_text("clearance 1 > 0")
     expect(tab.cell(0, "outcome")).to_have_text("⊠ dropped")
@@ -182,32 +179,29 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     tab.edit_rule()
     expect(tab.keyed("rule-draft", "button")).to_be_disabled()
     # As a user again, with the chunk still open.
-    tab.rest().choose("view-as", "User")
+    tab.rest().view_as("User")
     expect(panel).to_contain_text("This chunk is not shown.")
     assert leaked(page_text(tab.rest())) == set()
 
 
-def test_the_level_decides_and_the_choice_and_the_costs_are_not_cut_off(open_tab: OpenTab) -> None:
+def test_one_chip_says_who_looks_and_opens_the_choice(open_tab: OpenTab) -> None:
     tab = open_tab(AS_USER | {"q": "When may the referee override the dice?"})
+    chip = tab.keyed("viewing", "button")
+    expect(chip).to_contain_text("Viewing as Guest")
     expect(tab.kept).to_contain_text("5 kept")
+    chip.click()
     tab.rest().keyed("user-level").get_by_role("slider").press("ArrowRight")
     expect(tab.kept).to_contain_text("2 kept")
     expect(tab.cell(0, "title")).to_have_text(re.compile("When The Referee … The Dice"))
-    # The departments of the collection are offered.
+    # It stays open, says what was chosen, and offers the departments of the collection.
+    expect(chip).to_contain_text("Viewing as level 1")
     tab.rest().keyed("user-departments").get_by_role("combobox").click()
     for department in ("referee", "treasury"):
         expect(tab.page.get_by_role("option", name=department)).to_be_visible()
     tab.page.keyboard.press("Escape")
-    tab.rest().choose("view-as", "Operator")
-    card = tab.keyed("layer-clearance")
-    expect(card).to_contain_text("Prompts, answers and exports keep to the user's view.")
-    for width in (1440, 900):
-        tab.page.set_viewport_size({"width": width, "height": 900})
-        tab.rest()
-        for line in card.locator(".rf-line").all():
-            assert line.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), line.inner_text()
-        for layer, word in (("entities", "store query"), ("quality", "local model")):
-            label = tab.keyed(f"set-{layer}-enabled", "label p")
-            expect(label).to_contain_text(word)
-            # On one line, next to its switch.
-            assert label.bounding_box()["height"] < 32
+    tab.page.keyboard.press("Escape")
+    tab.rest().view_as("Operator")
+    expect(chip).to_contain_text("Viewing as operator")
+    tab.rest().switch("clearance")
+    expect(chip).to_contain_text("Viewing as everyone")
+    expect(tab.page.get_by_text("everyone sees everything here")).to_be_visible()

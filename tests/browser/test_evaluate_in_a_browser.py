@@ -61,7 +61,7 @@ def test_settings_are_loaded_from_a_file_and_kept_under_a_name(
     good.write_text('profile = "query-must"\n[retrieval]\nk = 9\n', "utf-8")
     bad.write_text("[retrieval]\nk = 3\npool_size = -1\n", "utf-8")
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
-    tab.click("load-settings")
+    tab.open("settings")
     file = tab.keyed("settings-file").locator("input[type=file]")
     file.set_input_files(good)
     tab.expect_kept(9)
@@ -69,13 +69,12 @@ def test_settings_are_loaded_from_a_file_and_kept_under_a_name(
     tab.rest()
     file.set_input_files(bad)
     expect(tab.page.get_by_text("bad.toml, line 3")).to_be_visible()
-    tab.rest().expect_kept(9).page.keyboard.press("Escape")
-    tab.rest().click("save-settings")
+    tab.rest().expect_kept(9)
     tab.keyed("settings-name", "input").fill("nine")
     tab.click("save-as-button")
     expect(tab.page.get_by_text("Saved as nine.")).to_be_visible()
     # Other visitors of the workspace find them.
-    tab.go(OWLBEARS).expect_kept(4).rest().click("load-settings").rest().click("load-saved")
+    tab.go(OWLBEARS).expect_kept(4).open("settings").rest().click("load-saved")
     tab.expect_kept(9)
     expect(tab.page).to_have_url(re.compile("profile=query-must.*retrieval.k=9"))
     tab.rest().click("delete-saved")
@@ -238,7 +237,7 @@ def take_along(tab: Any, folder: Path) -> tuple[list[str], Path]:
     tab.rest()
     with download(tab, "download-csv", folder / "chunks.csv").open(encoding="utf-8") as file:
         shown = [row["id"] for row in csv.DictReader(file) if row["place"]]
-    tab.rest().click("save-settings")
+    tab.open("settings")
     settings = download(tab, "download-settings", folder / "tuned.toml")
-    tab.rest().page.keyboard.press("Escape")
+    tab.rest().click("line-settings")
     return shown, settings

@@ -95,19 +95,6 @@ def test_the_other_prompt_and_the_next_scene(tab: Any, runs: Runs) -> None:
         tab.rest()
 
 
-def test_the_chunks_of_one_side(tab: Any, runs: Runs) -> None:
-    visit(tab, "Compare")
-    expect(tab.keyed("compare-answers")).to_contain_text("No votes on these answers yet.")
-    tab.rest()
-    with runs.only_a_fragment():
-        tab.choose("compare-shown", "Only B · 0")
-        expect(tab.page.get_by_text("There are no chunks of this kind.")).to_be_visible()
-        tab.rest().choose("compare-shown", "Both · 2")
-        tab.rest().click_canvas(150, 0)
-        expect(tab.keyed("compare-chunk")).to_contain_text("attack-matrix-clerics-ac-6")
-        tab.rest()
-
-
 def test_what_rules_do(tab: Any, runs: Runs) -> None:
     visit(tab, "Rules").choose("rules-part", "Tester")
     questions = tab.keyed("tester-text", "textarea")

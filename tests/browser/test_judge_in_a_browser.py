@@ -90,7 +90,7 @@ def test_the_judge_is_asked_stopped_and_fallen_back_from_on_one_page(
 
 def move(tab: Any, key: str, wanted: int) -> None:
     """Move the slider of how many chunks are wanted by a key."""
-    slider = tab.rest().keyed("set-judge-max_chunks").get_by_role("slider")
+    slider = tab.open("judge").keyed("set-judge-max_chunks").get_by_role("slider")
     slider.focus()
     tab.page.keyboard.press(key)
     expect(slider).to_have_value(str(wanted))

@@ -95,7 +95,6 @@ def expect_readable(tab: Any) -> None:
     """What is chosen and what is small stands out from what lies behind it."""
     for part in (
         tab.keyed("panel-box", "[data-selected] p"),
-        tab.keyed("view-as", "[data-selected] p"),
         tab.keyed("ask-button", "button p"),
         tab.keyed("table-bar").get_by_test_id("stTextInputIcon").locator("span"),
     ):

@@ -11,7 +11,14 @@ from line import Line
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather
 from ragfilter.engine.search import Backends
-from ragfilter.evaluate.labelling import QUEUE, agreement, next_to_label, requests
+from ragfilter.evaluate.labelling import (
+    BESIDE,
+    FIRST,
+    SAMPLED,
+    agreement,
+    requests,
+    to_label,
+)
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.report import ChunkRow, rows
 from ragfilter.settings.config import load
@@ -73,31 +80,21 @@ def listed(*extra: str) -> list[ChunkRow]:
     return [row._replace(place=9) if row.id in extra else row for row in (*found, *brought)]
 
 
-@pytest.mark.parametrize("cut", [[], IDS[:60]])
-def test_what_is_kept_far_down_is_offered_beside_the_cut(cut: list[str]) -> None:
-    order = next_to_label(listed("c95", "brought"), cut, mixed_by=None)
-    assert order[:4] == ["brought", "c4", "c95", "c5"]
-    assert sorted(order) == sorted([*IDS[:QUEUE], "c95", "brought"])
-
-
-def test_without_anything_far_down_it_goes_from_the_cut_outwards() -> None:
-    assert next_to_label(listed(), [], mixed_by=None)[:5] == ["c3", "c4", "c2", "c5", "c1"]
-    assert next_to_label(listed(), ["c9", "c3", "c2"], mixed_by=None)[:4] == [
-        "c1",
-        "c4",
-        "c2",
-        "c5",
-    ]
+def test_top_ranks_come_first_then_what_is_beside_the_cut_then_a_sample() -> None:
+    order = to_label(listed("c95", "brought"), IDS[:60], "q", blind=False)
+    assert order[:10] == ["c1", "c2", "c3", "c4", "c5", "c6", "brought", "c95", "c7", "c8"]
+    assert len({*order}) == len(order) == FIRST + BESIDE + SAMPLED
+    # By the order at the cut, not by rank.
+    turned = to_label(listed(), [*IDS[6:50], "c3", "c2", "c1"], "q", blind=False)
+    assert turned[6:8] == ["c50", "c49"]
 
 
 def test_blind_offers_the_same_in_an_order_that_rank_does_not_decide() -> None:
-    given = listed("c95", "brought")
-    order = next_to_label(given, [], mixed_by="q")
-    assert sorted(order) == sorted(next_to_label(given, [], mixed_by=None))
-    # Neither what is kept nor where it is changes the order of the others.
-    few = listed()[:QUEUE]
-    plain = [i for i in order if i in IDS[:QUEUE]]
-    assert next_to_label(few, [], mixed_by="q") == plain
-    turned = [row._replace(rank=101 - row.rank, place=None) for row in few]
-    assert next_to_label(turned[::-1], [], mixed_by="q") == plain
-    assert next_to_label(few, [], mixed_by="another") != plain
+    plain = to_label(listed(), [], "q", blind=False)
+    order = to_label(listed(), [], "q", blind=True)
+    assert sorted(order) == sorted(plain)
+    assert order != plain
+    turned = [row._replace(rank=101 - row.rank) for row in listed()]
+    both = [i for i in to_label(turned[::-1], [], "q", blind=True) if i in order]
+    assert both == [i for i in order if i in both]
+    assert to_label(listed(), [], "another", blind=True)[:3] != order[:3]

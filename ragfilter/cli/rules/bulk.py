@@ -9,7 +9,7 @@ import typer
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, text_option
 from ragfilter.cli.output import show
-from ragfilter.cli.rules.saving import Saving, change_text, effect_document, effect_text
+from ragfilter.cli.rules.saving import Saving, change_text
 from ragfilter.cli.rules.select import FOUND, Where, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
@@ -25,26 +25,20 @@ def bulk(
     filtering: Filtering,
     saving: Saving,
     where: Where = None,
-    set_rule: Annotated[
-        str | None, typer.Option(help="Set this rule (JSON) for every chunk.")
-    ] = None,
+    set_rule: Annotated[str | None, "Set this rule (JSON) for every chunk."] = None,
     group: Annotated[
         list[str] | None, text_option("--add-group", help="Term of a new group. Repeatable.")
     ] = None,
     anchor: Annotated[
-        str | None,
-        typer.Option(
-            "--spellings-of", help="Add the --spelling terms to groups that contain this term."
-        ),
+        str | None, text_option("--spellings-of", help="Add --spelling to groups with this.")
     ] = None,
     spellings: Annotated[
         list[str] | None, text_option("--spelling", help="Term to add. Repeatable.")
     ] = None,
     swap: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--replace", metavar="OLD NEW", help="Replace one term with another."),
+        tuple[str, str] | None, typer.Option("--replace", metavar="OLD NEW", help="Replace a term.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the rules.")] = False,
+    remove: Annotated[bool, "Remove the rules."] = False,
     as_json: Json = False,
 ) -> int:
     """Change all rules of a selection in one step, or none if one of them cannot be written.
@@ -75,8 +69,7 @@ def bulk(
         f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
         f"{len(plan.refused)} refused\n"
     )
-    document |= effect_document(saved.effect)
-    show(document, text + effect_text(saved.effect), as_json=as_json)
+    show(document | saved.document, text + saved.text, as_json=as_json)
     return 0 if saved.wanted and not plan.refused else FOUND
 
 

@@ -12,7 +12,7 @@ import typer
 
 from ragfilter.basics.files import read_lines
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place, Viewing, refuse_beside, text_option
+from ragfilter.cli.options import Json, Place, Viewing, refuse_beside
 from ragfilter.cli.output import show, table
 from ragfilter.cli.rules.select import Where, rules, select_rules
 from ragfilter.errors import InputError
@@ -34,15 +34,10 @@ def explain(
     place: Place,
     viewing: Viewing,
     file: Annotated[
-        Path | None,
-        typer.Argument(help="Text file with one question per line. Default: standard input."),
+        Path | None, typer.Argument(help="Questions, one per line. Default: standard input.")
     ] = None,
-    question: Annotated[
-        str | None, text_option(help="Use this question instead of a file.")
-    ] = None,
-    chunk: Annotated[
-        str | None, text_option(help="Explain this chunk's rule, part by part.")
-    ] = None,
+    question: Annotated[str | None, "Use this question instead of a file."] = None,
+    chunk: Annotated[str | None, "Explain this chunk's rule, part by part."] = None,
     where: Where = None,
     as_json: Json = False,
 ) -> None:

@@ -26,7 +26,8 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
+from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.matrix import row_text
 from ragfilter.cli.rules.saving import effect_document, effect_text, gather_labelled
 from ragfilter.cli.rules.select import Selection, Where, rules, select
@@ -52,25 +53,13 @@ def suggest(
     place: Place,
     viewing: Filtering,
     queries: QueryOptions,
-    llm: Annotated[bool, typer.Option("--llm", help="Ask the configured LLM.")] = False,
-    families: Annotated[
-        bool,
-        typer.Option(
-            "--families",
-            help="Draft rules for families of chunks that their titles tell apart. Needs no LLM.",
-        ),
-    ] = False,
+    llm: Annotated[bool, "Ask the configured LLM."] = False,
+    families: Annotated[bool, "Tell chunks of families apart. Needs no LLM."] = False,
     where: Where = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the drafts to this file (JSONL). With --llm, they are appended, and chunks "
-            "already in it are skipped. With --families, the file must not exist yet."
-        ),
-    ] = None,
+    out: Annotated[Path | None, "Output file (JSONL); --llm appends to it."] = None,
     as_json: Json = False,
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection.

@@ -21,16 +21,11 @@ from ragfilter.text.numbers import counted
 
 @command(rules, name="test")
 def run_expectations(
-    file: Annotated[Path, typer.Argument(help="JSONL with question, stay and go (chunk ids).")],
+    file: Annotated[Path, "JSONL with question, stay and go (chunk ids)."],
     place: Place,
     viewing: Viewing,
     rules_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--rules",
-            help="Test the rules of this file (as exported), without a workspace. A chunk that is "
-            "not in it has no rule.",
-        ),
+        Path | None, typer.Option("--rules", help="Test the rules of an exported file.")
     ] = None,
     as_json: Json = False,
 ) -> int:

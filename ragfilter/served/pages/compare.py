@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from ragfilter.served.pages import surround
 from ragfilter.ui.compare import page
-from ragfilter.ui.kit import controls, problems
 from ragfilter.ui.look import frame
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import visit
 
 
 def draw() -> None:
     frame.dress()
     here = visit.begin()
-    controls.choose(here)
-    problems.notices(state.notices())
+    surround(here)
     page.draw(here)
 
 

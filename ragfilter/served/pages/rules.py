@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import controls, empty, problems
+from ragfilter.served.pages import surround
+from ragfilter.ui.kit import controls, empty
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import visit
 
 
 def draw() -> None:
     frame.dress()
     html.heading("Rules", level=1)
     here = visit.begin()
-    controls.choose(here)
-    controls.draw_author()
-    problems.notices(state.notices())
+    # Undo and Redo on this page are about rules.
+    surround(here, steps=False)
+    controls.draw(here, None)
     if here.ready:
         # Loaded with the first visit.
         from ragfilter.ui.rules import page

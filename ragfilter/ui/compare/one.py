@@ -1,8 +1,9 @@
-"""One question with two settings: the two lists, who keeps what and why, and both answers."""
+"""One question with two settings: what each side keeps and, a step away, why and both answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -13,61 +14,58 @@ from ragfilter.answer.stream import Answer
 from ragfilter.engine.replay import replay
 from ragfilter.model import PoolResult
 from ragfilter.report import seen, tokens
-from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
+from ragfilter.report.contrast import Contrast, Pairing, contrast, reason
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.compare import plot
-from ragfilter.ui.compare.sides import ComparedSide
-from ragfilter.ui.kit import answer, grid, problems, progress, share, votes
-from ragfilter.ui.look import elements, html, plotting, theme
-from ragfilter.ui.look.elements import Fact
+from ragfilter.ui.compare.sides import ComparedSide, differences
+from ragfilter.ui.kit import answer, grid, problems, share, stacks, votes
+from ragfilter.ui.kit.stacks import Entry, Stack
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import answers, questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
-ALL = "All"
 TITLE_WIDTH = 40
-KEEPERS: dict[str, Keeper] = {"Only A": "a", "Both": "both", "Only B": "b"}
-KEPT_BY = {keeper: label for label, keeper in KEEPERS.items()}
+KEPT_BY = {"a": "Only A", "both": "Both", "b": "Only B"}
+STEP, OPENED, ROW = "compare-step", "compare-opened", "compare-row"
+PASSAGES, ANSWERS, SETTINGS = "Every passage", "Answers", "Settings"
 
 
 @problems.shown()
 def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
-        results = tuple(seen(result_of(view, side)) for side in sides)
-    a, b = results
+        a, b = (seen(result_of(view, side)) for side in sides)
     made = contrast(a, b)
     html.heading(view.asked.query, level=1)
-    _strip(made, results)
-    for side, result in zip(sides, results, strict=True):
+    html.draw(f'<p class="rf-headline">{html.text(sentence(made, a, b))}</p>')
+    for side, result in zip(sides, (a, b), strict=True):
         _waiting(side, result)
     if not made.pairings:
         elements.empty(
-            "Neither side keeps a chunk.",
+            "Neither side keeps a passage.",
             "Choose a side that filters less, such as the profile unfiltered.",
         )
         return
-    _lists(made)
-    progress.unless(answer.is_awaited(), _table)(made, results)
-    html.heading("Answers")
+    stacks.draw(
+        stacked(made, (sides[0].name, sides[1].name)),
+        key="compare-stacks",
+        on_open=partial(state.keep, name=OPENED),
+    )
+    opened = next((e for e in made.pairings if e.id == st.session_state.get(OPENED)), None)
+    if opened is not None:
+        _chunk(opened, (a, b))
     pair = (
         answers.AnswerSide("A", context.pack(a.kept, a.settings)),
         answers.AnswerSide("B", context.pack(b.kept, b.settings)),
     )
-    share.report_button(
-        partial(share.report_of_two, view, (a, b), (sides[0].called, sides[1].called), pair),
-        "ragfilter-compare.html",
-        key="compare-report",
-    )
-    with st.container(key="compare-answers", border=True):
-        found = answer.both(view, pair, answer.title, _show)
-        if found is not None:
-            voted = tuple(
-                answer.answered(each, said, side.profile, side.settings)
-                for each, said, side in zip(pair, found, sides, strict=True)
-            )
-            votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
+    step = _step(view, (a, b), sides, pair)
+    if step == PASSAGES:
+        _table(made)
+    elif step == SETTINGS:
+        _settings(sides)
+    elif step == ANSWERS or answer.is_awaited():
+        _answers(view, sides, pair)
 
 
 def result_of(view: View, side: ComparedSide) -> PoolResult:
@@ -87,17 +85,34 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     return result
 
 
-def _strip(made: Contrast, results: Sequence[PoolResult]) -> None:
-    facts: list[Fact] = [
-        (
-            f"{letter} keeps",
-            numbers.chunks(len(result.kept)),
-            numbers.tokens(tokens(result.kept)),
-        )
-        for letter, result in zip("AB", results, strict=True)
+def sentence(made: Contrast, a: PoolResult, b: PoolResult) -> str:
+    """What the two sides keep: ``Both keep 2 passages; only A keeps 13 more. …``."""
+    both, only_a, only_b = (len(made.only(keeper)) for keeper in ("both", "a", "b"))
+    more = [
+        f"only {letter} keeps {numbers.count(n)} {'more' if both else 'of its own'}"
+        for letter, n in (("A", only_a), ("B", only_b))
+        if n
     ]
-    facts += [(label, str(len(made.only(keeper))), "") for label, keeper in KEEPERS.items()]
-    elements.facts("Comparison", facts)
+    shared = f"both keep {'the same ' if not more else ''}{numbers.counted(both, 'passage')}"
+    told = ", and ".join([*([shared] if both or not more else []), *more])
+    costs = f"A's prompt has {numbers.tokens(tokens(a.kept))}, B's {numbers.count(tokens(b.kept))}."
+    return f"{told[:1].upper()}{told[1:]}. {costs}"
+
+
+def stacked(made: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]:
+    """What A and B keep, row by row. A passage that only one side keeps shows what became of it on
+    the other."""
+    a: list[Entry | None] = []
+    b: list[Entry | None] = []
+    for each in made.pairings:
+        other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
+        why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
+        entry = Entry(each.id, each.title, why=why)
+        if other is not None and other.layer is not None:
+            entry = replace(entry, outcome="dropped", layer=other.layer)
+        a.append(entry if each.keeper != "b" else None)
+        b.append(entry if each.keeper != "a" else None)
+    return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
 
 
 def _waiting(side: ComparedSide, result: PoolResult) -> None:
@@ -112,60 +127,43 @@ def _waiting(side: ComparedSide, result: PoolResult) -> None:
         )
 
 
-def _lists(made: Contrast) -> None:
-    html.heading("Lists")
-    with st.container(key="compare-lists"):
-        plotting.draw(
-            plot.joined(made, dark=theme.is_dark()),
-            key="compare-lists-chart",
-            alt="The two ranked lists, joined where both keep a chunk",
+def _step(
+    view: View,
+    results: tuple[PoolResult, PoolResult],
+    sides: tuple[ComparedSide, ComparedSide],
+    pair: tuple[answers.AnswerSide, answers.AnswerSide],
+) -> str | None:
+    """Draw the choice of what is shown below, and the report."""
+    with st.container(key="compare-steps", horizontal=True, gap="small"):
+        step = st.segmented_control(
+            "Show", [PASSAGES, ANSWERS, SETTINGS], key=STEP, label_visibility="collapsed"
         )
-    _legend(made)
-    longest = max((row.place or 0 for e in made.pairings for row in (e.a, e.b) if row), default=0)
-    if longest > plot.MOST:
-        elements.aside(f"The first {plot.MOST} of each; the table has all.")
+        make = partial(share.report_of_two, view, results, (sides[0].called, sides[1].called), pair)
+        share.report_button(make, share.report_name(view.asked.query), key="compare-report")
+    return step
 
 
-def _legend(made: Contrast) -> None:
-    """Draw the meaning of the marks in the plot."""
-    fell = [row.layer for each in made.pairings for row in (each.a, each.b)
-            if row is not None and not row.kept]  # fmt: skip
-    items = "".join(
-        f"<li>{html.sign(theme.LAYERS[name], f'layer-{name}')}dropped by {html.text(name)}</li>"
-        for name in dict.fromkeys(fell)
+def _settings(sides: Sequence[ComparedSide]) -> None:
+    told = differences(sides[0].settings, sides[1].settings)
+    elements.aside(
+        f"From A to B: {', '.join(told)}." if told else "A and B have the same settings."
     )
-    if items:
-        html.draw(f'<ul class="rf-legend">{items}</ul>')
 
 
-def _table(made: Contrast, results: Sequence[PoolResult]) -> None:
-    html.heading("Chunks")
-    counts = {label: len(made.only(keeper)) for label, keeper in KEEPERS.items()}
-    wanted = st.segmented_control(
-        "Chunks shown",
-        [ALL, *KEEPERS],
-        key="compare-shown",
-        default=ALL,
-        required=True,
-        format_func=lambda each: f"{each} · {counts.get(each, len(made.pairings))}",
-        help="Chunks by the side that keeps them. Click a row to read its chunk.",
-    )
-    shown = [e for e in made.pairings if wanted in (None, ALL, KEPT_BY[e.keeper])]
-    if not shown:
-        elements.empty("There are no chunks of this kind.", "Choose All.")
-        return
+@st.fragment
+def _table(made: Contrast) -> None:
     table = pd.DataFrame(
         {
-            "kept by": [KEPT_BY[each.keeper] for each in shown],
-            "title": [short_title(each.title, TITLE_WIDTH) for each in shown],
-            "in A": [reason(each.a) for each in shown],
-            "in B": [reason(each.b) for each in shown],
+            "kept by": [KEPT_BY[each.keeper] for each in made.pairings],
+            "title": [short_title(each.title, TITLE_WIDTH) for each in made.pairings],
+            "in A": [reason(each.a) for each in made.pairings],
+            "in B": [reason(each.b) for each in made.pairings],
         }
     )
     text = st.column_config.TextColumn
     row = grid.picked(
         table,
-        (each.id for each in shown),
+        (each.id for each in made.pairings),
         name="compare-rows",
         columns={
             "kept by": text(width=70),
@@ -174,19 +172,42 @@ def _table(made: Contrast, results: Sequence[PoolResult]) -> None:
             "in B": text(width=330, help="B's decision and its reason."),
         },
     )
-    if row is not None:
-        _chunk(shown[row], results)
+    chosen = None if row is None else made.pairings[row].id
+    # A row stays selected when a passage above is chosen.
+    if chosen is not None and chosen != st.session_state.get(ROW):
+        state.keep(chosen, OPENED)
+        state.keep(chosen, ROW)
+        st.rerun()
 
 
 def _chunk(each: Pairing, results: Sequence[PoolResult]) -> None:
-    """Draw the chunk of the row that was clicked."""
+    """Draw the passage that was chosen, and what both sides decide about it."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
+    facts = "".join(
+        f"<span>{html.text(fact)}</span>"
+        for fact in (each.id, f"A: {reason(each.a)}", f"B: {reason(each.b)}")
+    )
     with st.container(key="compare-chunk", border=True):
         html.draw(
             f'<section class="rf-chunk"><h3>{html.text(each.title)}</h3>'
-            f'<p class="rf-facts"><span>{html.text(each.id)}</span></p></section>'
+            f'<p class="rf-facts">{facts}</p></section>'
         )
         st.text(hit.chunk.text or "This chunk has no text.")
+
+
+def _answers(
+    view: View,
+    sides: tuple[ComparedSide, ComparedSide],
+    pair: tuple[answers.AnswerSide, answers.AnswerSide],
+) -> None:
+    with st.container(key="compare-answers", border=True):
+        found = answer.both(view, pair, answer.title, _show)
+        if found is not None:
+            voted = tuple(
+                answer.answered(each, said, side.profile, side.settings)
+                for each, said, side in zip(pair, found, sides, strict=True)
+            )
+            votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
 
 def _show(

@@ -15,13 +15,13 @@ from ragfilter.ui.compare.sides import ComparedSide
 from ragfilter.ui.kit import ask, controls, empty, problems
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.kit.share import draw_link
-from ragfilter.ui.look import elements, html, prose
+from ragfilter.ui.look import html, prose
 from ragfilter.ui.session import link, state, visit, widget
 from ragfilter.ui.session.visit import Visit
 
-ONE, SET = "One question", "Query set"
 MOST_MB = 1
 REFUSED = "side-refused"
+ONE = "One question"
 
 
 @problems.shown(retry=True)
@@ -37,8 +37,7 @@ def draw(here: Visit) -> None:
         return
     runs = chosen.saved_runs(here)
     problems.incomplete(here.incomplete if name else "")
-    sides, share = _bar(here, runs)
-    _mode(chosen.sets_of(here), name)
+    sides, share = _bar(here, runs, name)
     if name:
         link.share(more=choosing.parameters())
         link.show_address()
@@ -46,24 +45,24 @@ def draw(here: Visit) -> None:
         controls.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
-    ask.box(here)
+    ask.draw(here)
     view, error = visit.view(here, choosing.parameters())
     link.show_address()
     draw_link(share, view)
     controls.draw(here, view)
     if view is None:
         html.heading("Compare", level=1)
-        empty.draw(here, error, empty.COMPARE)
+        empty.draw(here, error)
         return
     problems.incomplete(view.result.pool.incomplete)
     one.draw(view, sides)
 
 
 def _bar(
-    here: Visit, runs: Mapping[int, Run]
+    here: Visit, runs: Mapping[int, Run], name: str
 ) -> tuple[tuple[ComparedSide, ComparedSide], DeltaGenerator]:
-    """Draw the choice of the two sides, and their differences. Returns the sides, and the place for
-    the link."""
+    """Draw the choice of the two sides, and over what. Returns the sides, and the place for the
+    link."""
     a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
     # Messages about values of a link that could not be used.
     problems.notices(state.notices())
@@ -76,26 +75,20 @@ def _bar(
             on_click=choosing.swap,
             help="Swaps A and B.",
         )
-        st.button(
-            "Copy to B",
-            key="sides-copy",
-            icon=":material/content_copy:",
-            on_click=choosing.copy,
-            args=(a,),
-            help="Copies A to B. Current settings are copied as a snapshot, so later changes are "
-            "compared with it.",
-        )
         _choice("b", here, runs)
-        with st.popover(
-            "File", key="sides-file", icon=":material/upload_file:",
-            help="Load a side from a settings file (TOML).",
-        ):  # fmt: skip
+        _over(chosen.sets_of(here), name)
+        with st.popover("More", key="sides-more", help="Copy a side, or load one from a file."):
+            st.button(
+                "Copy A to B",
+                key="sides-copy",
+                icon=":material/content_copy:",
+                on_click=choosing.copy,
+                args=(a,),
+                help="Current settings are copied as a snapshot, so later changes are compared "
+                "with it.",
+            )
             _files()
         share = st.container(key="share", width="content")
-    told = choosing.differences(a.settings, b.settings)
-    elements.aside(
-        f"From A to B: {', '.join(told)}." if told else "A and B have the same settings."
-    )
     return (a, b), share
 
 
@@ -108,15 +101,27 @@ def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
         list(words),
         list(words).index(word),
         format_func=lambda each: labels.get(each, each),
-        width=330,
-        help="A profile, the settings on the left, those with another cutoff strategy, or a saved "
-        "run. B is judged against A.",
+        width=250,
         **widget.of(f"side-{letter}-box", word, _choose, letter, labels=labels),
     )
 
 
 def _choose(word: str, letter: str) -> None:
     choosing.put(letter, word, {})
+
+
+def _over(sets: Mapping[str, int], name: str) -> None:
+    """Draw the choice between one question and a query set."""
+    names = sets if name in sets or not name else [name, *sets]
+    labels = {"": ONE} | {each: chosen.called(sets, each) for each in names}
+    st.selectbox(
+        "Over",
+        list(labels),
+        list(labels).index(name),
+        format_func=lambda each: labels.get(each, each),
+        width=210,
+        **widget.of("compare-over", name, choosing.put_query_set, labels=labels),
+    )
 
 
 def _files() -> None:
@@ -143,39 +148,3 @@ def _load(letter: str) -> None:
         choosing.load(letter, given.getvalue(), given.name)
     except SettingsError as error:
         st.session_state[REFUSED] = str(error)
-
-
-def _mode(sets: Mapping[str, int], name: str) -> None:
-    """Draw the choice between one question and a query set."""
-    with st.container(
-        key="compare-mode", horizontal=True, vertical_alignment="bottom", gap="small"
-    ):
-        mode = SET if name else ONE
-        st.segmented_control(
-            "Over", (ONE, SET), default=mode, required=True, label_visibility="collapsed",
-            **widget.of("compare-mode-box", mode, _choose_mode, chosen.usual(sets)),
-        )  # fmt: skip
-        elements.hint(
-            "One question: both lists side by side, and both answers. Query set: which side does "
-            "better over labelled questions."
-        )
-        if name:
-            _choose_set(sets, name)
-
-
-def _choose_set(sets: Mapping[str, int], name: str) -> None:
-    names = sets if name in sets else [name, *sets]
-    labels = {each: chosen.called(sets, each) for each in names}
-    st.selectbox(
-        "Questions",
-        list(labels),
-        list(labels).index(name),
-        format_func=lambda each: labels.get(each, each),
-        width=260,
-        help="The query set to compare over.",
-        **widget.of("compare-set-box", name, choosing.put_query_set, labels=labels),
-    )
-
-
-def _choose_mode(mode: str, name: str) -> None:
-    choosing.put_query_set(name if mode == SET else "")

@@ -1,4 +1,4 @@
-"""The Evaluate page: choose questions, run, and see how good the current settings are."""
+"""The Evaluate page: how good the current settings are on labelled questions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragfilter.evaluate import caveats
 from ragfilter.evaluate.runs import run_label
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import label_review, results
+from ragfilter.ui.evaluate import label_review, labelling_mode, results
 from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.kit import empty, problems
 from ragfilter.ui.kit.runs import chosen, running
@@ -20,38 +20,37 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 
 PARTS = QUESTIONS, LABELS = "Questions", "Labels"
-RUN = "run"
+UNASKED = 500
+"""Up to this many questions are measured when the page is opened, without being asked to."""
 
 
 @problems.shown(retry=True)
 def draw(visit: Visit) -> None:
-    """Draw the bar, the progress of a run, and its results."""
+    """Draw the bar, the progress of a run, and its results; or the labelling mode."""
     if not visit.ready:
         empty.draw(visit, None)
         return
     problems.incomplete(visit.incomplete)
     asked = chosen.read(visit)
+    if state.session().labelling:
+        labelling_mode.draw(asked)
+        return
     saved = _bar(asked, chosen.saved_runs(visit))
     chosen.explain(asked)
     if st.session_state.get("sets-open"):
         _sets(asked)
     elif saved:
-        _results(saved[_chosen_id(saved)], visit)
-    elif asked.why is None:
-        elements.empty(
-            "Nothing is measured yet.",
-            "Evaluate compares the settings on the left with every strategy, every profile, "
-            "the best fixed k and the oracle.",
-        )
+        _results(saved[_chosen_id(saved)], asked)
 
 
-def _results(run: Run, visit: Visit) -> None:
-    running.watch(run, visit.resources)
-    measured = running.load(run.id, visit.resources)
+def _results(run: Run, asked: ChosenSet) -> None:
+    resources = asked.resources
+    running.watch(run, resources)
+    measured = running.load(run.id, resources)
     if measured.run.done != run.done:
         # Redraw, because the list of runs still shows the old progress.
         st.rerun()
-    results.draw(measured, visit.resources)
+    results.draw(measured, asked)
 
 
 def _sets(asked: ChosenSet) -> None:
@@ -63,6 +62,8 @@ def _sets(asked: ChosenSet) -> None:
             "an LLM proposes.",
             key="sets-part", default=QUESTIONS,
         )  # fmt: skip
+    for note in _notes(asked):
+        elements.aside(note)
     if part == QUESTIONS:
         editing.draw(asked)
     else:
@@ -75,19 +76,20 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
         key="evaluate-bar", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
         chosen.choose(asked)
-        if st.button(
-            _evaluate(asked),
+        pressed = st.button(
+            _measure(asked),
             key="evaluate",
             type="primary",
             icon=":material/play_arrow:",
             disabled=asked.given is None,
             help="Measures the settings on the left over the labelled questions of this set. "
             "A stopped run is continued.",
-        ):
+        )
+        if pressed or _unasked(asked, saved):
             run = running.begin(asked, state.session().profile, asked.visit.settings)
-            st.session_state[RUN] = run.id
+            state.session().run = run.id
             saved = {run.id: run, **saved}
-        if saved:
+        if len(saved) > 1:
             labels = {each: run_label(run) for each, run in saved.items()}
             chosen_id = _chosen_id(saved)
             st.selectbox(
@@ -97,36 +99,46 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
                 format_func=lambda each: labels.get(each, ""),
                 width=330,
                 help="Earlier runs on this collection, made as this user.",
-                **widget.of("run-box", chosen_id, state.keep, RUN, labels=labels),
+                **widget.of("run-box", chosen_id, state.put, "run", labels=labels),
             )
-        st.toggle(
-            "Questions and labels",
-            key="sets-open",
-            persist_state="session",
-            help="Edit the questions of this set, see who labelled what, or let an LLM propose "
-            "labels.",
+        st.button(
+            "Label",
+            key="open-labelling",
+            icon=":material/edit_note:",
+            on_click=state.put,
+            args=(True, "labelling"),
+            help="Label the chunks of one question after the other with the keys 2, 1 and 0.",
         )
         with st.popover(
-            "More", key="evaluate-more", type="tertiary", help="Labels by an LLM, and the history."
+            "More",
+            key="evaluate-more",
+            type="tertiary",
+            help="Query sets, labels and the history.",
         ):
             _more(asked)
-    for note in _notes(asked):
-        elements.aside(note)
     return saved
 
 
-def _evaluate(asked: ChosenSet) -> str:
+def _unasked(asked: ChosenSet, saved: Mapping[int, Run]) -> bool:
+    """Whether the page measures by itself: if nothing is measured yet, and no LLM is called."""
+    given = asked.given
+    return not (
+        saved or given is None or asked.visit.settings.judge.enabled or len(given.qrels) > UNASKED
+    )
+
+
+def _measure(asked: ChosenSet) -> str:
     if asked.given is None:
-        return "Evaluate"
+        return "Measure"
     count = counted(len(asked.given.qrels), "question")
     begun = running.unfinished(asked)
     if begun is None or not begun.done:
-        return f"Evaluate {count}"
+        return f"Measure {count}"
     return f"Continue from {begun.done} of {count}"
 
 
 def _notes(asked: ChosenSet) -> list[str]:
-    """Caveats about the labels, shown before measuring."""
+    """Caveats about the labels."""
     if asked.given is None:
         return []
     notes, count = caveats.about_labels(asked.given), len(asked.given.qrels)
@@ -135,7 +147,7 @@ def _notes(asked: ChosenSet) -> list[str]:
     if bare:
         notes.append(
             f"{counted(bare, 'question')} {'has' if bare == 1 else 'have'} no labels and "
-            f"{'is' if bare == 1 else 'are'} skipped. Label chunks on Inspect."
+            f"{'is' if bare == 1 else 'are'} skipped."
         )
     if gone:
         notes.append(
@@ -152,6 +164,12 @@ def _notes(asked: ChosenSet) -> list[str]:
 
 def _more(asked: ChosenSet) -> None:
     st.toggle(
+        "Questions and labels",
+        key="sets-open",
+        persist_state="session",
+        help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
+    )
+    st.toggle(
         "Count an LLM's labels",
         key=chosen.LLM,
         persist_state="session",
@@ -167,8 +185,8 @@ def _more(asked: ChosenSet) -> None:
 
 
 def _chosen_id(saved: Mapping[int, Run]) -> int:
-    chosen_run = st.session_state.get(RUN, 0)
-    return int(chosen_run) if chosen_run in saved else next(iter(saved))
+    run = state.session().run
+    return run if run in saved else next(iter(saved))
 
 
 @state.tell_errors()

@@ -11,55 +11,37 @@ import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import caveats, frame, gate
-from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import ABOUT_KINDS, ABOUT_LAYERS, KINDS, interval_of
 from ragfilter.evaluate.prefixes import DEEPEST, SHOWN_RANKS, Curve, best_distance, within
 from ragfilter.evaluate.query_sets import untitled
 from ragfilter.evaluate.runs import MeasuredRun, changed_since
-from ragfilter.evaluate.variants import CURRENT, FIXED, ORACLE, unmeasured
+from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.publish.measured import of_run
 from ragfilter.stores.export import content_of
 from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
-from ragfilter.ui.kit.runs import plots, running
+from ragfilter.ui.kit.runs import plots, running, table
+from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.look import elements, html, plotting, prose, theme
-from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session.resources import Resources
 
 VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Comparison", "Layers", "Questions", "Plots"
-LABELS = {
-    "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
-    "kept": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "unlabelled",
-    "f1_most": "F1 upper bound",
-}  # fmt: skip
-INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "kept", "tokens", "cost", "ms")
-HELP = {
-    "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
-    "ms": "Milliseconds to filter, without the search. A plain search has no such time.",
-    "unlabelled": "Kept chunks without a label. They count as irrelevant.",
-    "f1_most": "F1 if every kept chunk without a label were relevant.",
-    "cost": "Price of the context tokens of 1,000 questions.",
-    "tokens": "Estimated prompt tokens of the kept chunks.",
-}
-GROUPS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
-"""The kind of each named row: the profile unfiltered is not the same as the plain search with the
-current k."""
 BASELINE = "baseline.json"
-WIDTH = 68
-"""The width of a column with a figure, in pixels."""
 
 
-def draw(measured: MeasuredRun, resources: Resources) -> None:
-    """Draw the chosen view of the run's results."""
+def draw(measured: MeasuredRun, asked: ChosenSet) -> None:
+    """Draw what the run shows in a sentence, and the chosen view of its results."""
     if not measured.records:
-        elements.empty("No question of this run has been measured yet.", "Evaluate continues it.")
+        elements.empty("No question of this run has been measured yet.", "Measure continues it.")
         return
-    _facts(measured)
-    for note in _notes(measured, resources):
+    sentence = caveats.over_fixed_k(measured.over_fixed_k, measured.in_sample, "Your settings")
+    if sentence:
+        html.draw(f'<p class="rf-lead">{html.text(sentence)}</p>')
+    for note in _states(measured, asked):
         elements.aside(note)
-    _views(measured, resources)
+    _views(measured, asked.resources)
 
 
 @st.fragment
@@ -67,13 +49,9 @@ def draw(measured: MeasuredRun, resources: Resources) -> None:
 def _views(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the choice of view, and the view."""
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        view = elements.choice(
-            "View", VIEWS,
-            "Comparison: settings side by side. Layers: what each layer contributes. Questions: "
-            "the individual results; click one to open it in Inspect. Plots: precision against "
-            "recall, and distances.",
-            key="view", default=ROWS,
-        )  # fmt: skip
+        view = elements.choice("View", VIEWS, key="view", default=ROWS)
+        measure, every = _order() if view == ROWS else ("f1", False)
+        st.space("stretch")
         if st.button(
             "Compare",
             key="evaluate-compare",
@@ -85,7 +63,9 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
             running.open_compare(measured.run)
         _guard(measured, resources)
         share.report_button(
-            lambda: of_run(measured, resources.prices, since=_since(measured, resources)),
+            lambda: of_run(
+                measured, resources.prices, since=changed_since(measured.run.plan, resources.bench)
+            ),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
         )
@@ -97,94 +77,50 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         case "Plots":
             _plots(measured)
         case _:
-            _rows(measured, resources.prices)
+            _rows(measured, measure, resources.prices, every=every)
 
 
-def _facts(measured: MeasuredRun) -> None:
-    """Draw the run's own settings in one line with the best fixed k and the oracle."""
-    facts: list[Fact] = []
-    own = "Settings of this run" + (", tuned on labels" if measured.in_sample else "")
-    for name, label in ((CURRENT, own), (FIXED, "Best fixed k"), (ORACLE, "Oracle")):
-        row = measured.row(name)
-        f1 = interval_of(row, "f1") if row else None
-        if f1 is not None:
-            facts.append((label, f"F1 {f1.mean:.3f}", caveats.between_ends(f1)))
-    gain = measured.over_fixed_k
-    if gain is not None:
-        verdict = f"{caveats.compared(gain)} the best fixed k".capitalize()
-        facts.append((verdict, numbers.signed(gain.mean), caveats.ends(gain)))
-    elements.facts("Evaluation", facts)
+def _states(measured: MeasuredRun, asked: ChosenSet) -> list[str]:
+    """What makes the figures those of another state than the current one."""
+    run = measured.run
+    notes = changed_since(run.plan, asked.resources.bench)
+    if not run.complete:
+        notes.insert(
+            0,
+            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Measure continues "
+            "if settings, user, labels and collection are still the same.",
+        )
+    if measured.settings != asked.visit.settings:
+        notes.append("The settings on the left are others than those of this run.")
+    return notes
 
 
-def _notes(measured: MeasuredRun, resources: Resources) -> list[str]:
-    """Caveats about the figures."""
-    run, own = measured.run, measured.row(CURRENT)
-    notes = [
-        caveats.over_fixed_k(None, measured.in_sample),
-        ""
-        if run.complete
-        else f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
-        "if settings, user, labels and collection are still the same.",
-        *_since(measured, resources),
-        *caveats.about_records(measured.records, measured.variants),
-        caveats.unlabelled_of(own) if own else "",
-    ]
-    return [note for note in notes if note]
-
-
-def _since(measured: MeasuredRun, resources: Resources) -> list[str]:
-    """What has changed since the run was planned."""
-    return changed_since(measured.run.plan, resources.bench)
-
-
-def _rows(measured: MeasuredRun, prices: Prices | None) -> None:
-    # Separate columns, so that the figures are numbers that can be sorted.
-    shown = st.pills(
-        "95% interval of", [name for name in INTERVALS if prices or name != "cost"],
-        key="intervals", selection_mode="multi", default=["f1"],
-        persist_state="session", format_func=lambda name: LABELS[name],
-        help="The intervals to show, each beside its mean.",
+def _order() -> tuple[str, bool]:
+    """Draw by what to sort the rows, and whether all figures are shown."""
+    measure = st.selectbox(
+        "Sort by", table.MEASURES, key="measure", persist_state="session", width=130,
+        format_func=lambda name: table.LABELS[name], label_visibility="collapsed",
     )  # fmt: skip
-    rows = frame.cells(measured.rows)
-    columns: dict[str, list[Any]] = {"settings": [row["variant"] for row in rows]}
-    config: dict[str, Any] = {
-        "settings": st.column_config.TextColumn(width=150, pinned=True),
-        "kind": st.column_config.TextColumn(width=110, help="What the name means."),
-    }
-    for name, label in LABELS.items():
-        about = HELP.get(name)
-        if name == "cost" and prices is not None and prices.currency:
-            about = f"{about} In {prices.currency}."
-        # Narrow, so that a window 900 pixels wide still shows the measures.
-        config[label] = st.column_config.NumberColumn(help=about, format=_format(name), width=WIDTH)
-        if name == "cost" and prices is None:
-            continue
-        cells = [
-            frame.cost(row, prices) if name == "cost" and prices else interval_of(row, name)
-            for row in rows
+    every = st.toggle(
+        "All figures", key="all-figures", persist_state="session",
+        help="Shows every figure, not only the most important ones.",
+    )  # fmt: skip
+    return measure or table.MEASURES[0], every
+
+
+def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: bool) -> None:
+    rows = measured.ranked(measure)
+    table.draw(rows, measure, own=CURRENT, key="evaluation-rows", every=every, prices=prices)
+    with st.expander("About these figures", key="about-figures", type="compact"):
+        own = measured.row(CURRENT)
+        notes = [
+            *caveats.about_records(measured.records, measured.variants),
+            caveats.unlabelled_of(own) if own else "",
+            *(f"{row['variant']}: {row['about']}." for row in rows if row["about"]),
+            unmeasured([name for row in rows for name in row["names"]]),
         ]
-        columns[label] = [None if each is None else each.mean for each in cells]
-        if name in shown:
-            columns[f"{label} 95%"] = [_ends(name, each) for each in cells]
-            config[f"{label} 95%"] = st.column_config.TextColumn(
-                width=110, help="The 95% interval of the mean over the questions."
-            )
-    # Last, because the figures matter more in a narrow window.
-    columns["kind"] = [GROUPS.get(row["group"], "") for row in rows]
-    table = pd.DataFrame(columns)
-    with st.container(key="table"):
-        st.dataframe(
-            table, key="evaluation-rows", hide_index=True, row_height=32,
-            height=36 + 32 * len(table) + 3, column_config=config, placeholder="–",
-        )  # fmt: skip
-    # Below the table, because the last column would cut it off.
-    notes = [
-        f"<b>{html.text(row['variant'])}</b>: {html.prose(row['about'])}"
-        for row in rows
-        if row["about"]
-    ]
-    notes.append(html.prose(unmeasured(columns["settings"])))
-    html.draw(f'<p class="rf-aside">{"<br>".join(notes)}</p>')
+        for note in filter(None, notes):
+            elements.aside(note)
 
 
 def _layers(measured: MeasuredRun) -> None:
@@ -193,14 +129,14 @@ def _layers(measured: MeasuredRun) -> None:
     if not gains:
         elements.empty("No layer is on except clearance, which always applies.")
         return
-    table = {"layer": [row["layer"] for row in gains],
+    shown = {"layer": [row["layer"] for row in gains],
              "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
     for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
                                 ("tokens", "Δtokens", 0)):  # fmt: skip
         found = [interval_of(row, name) for row in gains]
-        table[label] = [caveats.gain_short(each, digits) if each else "–" for each in found]
+        shown[label] = [caveats.gain_short(each, digits) if each else "–" for each in found]
     with st.container(key="table"):
-        st.dataframe(pd.DataFrame(table), key="evaluation-layers", hide_index=True, row_height=32)
+        st.dataframe(pd.DataFrame(shown), key="evaluation-layers", hide_index=True, row_height=32)
     elements.aside(
         "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
@@ -223,9 +159,9 @@ def _questions(measured: MeasuredRun) -> None:
     if rows.empty:
         elements.empty("There are no questions of this kind.", "Choose All.")
         return
-    table = rows[[*NAMED]].rename(columns=NAMED)
+    shown = rows[[*NAMED]].rename(columns=NAMED)
     name = f"questions-{measured.run.id}"
-    clicked = grid.picked(table, rows["id"], name=name, columns=_COLUMNS, height=460)
+    clicked = grid.picked(shown, rows["id"], name=name, columns=_COLUMNS, height=460)
     if clicked is not None:
         plan = measured.run.plan
         running.open_inspect(rows["query"].iloc[clicked], plan.profile, plan.changes)
@@ -304,13 +240,13 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
         help="Makes a CI job fail when the filter gets worse than this run.",
     ):
         if not measured.run.complete:
-            elements.empty("A baseline needs all questions of the run.", "Evaluate continues it.")
+            elements.empty("A baseline needs all questions of the run.", "Measure continues it.")
             return
         baseline = gate.to_baseline(
             gate.reached(measured.records), _origin(measured.run, resources)
         )
         st.download_button(
-            "Use this run as baseline",
+            "Use as baseline",
             data=baseline.dumps,
             file_name=BASELINE,
             mime="application/json",
@@ -356,13 +292,3 @@ def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
 def _written(value: object) -> str:
     """A setting's value as `--set` reads it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _format(name: str) -> str:
-    return {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}.get(name, "%.3f")
-
-
-def _ends(name: str, found: Interval | None) -> str:
-    if found is None:
-        return "–"
-    return caveats.between_ends(found, lambda value: _format(name) % value, " – ")

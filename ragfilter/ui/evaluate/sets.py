@@ -22,7 +22,7 @@ from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import ASKED, LABELLED, LabelBook
 from ragfilter.text.numbers import counted
 from ragfilter.text.titles import query_id
-from ragfilter.ui.kit.runs.chosen import SET, ChosenSet, llm
+from ragfilter.ui.kit.runs.chosen import ChosenSet, llm
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state, uploads
 
@@ -262,5 +262,5 @@ def read_files(
 
 
 def _saved(name: str | None) -> None:
-    st.session_state[SET] = name
+    state.session().query_set = name
     st.session_state["set-saved"] = st.session_state.get("set-saved", 0) + 1

@@ -46,16 +46,12 @@ def draw(view: View) -> None:
             else '<p class="rf-empty"><b>This chunk is not shown.</b> The question did not find '
             "it, or the user may not see it.</p>"
         )
-        label_buttons.begin(view)
         return
     chunk = _whole(hit.chunk, view)
     named = _named_refs(view, chunk)
-    if label_buttons.blind():
-        html.draw(f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3></div>')
-    else:
-        _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
+    _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     label_buttons.draw(view, chunk.id)
-    match TEXT if label_buttons.blind() else _part(view, chunk.id):
+    match _part(view, chunk.id):
         case "Rule":
             with st.container(key="rule-both", horizontal=True, gap="small"):
                 _text(chunk)
@@ -71,7 +67,7 @@ def finish(view: View) -> None:
     """Draw below the text what would change the outcome: many replays, for which neither the text
     nor the curve waits."""
     hit = _opened(view)
-    if hit is not None and not label_buttons.blind() and state.session().part == TEXT:
+    if hit is not None and state.session().part == TEXT:
         draw_changes(view, hit)
 
 
@@ -259,20 +255,19 @@ def _named(ids: Sequence[str], titles: dict[str, str]) -> str:
 def draw_rule(view: View, chunk: Chunk) -> None:
     """The editor of one chunk's rule. It reads the journal, which nothing else here needs."""
     asked, resources, result = view.asked, view.resources, view.shown
-    preview = partial(_preview, result, chunk)
+    effect = partial(_effect, result, chunk)
     guard = partial(_guard, asked.collection, resources)
     editor.draw(
-        Editing(chunk, asked.collection, asked.version, result.user, resources, preview, guard)
+        Editing(chunk, asked.collection, asked.version, result.user, resources, effect, guard)
     )
 
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
-    return rule_effect.guard_at_once(
-        desk.lay(collection, state.settings(), resources), chunk_id, text
-    )
+    work = desk.lay(collection, state.settings(), resources)
+    return rule_effect.guard(work, chunk_id, text, at_once=True)
 
 
-def _preview(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
+def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
     """Draw whether the current question would keep the chunk, and how the kept list would
     change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)

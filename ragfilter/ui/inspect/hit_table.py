@@ -95,7 +95,7 @@ def draw(view: View) -> None:
         )
         share.report_button(
             partial(share.report_of_query, view, str(state.session().profile)),
-            "ragfilter.html",
+            share.report_name(view.asked.query),
             key="download-report",
         )
     refs = references(result, as_operator=view.operator) if with_refs else None
@@ -109,6 +109,7 @@ def draw(view: View) -> None:
                 with_score=any(row.rerank_score is not None for row in rows),
                 refs=refs,
                 edited=edited,
+                labels=label_buttons.grades(view),
             ),
             [row.id for row in shown],
             name=NAME,
@@ -135,9 +136,10 @@ def frame(
     with_score: bool,
     refs: Mapping[str, Sequence[str]] | None = None,
     edited: Mapping[str, list[str]] = MappingProxyType({}),
+    labels: Mapping[str, int] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """The table's data for `rows`. `refs` has the references of each row, and `edited` how its rule
-    was edited, both by id.
+    """The table's data for `rows`. `refs` has the references of each row, `edited` how its rule was
+    edited, and `labels` its grade, all by id.
 
     The columns that a narrow window must show come first: it has room only up to the reason.
     """
@@ -146,6 +148,8 @@ def frame(
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
         "title": [[on_button(short_title(row.title, TITLE_WIDTH)) + WIDE] for row in rows],
     }
+    if labels:
+        columns["label"] = [labels.get(row.id) for row in rows]
     if edited:
         columns["rule"] = [edited.get(row.id, []) for row in rows]
     columns["reason"] = [row.reason for row in rows]
@@ -190,6 +194,7 @@ def _columns(
             on_click=grid.open_clicked,
             args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
+        "label": column.NumberColumn(width=48, help="2: relevant, 1: partly, 0: not relevant."),
         "rule": column.MultiselectColumn(
             width=162 if two_signs else 92,
             options=list(marks),

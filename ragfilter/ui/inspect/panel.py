@@ -12,7 +12,6 @@ from ragfilter.answer.stream import VERSION, messages
 from ragfilter.model import PoolResult, Rounds
 from ragfilter.report import trace_text
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import label_buttons
 from ragfilter.ui.kit import empty, view_as
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import answers, state, widget
@@ -58,11 +57,7 @@ def finish(view: View) -> None:
 
 def _page(view: View) -> None:
     """Draw the chosen page. Its code is imported the first time it is drawn."""
-    if label_buttons.blind() and state.session().panel != "Chunk":
-        label_buttons.draw_hidden()
-        label_buttons.begin(view)
-        return
-    if not view.result.kept and not label_buttons.blind():
+    if not view.result.kept:
         empty.nothing_kept(view.result)
     match state.session().panel:
         case "Chunk":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.ui.kit import examples
+from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.visit import Visit
 
@@ -22,7 +23,7 @@ def draw(visit: Visit) -> None:
     with st.container(key="ask-line", horizontal=True, vertical_alignment="bottom", gap="small"):
         box(visit)
         if offered:
-            questions = {each.label: each.question for each in offered}
+            questions = {literal(each.label): each.question for each in offered}
             st.menu_button(
                 "Examples",
                 list(questions),

@@ -1,37 +1,32 @@
-"""The sidebar: collection, profile, and the layers in their order.
+"""The sidebar: collection, profile, and one line per layer in the order in which they act.
 
 Every control comes from `settings.fields()`: its value, whether it was changed, and a button that
-resets it. A layer's controls are drawn only while the layer is on, and only those that its current
-choices use.
+resets it. A layer's controls are drawn only while its line is open, and only those that its current
+choices use: every widget costs each run a millisecond or more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
-from ragfilter.layers.registry import LAYERS, SWITCHES
+from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.registry import STRATEGIES
-from ragfilter.report import LayerSummary, Summary
+from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text import numbers
-from ragfilter.ui.kit import settings_files, view_as
+from ragfilter.ui.kit import settings_files
 from ragfilter.ui.look import html
-from ragfilter.ui.look.prose import literal, quiet
+from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import MOST_NAME, View, Visit, author, collection_label, sign
-
-if TYPE_CHECKING:
-    from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 ORDER_HELP = (
     "Each layer works on what the one above lets through. Clearance comes first so that nothing "
@@ -61,8 +56,8 @@ WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
 """The meaning of an empty text setting."""
 NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 """The text shown for an empty table."""
-MARK, CHANGED = "●", "Changed."
-"""The sign and word of a value that differs from the profile's."""
+MARK = "●"
+"""The sign of a value that differs from the profile's."""
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -167,94 +162,186 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
         st.slider(label, low, high, value, step=step, format=form, **given)
 
 
-OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
-"""The sections without a switch."""
+OTHERS = tuple(
+    dict.fromkeys(f.section for f in fields() if f.section not in {each.name for each in LAYERS})
+)
+"""The sections that belong to no layer."""
+SETTINGS = "settings"
+"""The line that holds what is no layer's."""
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
-def choose(visit: Visit) -> None:
-    """Draw the product's name, and the choice of collection and profile."""
+def choose(visit: Visit, *, steps: bool = True) -> None:
+    """Draw the product's name, the choice of collection and profile, and the steps back unless a
+    page has `steps` of its own."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
     names = list(labels)
     with st.sidebar:
-        with st.container(key="choices", gap="small"):
-            html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
-            chosen = state.session().collection
-            shown = chosen if chosen in names else None
-            st.selectbox(
-                "Collection",
-                names,
-                names.index(chosen) if shown else None,
-                format_func=lambda name: labels.get(name, name),
-                help="The collection to search, with its size and distance metric.",
-                placeholder="none yet",
-                disabled=not names,
-                **widget.of("collection-box", shown, _choose_collection, labels=labels),
-            )
+        html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
+        chosen, profile = state.session().collection, state.session().profile
+        shown, called = chosen if chosen in names else None, state.profile_label()
+        st.selectbox(
+            "Collection",
+            names,
+            names.index(chosen) if shown else None,
+            format_func=lambda name: labels.get(name, name),
+            placeholder="none yet",
+            disabled=not names,
+            **widget.of("collection-box", shown, _choose_collection, labels=labels),
+        )
+        with st.container(key="profile", gap=None):
             st.selectbox(
                 "Profile",
                 list(profiles.PROFILES),
-                list(profiles.PROFILES).index(state.session().profile),
+                list(profiles.PROFILES).index(profile),
                 filter_mode=None,
-                help="A named set of layers and values to start from.",
-                **widget.of("profile-box", state.session().profile, state.choose_profile),
+                format_func=lambda name: called if name == profile else name,
+                **widget.of("profile-box", profile, state.choose_profile, labels=called),
             )
-        about = profiles.PROFILES[state.session().profile].help
-        html.draw(f'<p class="rf-hint">{html.text(about)}</p>')
-        _steps()
+            if steps:
+                _steps()
 
 
 def _steps() -> None:
-    """Draw the buttons to undo, redo and reset changes."""
-    changed, past, future = state.changed(), state.session().past, state.session().future
-    with st.container(key="steps", horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(
-            "Undo",
-            key="undo",
-            icon=":material/undo:",
-            on_click=state.undo,
-            disabled=not past,
-            shortcut="Ctrl+Z",
-            help="Undo the last change to a setting or the profile (Ctrl+Z)."
-            if past
-            else "No setting has been changed yet.",
-        )
-        st.button(
-            "Redo",
-            key="redo",
-            icon=":material/redo:",
-            on_click=state.redo,
-            disabled=not future,
-            shortcut="Ctrl+Shift+Z",
-            help="Redo the change you undid (Ctrl+Shift+Z)."
-            if future
-            else "There is nothing to redo.",
-        )
-        st.button(
-            "Reset",
-            key="reset",
-            icon=":material/restart_alt:",
-            on_click=state.reset,
-            disabled=not changed,
-            help=f"Go back to the profile. Settings that differ from it: {changed}."
-            if changed
-            else "No setting differs from the profile.",
-        )
+    """Draw the buttons to undo, redo and reset changes, as far as there are any."""
+    session, changed = state.session(), state.changed()
+    with st.container(key="steps", horizontal=True, gap="small"):
+        if session.past:
+            st.button(
+                "Undo", key="undo", on_click=state.undo, shortcut="Ctrl+Z", type="tertiary",
+                help="Undo the last change to a setting or the profile (Ctrl+Z).",
+            )  # fmt: skip
+        if session.future:
+            st.button(
+                "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary",
+                help="Redo the change you undid (Ctrl+Shift+Z).",
+            )  # fmt: skip
+        if changed:
+            st.button(
+                "Reset", key="reset", on_click=state.reset, type="tertiary",
+                help=f"Go back to the profile. Settings that differ from it: {changed}.",
+            )  # fmt: skip
 
 
 def draw(visit: Visit, view: View | None) -> None:
-    """Draw one card per layer, then the other settings, the actions on all of them and the
-    visitor's name. `view` is None if there is no result."""
-    if visit.collections:
-        with st.sidebar:
+    """Draw one line per layer in the order in which they act, and one for everything else.
+
+    Layers that changed nothing are folded into one line, unless somebody changed their settings.
+    `view` is None if there is no result.
+    """
+    with st.sidebar, st.container(key="layers", gap=None):
+        if visit.collections:
             _layers(visit, view)
-    draw_author()
+        draw_more(visit)
 
 
-def draw_author() -> None:
-    """Draw the field for the visitor's name."""
-    with st.sidebar:
+def _layers(visit: Visit, view: View | None) -> None:
+    settings, own = visit.settings, state.own()
+    did = effects(view.shown) if view is not None else {}
+    layers = [each for each in LAYERS if each.name != "clearance" and each.settings_names]
+    busy = [each for each in layers if did.get(each.name) or _changed(each, settings, own)]
+    folded = len(layers) - len(busy)
+    every = _is_open("idle")
+    if busy or every:
+        html.draw(f'<p class="rf-caption" title="{html.text(ORDER_HELP)}">Layers, in order</p>')
+    for layer in layers:
+        if every or layer in busy:
+            _line(layer, settings, own, visit.resources, view, did.get(layer.name, ""))
+    if folded:
+        have = "has" if folded == 1 else "have"
+        other = "other layers" if busy else "layers"
+        said = f"{folded} {have} nothing to do here" if view else f"{folded} {other}"
+        _opener("idle", said)
+
+
+def _changed(layer: LayerSpec, settings: Settings, own: Config) -> bool:
+    """Whether a setting of the layer differs from the profile."""
+    return bool(getattr(settings, layer.name) != getattr(own.settings, layer.name))
+
+
+def _is_open(name: str) -> bool:
+    return bool(st.session_state.get(f"open-{name}"))
+
+
+def _opener(name: str, label: str) -> None:
+    """Draw the button that opens or closes what belongs to a line."""
+    is_open = _is_open(name)
+    st.button(
+        label,
+        key=f"line-{name}",
+        icon=":material/expand_more:" if is_open else ":material/chevron_right:",
+        icon_position="right",
+        type="tertiary",
+        width="stretch",
+        on_click=state.keep,
+        args=(not is_open, f"open-{name}"),
+    )
+
+
+def _line(
+    layer: LayerSpec,
+    settings: Settings,
+    own: Config,
+    resources: Resources,
+    view: View | None,
+    did: str,
+) -> None:
+    """Draw a layer's switch, its name and what it did, and its controls if they are open."""
+    name, on, cost = layer.name, layer.enabled(settings), layer.cost(settings)
+    no_llm = cost == "LLM call" and resources.bench.chat is None
+    mark = f"{MARK} " if _changed(layer, settings, own) else ""
+    with st.container(key=f"layer-{name}", horizontal=True, gap=None, vertical_alignment="center"):
+        if layer.switched:
+            path = f"{name}.enabled"
+            st.toggle(
+                layer.title, on, disabled=no_llm and not on, label_visibility="collapsed",
+                **widget.of(key(path), on, apply_choice, path),
+            )  # fmt: skip
+        _opener(name, f"**{mark}{layer.title}** {did if on else 'off'}")
+    if _is_open(name):
+        with st.container(key=f"inside-{name}", gap=None):
+            _tell(layer, settings, own, view, no_llm=no_llm)
+            if name == "judge":
+                from ragfilter.ui.kit import judge_words
+
+                said = judge_words.card(view.result, resources.prices) if view else JUDGE_COSTS
+                html.draw(f'<p class="rf-line">{html.text(said)}</p>')
+            for each in layer.used(settings) if on else ():
+                draw_setting(field(f"{name}.{each}"), settings, own)
+
+
+def _tell(
+    layer: LayerSpec, settings: Settings, own: Config, view: View | None, *, no_llm: bool
+) -> None:
+    """Draw what the layer did, what it does, what it costs, and what the profile has it at."""
+    on = layer.enabled(settings)
+    acting = layer_line(view.shown.trace(layer.name), view.shown) if view else ""
+    said = NO_LLM if no_llm else acting if on else layer.off(settings)
+    sign = html.sign(layer.mark, f"layer-{layer.name}") if on else ""
+    html.draw(f'<p class="rf-line rf-did">{sign}{html.text(said)}</p>')
+    if not layer.switched:
+        return
+    info = field(f"{layer.name}.enabled")
+    about = [info.help, COST_HELP[layer.cost(settings)]]
+    if on != own.settings.get(info.path):
+        about.insert(0, f"The profile has it {'off' if on else 'on'}.")
+    html.draw(f'<p class="rf-line">{html.text(" ".join(about))}</p>')
+    tell_variable(info.path, on, own)
+
+
+def draw_more(visit: Visit) -> None:
+    """Draw the settings that are no layer's, files of settings, and the visitor's name."""
+    settings, own = visit.settings, state.own()
+    others = [info for info in fields() if info.section in OTHERS]
+    changed = any(settings.get(info.path) != own.settings.get(info.path) for info in others)
+    _opener(SETTINGS, f"{f'{MARK} ' if changed else ''}More settings")
+    if not _is_open(SETTINGS):
+        return
+    with st.container(key=f"inside-{SETTINGS}", gap=None):
+        for info in others:
+            draw_setting(info, settings, own)
+        settings_files.draw(settings, visit.resources.deployment.data_dir)
         st.text_input(
             "Your name",
             author(),
@@ -262,111 +349,6 @@ def draw_author() -> None:
             help="Recorded with your labels, votes, runs and rule edits.",
             **widget.of("author-box", author(), sign),
         )
-
-
-def _layers(visit: Visit, view: View | None) -> None:
-    settings, own, resources = visit.settings, state.own(), visit.resources
-    lines, cut, judged = {}, "", ""
-    if view is not None:
-        from ragfilter.ui.kit import judge_words
-
-        lines = {layer.name: layer for layer in view.summary.layers}
-        cut = _side_by_side(view.summary)
-        judged = judge_words.card(view.result, resources.prices)
-    asides = {"cutoff": cut, "judge": judged or JUDGE_COSTS}
-    with st.container(key="layers", gap=None):
-        st.markdown(quiet("Layers, in order of execution"), help=ORDER_HELP)
-        for layer in LAYERS:
-            if layer.switched:
-                aside = asides.get(layer.name, "")
-                _card(layer, settings, own, lines.get(layer.name), resources, aside)
-    with _box(", ".join(OTHERS).capitalize(), key="others") as box:
-        others = {name: [i for i in fields() if i.section == name] for name in OTHERS}
-        for section, infos in others.items() if box.open else ():
-            html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
-            for info in infos:
-                draw_setting(info, settings, own)
-    if not box.open:
-        _tell_closed([*chain.from_iterable(others.values())], settings, own)
-    with st.container(key="settings-actions", horizontal=True, gap="small"):
-        settings_files.load(resources.deployment.data_dir)
-        settings_files.save(settings, resources.deployment.data_dir)
-
-
-def _card(
-    layer: LayerSpec,
-    settings: Settings,
-    own: Config,
-    line: LayerSummary | None,
-    resources: Resources,
-    aside: str,
-) -> None:
-    name, on, cost = layer.name, layer.enabled(settings), layer.cost(settings)
-    no_llm = cost == "LLM call" and resources.bench.chat is None
-    info = field(f"{name}.enabled")
-    with st.container(key=f"layer-{name}", border=True, gap=None):
-        switched = on != own.settings.get(info.path)
-        back = f"{CHANGED} The profile has it {'off' if on else 'on'}. " if switched else ""
-        st.toggle(
-            f"{f'{MARK} ' if switched else ''}{layer.title} · {cost}",
-            on,
-            help=f"{back}{info.help} {COST_HELP[cost]}",
-            disabled=no_llm and not on,
-            width="stretch",
-            **widget.of(key(info.path), on, apply_choice, info.path),
-        )
-        tell_variable(info.path, on, own)
-        acting = "" if line is None else line.line
-        said = NO_LLM if no_llm else acting if on else layer.off(settings)
-        drops = on and line is not None and line.n_out < line.n_in
-        sign = html.sign(layer.mark, f"layer-{name}") if drops else ""
-        # Reserve height for texts that change with a slider of the same card.
-        room = {2: "rf-two", 5: "rf-five"}.get(layer.line_height, "")
-        also = f"<span>{html.text(aside)}</span>" if on and aside and name == "judge" else ""
-        if said or also:
-            html.draw(
-                f'<p class="rf-line {room if on else ""}" title="{html.text(said)}">{sign}'
-                f"{html.text(said)}{also}</p>"
-            )
-        if on:
-            if name == "clearance":
-                view_as.draw_choice()
-            if aside and not also:
-                html.draw(f'<p class="rf-line">{html.text(aside)}</p>')
-            used = [field(f"{name}.{each}") for each in layer.used(settings)]
-            for info in used:
-                if info.name in layer.first:
-                    draw_setting(info, settings, own)
-            more = [info for info in used if info.name not in layer.first]
-            if more:
-                with _box("More", key=f"more-{name}", type="compact") as box:
-                    for info in more if box.open else ():
-                        draw_setting(info, settings, own)
-                if not box.open:
-                    _tell_closed(more, settings, own)
-
-
-def _tell_closed(infos: Sequence[FieldInfo], settings: Settings, own: Config) -> None:
-    """Draw which settings of a closed box differ from the profile, and the environment variables
-    that gave some."""
-    changed = [i.label for i in infos if settings.get(i.path) != own.settings.get(i.path)]
-    if changed:
-        html.draw(f'<p class="rf-line">{MARK} {CHANGED[:-1]}: {html.text(", ".join(changed))}.</p>')
-    named = (own.variable(info.path, settings.get(info.path)) for info in infos)
-    if variables := ", ".join(filter(None, named)):
-        html.draw(f'<p class="rf-line">From the environment: {html.text(variables)}.</p>')
-
-
-def _box(label: str, **given: Any) -> ExpanderContainer:
-    """A box whose content is drawn only while it is open: every widget costs each run a millisecond
-    or more, and half of the sidebar's widgets are in closed boxes."""
-    return st.expander(label, on_change="rerun", **given)
-
-
-def _side_by_side(summary: Summary) -> str:
-    """Draw how many hits each strategy would keep, to help choose one."""
-    kept = " · ".join(f"{choice_label(name)} {n}" for name, n in summary.strategies)
-    return f"keeps: {kept}" if kept else ""
 
 
 def _choose_collection(name: str) -> None:

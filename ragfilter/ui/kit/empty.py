@@ -30,12 +30,6 @@ PRESENT: Start = (
     ("Type a question above, or pick an example.", "Press → to see what is dropped, and why.",
      "Compare the answers with and without the filter."),
 )  # fmt: skip
-COMPARE: Start = (
-    "Ask a question to see what each side keeps",
-    "Both sides filter the results of the same search. Lines join the chunks that both keep.",
-    ("Choose A and B above.", "Type a question, or pick an example.",
-     "See what only one side keeps, and both answers."),
-)  # fmt: skip
 """How to begin if no question was asked: a heading, a paragraph, and steps."""
 COMMAND_WIDTH = 640
 """Pixels: as wide as the text above it."""

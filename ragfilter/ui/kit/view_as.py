@@ -17,6 +17,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
 from ragfilter.ui.kit.examples import DEMO
 from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import link, state, widget
 from ragfilter.ui.session.resources import Resources, open_resources
 
@@ -29,43 +30,52 @@ SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
 """Panels whose content is always made as the user, even if an operator looks."""
 
 
-def draw_choice() -> None:
-    """Draw the choice between user and operator, with what it currently means."""
-    operator = bool(state.session().operator)
-    chosen = OPERATOR if operator else USER
+def draw_chip() -> None:
+    """Draw whose view the page shows; a click opens the choice of another one.
+
+    User and operator are never part of a profile or settings file.
+    """
+    session = state.session()
+    found = groups(open_resources())
+    users = offered_users(found)
+    on = state.CLEARANCE not in session.changes
+    with st.popover(f"Viewing as {literal(seen_as(users))}", key="viewing", type="tertiary"):
+        if on:
+            _draw_choice(found, users)
+        st.toggle(
+            "Clearance",
+            on,
+            help="Hides what this user may not see. No profile, file or link switches it off.",
+            **widget.of("set-clearance-enabled", on, _switch),
+        )
+
+
+def _draw_choice(found: Groups, users: Mapping[str, User]) -> None:
+    session, user = state.session(), state.session().user
+    chosen = OPERATOR if session.operator else USER
     st.segmented_control(
         "View as",
         (USER, OPERATOR),
         default=chosen,
         required=True,
-        help="User: this page shows what someone of the level and department below would see. "
-        "Operator: it also names what is hidden from them, with the reason. Whichever you choose, "
-        "no hidden chunk is sent to a model or leaves in an export. There is no login here: in "
-        "production your service passes the user's level to the library.",
+        label_visibility="collapsed",
         **widget.of("view-as", chosen, _choose),
     )
-    html.draw(f'<p class="rf-line rf-two">{AS_OPERATOR if operator else AS_USER}</p>')
-    _draw_user()
-
-
-def _draw_user() -> None:
-    """Draw the user's level and departments. They are never part of a profile or settings file."""
-    user = state.user()
-    found = groups(open_resources())
-    choose_user("seen-as", offered_users(found))
+    html.draw(f'<p class="rf-line">{AS_OPERATOR if session.operator else AS_USER}</p>')
+    choose_user("seen-as", users)
     st.slider(
-        "User's clearance",
+        "Level",
         0,
         max(MOST_LEVEL, user.level),
         user.level,
-        help="Chunks of a higher level are hidden. Unit: level.",
+        help="Chunks of a higher level are hidden.",
         **widget.of(LEVEL, user.level, _set_level),
     )
     # In the order in which they were chosen; those of a user are sorted.
     names: list[str] = widget.value_of(DEPARTMENTS, [])
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
-        "User's departments",
+        "Departments",
         list(dict.fromkeys((*found.departments, *names))),
         names,
         placeholder="none",
@@ -74,17 +84,32 @@ def _draw_user() -> None:
         "any other.",
         **widget.of(DEPARTMENTS, names, _set_departments),
     )
-    if not state.session().operator and (said := hidden_note(found, user)):
+    if not session.operator and (said := hidden_note(found, user)):
         html.draw(f'<p class="rf-line">{html.text(said)}</p>')
 
 
+def seen_as(users: Mapping[str, User]) -> str:
+    """Who looks, in a few words: ``Guest``, ``level 2 · treasury``, ``operator``."""
+    user = state.user()
+    if user.unrestricted:
+        return "everyone"
+    if state.session().operator:
+        return OPERATOR.lower()
+    named = next((name for name, each in users.items() if each == user), None)
+    return named or " · ".join((f"level {user.level}", *user.departments))
+
+
+def _switch(on: bool) -> None:
+    state.change({state.CLEARANCE: on})
+
+
 def _set_level(level: int) -> None:
-    state.session().user = User(level, state.user().departments)
+    state.session().user = User(level, state.session().user.departments)
 
 
 def _set_departments(names: list[str]) -> None:
     departments = link.departments(",".join(names))
-    state.session().user = User(state.user().level, departments)
+    state.session().user = User(state.session().user.level, departments)
 
 
 def draw_note(panel: str, user: User) -> None:
@@ -169,14 +194,13 @@ def offered_users(found: Groups) -> Mapping[str, User]:
 
 def choose_user(name: str, users: Mapping[str, User]) -> None:
     """Choose one of the users, in the widget called `name`."""
-    now = next((each for each, user in users.items() if user == state.user()), None)
+    now = next((each for each, user in users.items() if user == state.session().user), None)
     st.selectbox(
         "Seen as",
         list(users),
         None if now is None else list(users).index(now),
         placeholder="someone else",
         filter_mode=None,
-        help="The user whose view is shown. The name sets level and departments.",
         **widget.of(name, now, _become, users),
     )
 

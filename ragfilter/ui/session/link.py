@@ -27,15 +27,18 @@ CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
 FILTER, RULE = "filter", "rule"
 """What is open on the page. Only a copied link has these, since updating the address bar takes the
 browser as long as drawing a small chart."""
-LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW)
+PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
+COMMA = ";"
+"""What is open on the Rules page: its part and the filter, whose values `COMMA` separates."""
+LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
 """The user of the page. These are not settings, and have their own part of the link."""
 PRESENT = "present"
 """Present if the page is shown to an audience."""
-OPEN, PARTS = "open", ("tuning", "evidence")
-"""What is open of Inspect: ``open=tuning,evidence``."""
+OPEN, PARTS = "open", ("tuning", "evidence", "labelling")
+"""What is open of Inspect, ``open=tuning,evidence``, and of Evaluate."""
 SIDES = ("a", "b")
 QUERY_SET = "set"
 """What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
@@ -195,6 +198,7 @@ def open_session() -> None:
             present=link.present,
             tuning="tuning" in link.parts,
             evidence="evidence" in link.parts,
+            labelling="labelling" in link.parts,
             compared=dict(link.compared),
         )
         st.session_state.filter = link.look.get(FILTER, "")
@@ -220,7 +224,9 @@ def _reopen() -> None:
     session.collection = link.collection or session.collection
     session.user, session.present = link.user, link.present
     session.tuning, session.evidence = "tuning" in link.parts, "evidence" in link.parts
+    session.labelling = "labelling" in link.parts
     session.compared = dict(link.compared) or session.compared
+    session.opened = {PART: "", **link.look}
     session.ignored += link.refused
     if not link.query:
         session.asked = None

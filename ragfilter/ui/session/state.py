@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec
+from uuid import uuid4
 
 import streamlit as st
 
 from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.clearance import with_clearance
+from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
@@ -26,6 +28,7 @@ from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
+    from ragfilter.ui.session.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"
@@ -35,7 +38,7 @@ CLEARANCE = "clearance.enabled"
 ON = {CLEARANCE: True}
 SWITCHED_OFF = (
     "Clearance is switched off, so everyone sees everything here, in answers and exports as well. "
-    "The layer's switch turns it on again."
+    "The switch below “Viewing as” turns it on again."
 )
 SEEN_BY_OPERATOR = (
     "You see everything here as the operator, including what is hidden from the user. Prompts, "
@@ -43,6 +46,8 @@ SEEN_BY_OPERATOR = (
 )
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
+MOST_MARKS = 50
+"""How many labels can be undone."""
 WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
 """The ranges of ranks that the curve offers, besides any range chosen by number."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
@@ -90,6 +95,45 @@ class LabelChange(NamedTuple):
 
 
 @dataclass(slots=True)
+class RuleDesk:
+    """What the Rules page and the rule editor remember beside widgets."""
+
+    chunk: str | None = None
+    """The chunk whose rule is open on the Rules page."""
+    order: tuple[object, tuple[str, ...]] | None = None
+    """The chunks in the table, and what this order belongs to."""
+    measuring: bool = False
+    part: str = ""
+    """The part of the page that was drawn last."""
+    outcome: tuple[str, bool] | None = None
+    """What the last change of many rules did, in words, and whether it succeeded."""
+    families: str = ""
+    """The collection whose families are wanted."""
+    step: int | None = None
+    """The step that is open under History."""
+    gathered_again: int = 0
+    confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    """The changes to which each box that confirms harm belongs, by its key."""
+    drafting_failed: str = ""
+    last: tuple[str, Any] = ("", None)
+    """A chunk's id, with the outcome of the last action on its rule."""
+    drawn: str = ""
+    """The text with which the editor was drawn."""
+    fields: tuple[str, int] = ("", 0)
+    """The chunk in the form, and how many fields for groups the form has."""
+    drafted: dict[str, Any] = field(default_factory=dict)
+    """The LLM's last draft by chunk."""
+    drafting: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """The requests for drafts that are running, by collection and chunk."""
+    browser: str = field(default_factory=lambda: uuid4().hex)
+    """The name of this session in the browser's store of drafts."""
+    restored: set[tuple[str, str]] = field(default_factory=set)
+    """The drafts that came from the browser, by collection and chunk."""
+    kept: bool = False
+    """Whether this run has sent the drafts to the browser."""
+
+
+@dataclass(slots=True)
 class Session:
     """The state of one visit, beside its widgets."""
 
@@ -132,11 +176,13 @@ class Session:
     window: str | None = CUT
     zoom: tuple[int, int] | None = None
     """The ranks that the curve shows, if they were chosen by number instead of a `window`."""
+    curve_frame: tuple[object, Any] | None = None
+    """The ranges of the curve's axes, and what they were chosen for, so that they stay."""
     drag_moves: int = 0
     table_clicks: int = 0
 
     blind: bool = False
-    """Whether rank and decisions are hidden while labelling."""
+    """Whether the labelling mode mixes ranks and hides what others said."""
     ticked: tuple[str, list[str]] = ("", [])
     """A question, and the chunks that are selected to be labelled for it."""
     marks: list[LabelChange] = field(default_factory=list)
@@ -145,12 +191,38 @@ class Session:
     """Unsaved rules by collection and chunk."""
     rule_bases: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The stored rules from which unsaved ones started, by collection and chunk."""
+    rules: RuleDesk = field(default_factory=RuleDesk)
+
+    tuned_on: dict[str, str] = field(default_factory=dict)
+    """The query sets that settings were tuned on here, by the version of their labels."""
+    map_click: tuple[str, Settings, Settings] | None = None
+    """The collection of the last click on Tune's map, and the settings after and before it."""
+    map_job: Job[Any] | None = None
+    proposing: Job[int] | None = None
+    """An LLM that is asked for labels."""
+    bill: tuple[Any, ...] | None = None
+    """What it would be asked and cost, after what that depends on."""
+    query_set: str | None = None
+    """The query set to measure with, None for the first one with questions."""
+    run: int = 0
+    """The saved run that is shown; 0 for the newest."""
+    labelling: bool = False
+    """Whether Evaluate shows the labelling mode."""
+    typed_questions: list[str] = field(default_factory=list)
+    """Questions that were typed there, newest first."""
+    label_query: str = ""
+    label_events: int = 0
+    """The number of the last event of the labelling mode that was taken over."""
+    label_error: str = ""
 
     present: bool = False
     scene: int | None = None
     scene_before: int | None = None
     """Steps of the picture in Present mode; None shows the last one."""
-    tour: int | None = None
+    tour: list[bool] | None = None
+    """Which tasks of the tour are done; None if no tour is running."""
+    tour_chunk: str = ""
+    """The dropped chunk that was opened last during the tour."""
     compared: dict[str, str] = field(default_factory=dict)
     """The sides of Compare and its query set, as in the link."""
 
@@ -253,6 +325,20 @@ def change(values: Mapping[str, Any]) -> None:
         notice(str(error))
         return
     _move(now.profile, changed.changed_from(settings_of(now.profile, ON)))
+
+
+def tune(values: Mapping[str, Any], query_set: str) -> None:
+    """Change settings as tuning on a query set suggests."""
+    change(values)
+    if record := origin(settings()):
+        session().tuned_on[record.labels] = query_set
+
+
+def profile_label() -> str:
+    """What the current settings are called: by their profile, or by the labels that chose them."""
+    now, record = session(), origin(settings())
+    tuned_on = now.tuned_on.get(record.labels, "") if record else ""
+    return profile_name(now.profile, settings(), tuned_on)
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:

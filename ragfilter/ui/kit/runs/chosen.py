@@ -9,6 +9,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
@@ -19,7 +20,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
-SET, LLM = "query-set", "with-llm"
+SET_BOX, LLM = "query-set-box", "with-llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def sets_of(visit: Visit) -> dict[str, int]:
 
 def usual(sets: Mapping[str, int]) -> str:
     """The current query set: the chosen one, otherwise the first with questions."""
-    chosen = st.session_state.get(SET)
+    chosen = state.session().query_set
     if chosen not in sets:
         chosen = next((name for name, count in sets.items() if count), next(iter(sets)))
     return str(chosen)
@@ -116,8 +117,8 @@ def choose(asked: ChosenSet) -> None:
         format_func=lambda each: labels.get(each, each),
         width=260,
         help="The query set to measure with. labelled: every question with labels. asked: "
-        "questions asked on Inspect. Add others under Questions and labels.",
-        **widget.of(f"{SET}-box", asked.name, state.keep, SET, labels=labels),
+        "questions asked on Inspect. Add others under More.",
+        **widget.of(SET_BOX, asked.name, state.put, "query_set", labels=labels),
     )
 
 
@@ -133,6 +134,23 @@ def explain(asked: ChosenSet) -> None:
         elements.empty(asked.why.message, asked.why.remedy)
     elif llm():
         elements.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
+
+
+def labelled_questions(resources: Resources, collection: str) -> tuple[int, int]:
+    """How many questions of a collection have labels that the user may see, a demo's own included,
+    and how many are wanted before figures say much. Cheap. Raises StoreError."""
+    book, opened, user = (
+        resources.bench.labels,
+        resources.bench.collection(collection),
+        state.user(),
+    )
+    key = (collection, opened.version, book.questions_version(collection), user)
+
+    def every() -> Labels | None:
+        return query_sets.everything(book, collection, opened.entries(), user)
+
+    labels = resources.labels.of(key, every)
+    return len(labels.qrels) if labels else 0, FEW
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:

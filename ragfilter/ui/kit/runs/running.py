@@ -18,7 +18,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import author
 
-STOP = "Stops after the current question. Evaluate continues from there."
+STOP = "Stops after the current question. Measure continues from there."
 
 
 def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
@@ -70,6 +70,12 @@ def open_inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
     state.take(profile, changes)
     state.ask(query)
     st.switch_page("pages/inspect.py")
+
+
+def open_labelling() -> None:
+    """Open Evaluate's labelling mode."""
+    state.session().labelling = True
+    st.switch_page("pages/evaluate.py")
 
 
 def open_compare(run: Run) -> None:

@@ -1,0 +1,170 @@
+"""The labelling mode: one passage after the other, by keyboard, in the whole window.
+
+The browser holds the passages and sends what was done as numbered events; see the script.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.labelling import FIRST, to_label
+from ragfilter.layers.cutoff import cut_of
+from ragfilter.model import PoolResult
+from ragfilter.report import rows
+from ragfilter.stores.labels import ASKED, GRADES, Label, settle
+from ragfilter.text.normalise import whole
+from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.kit.runs.chosen import ChosenSet
+from ragfilter.ui.look import frame
+from ragfilter.ui.session import questions, state
+from ragfilter.ui.session.state import MOST_MARKS, LabelChange
+from ragfilter.ui.session.visit import author
+
+KEY = "labelling"
+HTML = '<dialog class="rf-label" aria-label="Label"></dialog>'
+
+
+def draw(asked: ChosenSet) -> None:
+    """Draw the mode over the page."""
+    _draw(asked)
+
+
+@st.fragment
+@problems.shown()
+def _draw(asked: ChosenSet) -> None:
+    session = state.session()
+    labels = _labels(asked)
+    done, wanted = chosen.labelled_questions(asked.resources, asked.collection)
+    data = {
+        "questions": [_question(asked, query, labels) for query in _window(asked, labels)],
+        "done": done,
+        "wanted": wanted,
+        "blind": session.blind,
+        "last": session.label_events,
+        "error": session.label_error,
+    }
+    frame.mount(
+        "evaluate/labelling_mode.js", HTML, key=KEY, data=data,
+        on_events_change=partial(_take, asked), on_closed_change=_close,
+    )  # fmt: skip
+
+
+def _labels(asked: ChosenSet) -> tuple[Label, ...]:
+    """The labels that count as done: people's, and for a blind labeller only their own. Otherwise
+    nobody would label a chunk a second time, and no two labellers could be compared."""
+    me, blind = author(), state.session().blind
+    return tuple(
+        each for each in asked.labels
+        if each.made_by == "human" and (not blind or each.who == me)
+    )  # fmt: skip
+
+
+def _window(asked: ChosenSet, labels: tuple[Label, ...]) -> list[str]:
+    """The question that is open, and the one after it."""
+    session, counts = state.session(), Counter(label.query for label in labels)
+    every = list(dict.fromkeys(_questions(asked)))
+    at = every.index(session.label_query) if session.label_query in every else -1
+    left = [q for q in every[at + 1 :] + every[: max(at, 0)] if counts[q] < FIRST]
+    return [*every[at : at + 1], *left][:2] if at >= 0 else left[:2]
+
+
+def _questions(asked: ChosenSet) -> Iterator[str]:
+    """The typed questions, those of the query set, and those that were asked."""
+    yield from state.session().typed_questions
+    for name in (asked.name, ASKED):
+        try:
+            found = query_sets.questions(
+                asked.book, asked.collection, name, asked.chunks, asked.user
+            )
+        except InputError:
+            continue
+        yield from (text.strip() for text in found.values())
+
+
+def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
+    """A question with its passages as the browser gets them, whole, as the user may see them."""
+    result = _result(asked, query)
+    detail = cut_of(result)
+    ids = to_label(
+        listed := rows(result), detail.ids if detail else (), query, blind=state.session().blind
+    )
+    first = [row.id for row in listed if row.rank][:FIRST]
+    bench = asked.resources.bench
+    texts = {
+        i: chunk
+        for i, chunk in bench.collection(asked.collection).chunks(ids).items()
+        if asked.user.sees(chunk)
+    }
+    grades = settle(label for label in labels if label.query == query).get(query, {})
+    return {
+        "query": query,
+        "passages": [
+            {
+                "id": i,
+                "title": texts[i].name,
+                "text": texts[i].text,
+                "grade": grades.get(i),
+                "first": i in first,
+            }
+            for i in ids
+            if i in texts
+        ],
+    }
+
+
+def _result(asked: ChosenSet, query: str) -> PoolResult:
+    settings, user, resources = asked.visit.settings, asked.user, asked.resources
+    question = questions.ask_now(query, asked.collection, settings, user, resources)
+    return state.session().replays.of(
+        questions.pool_of(question, settings, resources), settings, user
+    )
+
+
+def _take(asked: ChosenSet) -> None:
+    """Take over what was done. What fails is sent again with the next event."""
+    session = state.session()
+    session.label_error = ""
+    try:
+        for n, kind, *given in st.session_state[KEY].events or ():
+            if n > session.label_events:
+                _apply(asked, kind, *given)
+                session.label_events = n
+    except RagfilterError as error:
+        session.label_error = str(error)
+
+
+def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
+    session = state.session()
+    match kind, given:
+        case "mark", (str(query), str(chunk_id), int(grade)) if grade in GRADES:
+            visible = asked.chunks.get(chunk_id)
+            if visible is None or not asked.user.sees(visible):
+                return
+            made = asked.book.mark(asked.collection, query, [chunk_id], grade, who=author())
+            ids = tuple(label.id for label in made)
+            mark = LabelChange(ids, chunk_id, asked.collection, query)
+            session.label_query = query
+            session.marks = [*session.marks, mark][-MOST_MARKS:]
+        case "undo", () if session.marks:
+            asked.book.take_back(session.marks[-1].label_ids)
+            session.marks = session.marks[:-1]
+        case "open", (str(query),):
+            session.label_query = query
+        case "ask", (str(text),) if query := whole(text).strip():
+            session.typed_questions = [query, *session.typed_questions]
+            session.label_query = query
+        case "blind", (bool(on),):
+            session.blind = on
+
+
+@state.then_page
+def _close() -> None:
+    state.session().labelling = False
