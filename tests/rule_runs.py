@@ -81,10 +81,3 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs commands on a copy that may be changed."""
     return Run(shutil.copytree(small, tmp_path / "ws"), capsys)
-
-
-def write(path: Path, *records: object) -> str:
-    """A file with a record on each line; a text is written as it is."""
-    text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
-    path.write_text(text, encoding="utf-8")
-    return str(path)

@@ -56,7 +56,7 @@ def test_full_on_the_sources_questions(bench: Workbench) -> None:
         assert row.noise_reduction >= LEAST[name], name
         assert EXPECTED[name] <= {*row.filtered.ids}, name
         assert FEWEST[name] <= row.filtered.kept <= MOST[name], name
-        assert row.filtered.scores.recall >= RECALL[name], name
+        assert row.filtered.recall >= RECALL[name], name
     for name in STRENGTH:
         # The source's headline: at rank 95 before, and visible now.
         assert TABLE not in rows[name].unfiltered.ids

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import typer
+from commands import Cli, write
 from faults import Behave, Handler, Serve, cut_off, events, half_a_json, says, status
 from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S
@@ -26,7 +27,7 @@ from ragfilter import workbench as bench
 from ragfilter.cli import app, main, output
 from ragfilter.cli.app import MODULES, load_commands
 from ragfilter.cli.index import text as index_text
-from ragfilter.engine import retrieve as gather
+from ragfilter.engine import retrieve
 from ragfilter.indexing.order import Done
 from ragfilter.models.bundled import bundled_folder
 from ragfilter.rules import edits
@@ -52,22 +53,15 @@ CHUNKS: list[dict[str, object]] = [
      "text": "The troll queen under the bridge fears silver."},
     {"id": "boat", "title": "Boats", "text": "A rowing boat carries four people over a river."},
 ]  # fmt: skip
-LEAST = "it must be greater than or equal to 1."
 CLERIC = "What does a 7th level cleric need to roll to hit armor class 6?"
-
-
-def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with the chunks above in the collection `small`, and an empty collection."""
     folder = tmp_path_factory.mktemp("cli")
-    source = write_lines(folder / "chunks.jsonl", CHUNKS)
-    args = ["index", str(source), "--collection", "small", "--data-dir", str(folder / "ws")]
-    assert main(args) == 0
+    source = write(folder / "chunks.jsonl", *CHUNKS)
+    assert main(["index", source, "-c", "small", "--data-dir", str(folder / "ws")]) == 0
     with Workspace.open(folder / "ws") as opened:
         opened.store().create("empty", embedder="all-MiniLM-L6-v2")
     return folder / "ws"
@@ -98,30 +92,16 @@ def run(
     )  # fmt: skip
 
 
-def printed(capsys: pytest.CaptureFixture[str]) -> Any:
-    return json.loads(capsys.readouterr().out)
-
-
-class Failing:
-    """The result of a failed command: exit code 2, one line, nothing on standard output."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *args: str) -> str:
-        self.capsys.readouterr()
-        assert main(args) == 2
-        out, err = self.capsys.readouterr()
-        assert out == ""
-        assert err.count("\n") == 1
-        assert err.startswith("ragfilter: ")
-        assert "Traceback" not in err
-        return err.removeprefix("ragfilter: ").rstrip("\n")
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command."""
+    return Cli(capsys)
 
 
 @pytest.fixture
-def failing(capsys: pytest.CaptureFixture[str]) -> Failing:
-    return Failing(capsys)
+def small(cli: Cli, workspace: Path) -> Cli:
+    """Runs a command on the collection `small`."""
+    return Cli(cli.capsys, ["-c", "small", "--data-dir", str(workspace)])
 
 
 # cut: no workspace, no model
@@ -137,11 +117,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help(
-    command: str, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
-) -> None:
-    assert main([*command.split(), "--help"]) == 0
-    assert capsys.readouterr().out == snapshot
+def test_help(command: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
+    assert cli(command, "--help") == snapshot
 
 
 @pytest.mark.model
@@ -164,23 +141,15 @@ def test_help(
         "query QUESTION -c small -p query-must --why cleric-7 --json WS",
     ],
 )
-def test_output(
-    command: str,
-    workspace: Path,
-    capsys: pytest.CaptureFixture[str],
-    snapshot: SnapshotAssertion,
-) -> None:
+def test_output(command: str, workspace: Path, cli: Cli, snapshot: SnapshotAssertion) -> None:
     words = {"QUESTION": [CLERIC], "WS": ["--data-dir", str(workspace)]}
-    capsys.readouterr()
-    assert main([part for word in command.split() for part in words.get(word, [word])]) == 0
-    shown = capsys.readouterr().out.replace(str(workspace), "WORKSPACE")
-    shown = re.sub(r"[\d.]+ ms *", "N ms ", shown)
+    shown = cli("", *(part for word in command.split() for part in words.get(word, [word])))
+    shown = re.sub(r"[\d.]+ ms *", "N ms ", shown.replace(str(workspace), "WORKSPACE"))
     assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d|[\d.]+ MB of", "N", shown) == snapshot
 
 
-def test_cut_prints_the_promised_document(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cut", "0.12", "0.18", "0.22", "0.35", "0.50", "--json"]) == 0
-    assert printed(capsys) == {
+def test_cut_prints_the_promised_document(cli: Cli) -> None:
+    assert cli.json("cut 0.12 0.18 0.22 0.35 0.50") == {
         "kept": 4, "strategy": "gap", "cliff_after_rank": 4, "gap": 0.15,
         "gaps": [0.06, 0.04, 0.13, 0.15], "limit": None,
         "reason": "gap 0.150 ≥ 0.100 after hit 4",
@@ -206,11 +175,8 @@ def test_cut_prints_the_promised_document(capsys: pytest.CaptureFixture[str]) ->
         ("-0.3 -0.2 0.4", 2, 2),
     ],
 )
-def test_cut_reaches_every_setting(
-    args: str, kept: int, cliff: int | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["cut", *args.split(), "--json"]) == 0
-    made = printed(capsys)
+def test_cut_reaches_every_setting(args: str, kept: int, cliff: int | None, cli: Cli) -> None:
+    made = cli.json(f"cut {args}")
     assert (made["kept"], made["cliff_after_rank"]) == (kept, cliff)
 
 
@@ -254,11 +220,7 @@ NARROW = pytest.mark.parametrize("encoding", ["ascii:strict", "latin-1"])
 
 
 @NARROW
-@pytest.mark.parametrize(
-    "args",
-    [("cut", "0.1", "0.2", "0.5"), ("profiles",), ("index", "--help"), ("--help",)],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("args", [("cut", "0.1", "0.2", "0.5"), ("--help",)], ids=" ".join)
 def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(
     encoding: str, args: tuple[str, ...]
 ) -> None:
@@ -272,9 +234,9 @@ def test_a_text_is_shown_without_the_characters_that_its_encoding_lacks(
 def test_json_escapes_what_its_encoding_lacks(
     workspace: Path, tmp_path: Path, encoding: str
 ) -> None:
-    source = write_lines(tmp_path / "s.jsonl", [{"id": "é≥😀", "text": "Ωmega \ud800 naïve"}])
+    source = write(tmp_path / "s.jsonl", {"id": "é≥😀", "text": "Ωmega \ud800 naïve"})
     args = ("--collection", "wide", "--data-dir", str(tmp_path / "ws"))
-    assert run("index", str(source), *args, "--json", PYTHONIOENCODING=encoding).returncode == 0
+    assert run("index", source, *args, "--json", PYTHONIOENCODING=encoding).returncode == 0
     asked = run("query", "Ω≥", *args, "--json", "--log", "json", PYTHONIOENCODING=encoding)
     assert (asked.returncode, json.loads(asked.stdout)["kept"]) == (0, ["é≥😀"])
     assert [json.loads(line)["query"] for line in asked.stderr.splitlines() if "query" in line]
@@ -283,92 +245,58 @@ def test_json_escapes_what_its_encoding_lacks(
     assert json.loads(made.stdout)["id"] == "é≥😀"
 
 
+BIG = "9" * 20
+
+
 @pytest.mark.parametrize(
-    "args",
+    "words",
     [
-        ["cut", "0.1", "abc"],
-        ["cut", "0.1", "nan"],
-        ["cut", "0.1", "--skip-first", "false"],
-        ["cut"],
-        ["cut", "0.1", "--k", "0"],
-        ["index", "demo", "--rebuild"],
-        ["index", "--rebuild", "--collection", "small", "--reset"],
-        ["index", "--rebuild", "-c", "small", "--no-headings"],
-        ["index", "--rebuild", "-c", "small", "--column", "a=b"],
-        ["query", "x", "--why", "id", "--answer"],
-        ["query", "x", "--why", "id", "--all"],
-        ["query", "x", "--references"],
-        ["rules", "suggest", "--families", "--llm"],
-        ["rules", "check", "--dry-run"],
-        ["rules", "check", "--queries", "asked"],
-        ["rules", "explain", "f.txt", "--question", "x"],
-        ["rules", "explain", "--question", "x", "--chunk", "c", "--where", "id=c"],
-        ["gate", "--queries", "x", "--baseline", "b", "--update-baseline", "--max-drop", "f1=1"],
-        ["runs", "show", "1", "--only", "failures", "--intervals"],
-        ["labels", "import", "--queries", "q.jsonl", "--by-llm"],
-        ["nope"],
-        ["query"],
-        ["query", "x", "--colection", "y"],
-        ["query", "x", "--profile", "best"],
-        ["query", "x", "--set", "cutoff.gap"],
-        ["query", "x", "--set", "cutoff.gap_treshold=1"],
-        ["query", "x", "-k", "0"],
-        ["query", "x", "--gap-threshold", "wide"],
-        ["cut", "1e308", "-1e308"],
-        ["query", "x", "--config", "/nowhere.toml"],
-        ["index", "demo.jsonl"],
-        ["index", "--collection", "x-y"],
-        ["eval", "--queries", "q.jsonl"],
-        ["eval", "--queries", "demo", "--qrels", "q.tsv"],
-        ["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"],
-        ["rules", "history", "--limit", "9" * 20],
-        [
-            "eval",
-            "--queries",
-            "demo",
-            "--profile",
-            "full",
-            "--profile",
-            "query-must",
-            "--limit",
-            "9" * 20,
-        ],
-        ["rules", "history", f"--edit=-{'9' * 20}"],
-        ["rules", "undo", f"--edit=-{'9' * 20}"],
-        ["rules", "redo", f"--edit=-{'9' * 20}"],
-        ["runs", "show", "--", f"-{'9' * 20}"],
-        ["runs", "remove", "--", f"-{'9' * 20}"],
-        ["runs", "show", "1", f"--against=-{'9' * 20}"],
+        "cut 0.1 abc", "cut 0.1 nan", "cut 0.1 --skip-first false", "cut", "cut 0.1 --k 0",
+        "cut 1e308 -1e308",
+        "index demo --rebuild", "index --rebuild -c small --reset",
+        "index --rebuild -c small --no-headings", "index --rebuild -c small --column a=b",
+        "index demo.jsonl", "index --collection x-y",
+        "query x --why id --answer", "query x --why id --all", "query x --references", "query",
+        "query x --colection y", "query x --profile best", "query x --set cutoff.gap",
+        "query x --set cutoff.gap_treshold=1", "query x -k 0", "query x --gap-threshold wide",
+        "query x --config /nowhere.toml", "query x --level high", "query x --level -1",
+        "query x --log loud", "query x --set clearance.level=3", "query x --set cutoff.strategy=x",
+        "query x --set clearance.department=hr", "query x --set clearance.enabled",
+        "rules suggest --families --llm", "rules check --dry-run", "rules check --queries asked",
+        "rules explain f.txt --question x", "rules explain --question x --chunk c --where id=c",
+        f"rules history --limit {BIG}", f"rules history --edit=-{BIG}", f"rules undo --edit=-{BIG}",
+        "gate --queries x --baseline b --update-baseline --max-drop f1=1",
+        "runs show 1 --only failures --intervals", f"runs show -- -{BIG}",
+        f"runs remove -- -{BIG}", f"runs show 1 --against=-{BIG}",
+        "labels import --queries q.jsonl --by-llm",
+        "eval --queries q.jsonl", "eval --queries demo --qrels q.tsv",
+        "eval --queries demo --qrels demo --only zz",
+        f"eval --queries demo --profile full --profile query-must --limit {BIG}",
+        "nope",
     ],
-    ids=lambda args: " ".join(args)[:60],
-)
-def test_bad_input_is_one_line(
-    args: list[str], failing: Failing, snapshot: SnapshotAssertion
-) -> None:
-    assert failing(*args) == snapshot
+    ids=lambda words: words[:60],
+)  # fmt: skip
+def test_bad_input_is_one_line(words: str, cli: Cli, snapshot: SnapshotAssertion) -> None:
+    assert cli.refused(words) == snapshot
 
 
 @pytest.mark.parametrize("path", ["x" * 5000, "x/" * 2500], ids=["a name", "folders"])
 @pytest.mark.parametrize(
-    ("args", "remedy"),
+    ("words", "remedy"),
     [
-        (["index", "{}", "-c", "small"], "Give demo, adsapi, or a file, folder or zip"),
-        (
-            ["query", "owl", "--data-dir", "{}"],
-            "Use a folder that can be written. Choose another folder with --data-dir or",
-        ),
-        (["query", "owl", "-c", "small", "--config", "{}"], "Check its name and permissions"),
-        (["rules", "import", "{}", "-c", "small"], "Use a JSONL or CSV file in UTF-8"),
-        (["rules", "export", "--out", "{}", "-c", "small"], "Use another file with --out"),
-        (["eval", "--queries", "{}", "--qrels", "{}", "-c", "small"], "Check its name"),
+        ("index {} -c small", "Give demo, adsapi, or a file, folder or zip"),
+        ("query owl --data-dir {}", "--data-dir or RAGFILTER_DATA_DIR"),
+        ("query owl -c small --config {}", "Check its name and permissions"),
+        ("rules import {} -c small", "Use a JSONL or CSV file in UTF-8"),
+        ("rules export --out {} -c small", "Use another file with --out"),
+        ("eval --queries {} --qrels {} -c small", "Check its name"),
     ],
-    ids=["index", "data-dir", "config", "import", "export", "eval"],
 )
 def test_a_path_without_end_is_told_in_a_short_line(
-    args: list[str], remedy: str, path: str, workspace: Path, failing: Failing
+    words: str, remedy: str, path: str, workspace: Path, cli: Cli
 ) -> None:
-    where = [] if "--data-dir" in args else ["--data-dir", str(workspace)]
-    said = failing(*(arg.replace("{}", path) for arg in args), *where)
+    where = "" if "--data-dir" in words else f" --data-dir {workspace}"
+    said = cli.refused(words.replace("{}", path) + where)
     assert "File name too long" in said
     assert remedy in said
     assert len(said) < 700
@@ -376,30 +304,26 @@ def test_a_path_without_end_is_told_in_a_short_line(
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 5000])
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("words", "told"),
     [
-        (["eval", "--queries", "{}"], "The collection 'small' has no query set 'xxx"),
-        (["eval", "--save=x", "--queries", "{}"], "The collection 'small' has no query set 'xx"),
-        (["rules", "suggest", "--families", "--level", "9", "--out", "{}"],
-         "cannot be written: File name too long. Use another file"),
-        (["tune", "--queries", "demo", "--out", "{}/y"], "the folder does not exist. Use another"),
+        ("eval --queries {}", "'small' has no query set 'xxx"),
+        ("eval --save=x --queries {}", "'small' has no query set 'xx"),
+        ("rules suggest --families --level 9 --out {}", "File name too long. Use another file"),
+        ("tune --queries demo --out {}/y", "the folder does not exist. Use another"),
     ],
-    ids=["eval", "eval --save", "rules suggest", "tune"],
-)  # fmt: skip
+)
 def test_a_name_that_no_file_can_have_is_told_as_one_of_none(
-    args: list[str], told: str, name: str, workspace: Path, failing: Failing
+    words: str, told: str, name: str, small: Cli
 ) -> None:
-    where = ["--collection", "small", "--data-dir", str(workspace)]
-    assert told in failing(*(arg.replace("{}", name) for arg in args), *where)
+    assert told in small.refused(words.replace("{}", name))
 
 
 @pytest.mark.parametrize("where", [".lock", "copies/.small.lock"])
-def test_a_lock_that_is_a_folder_is_told(tmp_path: Path, where: str, failing: Failing) -> None:
+def test_a_lock_that_is_a_folder_is_told(tmp_path: Path, where: str, cli: Cli) -> None:
     (tmp_path / where).mkdir(parents=True)
-    given = tmp_path / "x.jsonl"
-    given.write_text('{"id": "a", "text": "t"}')
-    said = failing("index", str(given), "-c", "small", "--data-dir", str(tmp_path))
-    assert f"The lock {tmp_path / where} cannot be opened: Is a directory. Make it a file" in said
+    given = write(tmp_path / "x.jsonl", {"id": "a", "text": "t"})
+    said = cli.refused("index -c small", given, "--data-dir", str(tmp_path))
+    assert f"The lock {tmp_path / where} cannot be opened: Is a directory." in said
 
 
 @pytest.mark.slow
@@ -407,54 +331,43 @@ def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch(mode=0o000)
     made = run("query", "owl", "--data-dir", str(tmp_path), plain_user=True)
     assert made.returncode == 2
-    assert made.stderr == (
-        f"ragfilter: The lock {tmp_path}/.lock cannot be opened: Permission denied. Make it a "
-        "file that this user may write, or use another folder. Choose another folder with "
-        "--data-dir or RAGFILTER_DATA_DIR.\n"
-    )
+    assert f"The lock {tmp_path}/.lock cannot be opened: Permission denied." in made.stderr
+    assert made.stderr.count("\n") == 1
 
 
 def test_a_bad_environment_variable_is_named_and_a_key_is_not_shown(
-    failing: Failing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("RAGFILTER_CHROMA_TIMEOUT_S", "soon")
-    where = ["--data-dir", str(tmp_path)]
-    said = failing("collections", *where)
-    assert said.startswith(
-        "The environment variable RAGFILTER_CHROMA_TIMEOUT_S is not allowed: it "
-    )
-    assert "soon" not in said
-    monkeypatch.setenv("RAGFILTER_CHROMA_TIMEOUT_S", "5")
-    monkeypatch.setenv("RAGFILTER_CUTOFF__GAP_THRESHOLD", "wide")
-    said = failing("query", "x", *where)
-    assert "environment variable RAGFILTER_CUTOFF__GAP_THRESHOLD" in said
-    monkeypatch.setenv("RAGFILTER_CURRENCY", "<b>")
-    said = failing("collections", *where)
-    assert "is not allowed: a currency is a sign such as $, or a name of at most 8 letters." in said
+    for command, name, value, shown in (
+        ("collections", "RAGFILTER_CHROMA_TIMEOUT_S", "soon", False),
+        ("query x", "RAGFILTER_CUTOFF__GAP_THRESHOLD", "wide", True),
+        ("collections", "RAGFILTER_CURRENCY", "<b>", False),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            said = cli.refused(command, "--data-dir", str(tmp_path))
+        assert f"environment variable {name}" in said
+        assert (value in said) == shown
 
 
 def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
-    failing: Failing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(**_: object) -> None:
         raise ZeroDivisionError("a\nbug")
 
     monkeypatch.setattr("ragfilter.settings.config.load", broken)
-    said = failing("cut", "0.1")
-    assert said == "Unexpected ZeroDivisionError: a bug. Run again with -v for the traceback."
-    assert main(["cut", "0.1", "-v"]) == 2
-    assert "in broken" in capsys.readouterr().err
+    assert "Unexpected ZeroDivisionError: a bug. Run again with -v" in cli.refused("cut 0.1")
+    cli("cut 0.1 -v", code=2)
+    assert "in broken" in cli.err
 
 
-def test_being_stopped_is_no_failure_of_ours(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_being_stopped_is_no_failure_of_ours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(**_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ragfilter.settings.config.load", stopped)
-    assert main(["cut", "0.1"]) == 130
-    assert capsys.readouterr() == ("", "Stopped.\n")
+    assert (cli("cut 0.1", code=130), cli.err) == ("", "Stopped.\n")
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -481,69 +394,54 @@ def test_a_full_disk_is_told() -> None:
     assert made.stderr.startswith("ragfilter: Standard output cannot be written: No space left")
 
 
-def test_a_port_in_use_is_refused_before_anything_is_indexed(
-    failing: Failing, tmp_path: Path
-) -> None:
+def test_a_port_in_use_is_refused_before_anything_is_indexed(cli: Cli, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        said = failing("app", "--port", port, "--data-dir", str(tmp_path / "ws"))
-    assert said == f"Port {port} is in use or not allowed. Choose another with --port NUMBER."
+        port = taken.getsockname()[1]
+        assert f"Port {port}" in cli.refused(f"app --port {port} --data-dir {tmp_path / 'ws'}")
     assert not (tmp_path / "ws").exists()
 
 
 # lists
 
 
-def test_settings_reference_holds_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["settings"]) == 0
-    shown = capsys.readouterr().out
+def test_settings_reference_holds_every_setting(cli: Cli) -> None:
+    shown = cli("settings")
     for info in fields():
         assert f"| `{info.path}` |" in shown
         assert info.help in shown
     for name in ("MIN_TOP_K", "ENABLE_RERANKER", "RAGFILTER_DATA_DIR", "OPENAI_API_KEY"):
         assert f"`{name}`" in shown
-    assert (
-        "| `cutoff.gap_threshold` | `0.1` | a number from 0 to 4 | distance "
-        "| `RAGFILTER_CUTOFF__GAP_THRESHOLD` |"
-    ) in shown
+    row = "| `cutoff.gap_threshold` | `0.1` | a number from 0 to 4 | distance "
+    assert f"{row}| `RAGFILTER_CUTOFF__GAP_THRESHOLD` |" in shown
 
 
-def test_a_new_workspace_says_how_to_begin(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], failing: Failing
-) -> None:
-    where = ["--data-dir", str(tmp_path)]
-    assert main(["collections", *where]) == 0
-    out, err = capsys.readouterr()
-    assert (out, "ragfilter index demo --collection demo" in err) == ("", True)
-    assert main(["collections", "--json", *where]) == 0
-    assert printed(capsys) == []
-    assert failing("query", "anything", *where) == (
-        "There is no collection 'demo'. Index one first. "
-        "For the demo: `ragfilter index demo --collection demo`."
-    )
+def test_a_new_workspace_says_how_to_begin(tmp_path: Path, cli: Cli) -> None:
+    where = ("--data-dir", str(tmp_path))
+    begin = "ragfilter index demo --collection demo"
+    assert cli("collections", *where) == ""
+    assert begin in cli.err
+    assert cli.json("collections", *where) == []
+    assert begin in cli.refused("query anything", *where)
 
 
 @pytest.mark.model
 def test_another_embedding_model_is_named_by_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     model = shutil.copytree(bundled_folder(), tmp_path / "model")
     monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", str(model))
-    where = ["-c", "small", "--data-dir", str(tmp_path / "ws")]
-    assert main(["index", str(write_lines(tmp_path / "chunks.jsonl", CHUNKS[-3:])), *where]) == 0
+    where = ("--data-dir", str(tmp_path / "ws"))
+    cli("index -c small", write(tmp_path / "chunks.jsonl", *CHUNKS[-3:]), *where)
     # The collection remembers it.
     monkeypatch.delenv("RAGFILTER_EMBEDDING_MODEL")
-    capsys.readouterr()
-    assert main(["query", "Who crosses a river?", *where, "--json"]) == 0
-    assert printed(capsys)["kept"][0] == "boat"
-    assert main(["collections", "--json", *where[2:]]) == 0
-    assert printed(capsys)[0]["embedder"] == str(model)
+    asked = cli.json("query -c small", "Who crosses a river?", *where)
+    assert asked["kept"][0] == "boat"
+    assert cli.json("collections", *where)[0]["embedder"] == str(model)
 
 
-def test_index_refuses_a_bad_file_with_its_line(tmp_path: Path, failing: Failing) -> None:
-    source = tmp_path / "bad.jsonl"
-    source.write_text('{"id": "a", "text": "one"}\n{"id": "b"}\n', encoding="utf-8")
-    said = failing("index", str(source), "-c", "bad", "--data-dir", str(tmp_path / "ws"))
+def test_index_refuses_a_bad_file_with_its_line(tmp_path: Path, cli: Cli) -> None:
+    source = write(tmp_path / "bad.jsonl", {"id": "a", "text": "one"}, {"id": "b"})
+    said = cli.refused("index -c bad", source, "--data-dir", str(tmp_path / "ws"))
     assert "bad.jsonl, line 2" in said
 
 
@@ -576,30 +474,22 @@ def test_progress_is_for_terminals_only(
 
 
 def test_a_chroma_server_that_is_not_there(
-    tmp_path: Path, failing: Failing, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAGFILTER_CHROMA_URL", "http://127.0.0.1:9")
-    said = failing("collections", "--data-dir", str(tmp_path))
-    assert said.startswith(
-        "The Chroma server at http://127.0.0.1:9 cannot be reached: connection refused. Check"
-    )
+    said = cli.refused("collections", "--data-dir", str(tmp_path))
+    assert "http://127.0.0.1:9 cannot be reached: connection refused" in said
 
 
 # with the real model
 
 
 @pytest.mark.model
-def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> None:
-    where = ["--data-dir", str(workspace)]
-    assert failing("query", "x", "-c", "smal", *where) == (
-        "There is no collection 'smal'. There are: empty, small. "
-        "Index one first. For the demo: `ragfilter index demo --collection demo`."
-    )
-    assert failing("query", "x", "-c", "empty", *where) == (
-        "The collection 'empty' is empty. Index chunks into it. "
-        "For the demo: `ragfilter index demo --collection demo`."
-    )
-    assert failing("query", "  ", "-c", "small", *where) == "The query is empty. Pass a question."
+def test_missing_and_empty_collections(small: Cli, snapshot: SnapshotAssertion) -> None:
+    for words in ("query x -c smal", "query x -c empty", "query '  '"):
+        collection = "" if "-c" in words else " -c small"
+        where = Cli(small.capsys, small.where[2:])
+        assert where.refused(words + collection) == snapshot
 
 
 EMPTIED = "DELETE FROM embeddings; DELETE FROM embedding_metadata; DELETE FROM embeddings_queue"
@@ -607,27 +497,24 @@ EMPTIED = "DELETE FROM embeddings; DELETE FROM embedding_metadata; DELETE FROM e
 
 @pytest.mark.model
 def test_a_collection_that_lost_its_chunks_is_rebuilt_from_its_copy(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], failing: Failing
+    workspace: Path, tmp_path: Path, cli: Cli
 ) -> None:
     folder = shutil.copytree(workspace, tmp_path / "ws")
-    where = ["-c", "small", "--data-dir", str(folder)]
+    where, rebuild = ("--data-dir", str(folder)), "ragfilter index --rebuild"
     with closing(sqlite3.connect(folder / "chroma" / "chroma.sqlite3")) as database:
         database.executescript(EMPTIED)
-    said = failing("query", "x", *where)
-    assert said.startswith("Collection 'small' is damaged: its chunks are lost. Rebuild the")
-    assert "`ragfilter index --rebuild --collection NAME`. If it fails too, follow" in said
-    capsys.readouterr()
-    assert main(["collections", "--json", *where[2:]]) == 0
-    assert [each["complete"] for each in printed(capsys)] == [False, False]
+    said = cli.refused("query x -c small", *where)
+    assert "is damaged: its chunks are lost" in said
+    assert rebuild in said
+    assert [each["complete"] for each in cli.json("collections", *where)] == [False, False]
     (folder / "chroma").rename(tmp_path / "away")
-    assert failing("query", "x", *where).startswith(
-        "There is no collection 'small', but there is a copy of it. Rebuild it from the copy. "
-        "Run `ragfilter index --rebuild"
-    )
-    assert main(["collections", *where[2:]]) == 0
-    assert "copies of small. Run `ragfilter index --rebuild" in capsys.readouterr().err
-    assert main(["index", "--rebuild", *where]) == 0
-    assert main(["query", "Who crosses a river?", *where, "--json"]) == 0
+    said = cli.refused("query x -c small", *where)
+    assert "but there is a copy of it" in said
+    assert rebuild in said
+    cli("collections", *where)
+    assert f"copies of small. Run `{rebuild}" in cli.err
+    cli("index --rebuild -c small", *where)
+    cli.json("query -c small", "Who crosses a river?", *where)
 
 
 @pytest.mark.model
@@ -651,21 +538,16 @@ def test_bytes_that_are_no_text_never_reach_the_json(workspace: Path) -> None:
     ],
 )
 def test_bytes_that_are_no_text_are_told(
-    args: list[str], said: str, workspace: Path, failing: Failing
+    args: list[str], said: str, workspace: Path, cli: Cli
 ) -> None:
     """As Python passes them: one surrogate per byte."""
     where = ["-c", "small", "--data-dir", str(workspace)]
-    assert failing("query", "troll", "--json", *where, *args).startswith(said)
+    assert cli.refused("query troll --json", *where, *args).startswith(said)
 
 
 @pytest.mark.model
-def test_query_json_has_the_promised_shape(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    args = ["query", CLERIC, "-c", "small", "--profile", "query-must", "--json"]
-    assert main([*args, "--data-dir", str(workspace)]) == 0
-    made = printed(capsys)
+def test_query_json_has_the_promised_shape(small: Cli) -> None:
+    made = small.json("query --profile query-must", CLERIC)
     assert {k: made[k] for k in ("query", "collection", "space", "status", "profile")} == {
         "query": CLERIC, "collection": "small", "space": "l2", "status": "ok",
         "profile": "query-must",
@@ -708,17 +590,13 @@ def test_standard_output_is_the_document_alone(workspace: Path) -> None:
 
 
 @pytest.mark.model
-def test_flags_and_values_reach_the_settings(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flags_and_values_reach_the_settings(small: Cli, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text('profile = "adaptive-gap"\n[cutoff]\njumps = 4\n', encoding="utf-8")
-    capsys.readouterr()
-    args = ["query", "troll", "-c", "small", "--config", str(file), "-k", "3", "--json"]
-    args += ["--gap-threshold", "0.3", "--distance-threshold", "0.25"]
-    args += ["--set", "cutoff.min_results=1", "--set", "cutoff.gap_threshold=0.9"]
-    assert main([*args, "--data-dir", str(workspace)]) == 0
-    made = printed(capsys)
+    made = small.json(
+        f"query troll --config {file} -k 3 --gap-threshold 0.3 --distance-threshold 0.25 "
+        "--set cutoff.min_results=1 --set cutoff.gap_threshold=0.9"
+    )
     assert made["profile"] == "adaptive-gap"
     assert made["settings"]["retrieval"]["k"] == 3
     cutoff = made["settings"]["cutoff"]
@@ -733,16 +611,11 @@ def test_flags_and_values_reach_the_settings(
 @pytest.mark.model
 @pytest.mark.parametrize(("k", "first", "last", "kept"), [(1, 1, 4, 1), (4, 4, 4, 4), (6, 6, 6, 6)])
 def test_k_is_how_many_the_quality_layer_looks_at_first(
-    k: int, first: int, last: int, kept: int,
-    workspace: Path, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    k: int, first: int, last: int, kept: int, small: Cli
+) -> None:
     """The seed's top_k overrides its MIN_TOP_K."""
-    values = ["quality.min_top_k=2", "quality.max_top_k=4", "quality.score_threshold=0"]
-    args = ["query", "troll", "-c", "small", "-p", "adaptive-retrieval", "-k", str(k), "--json"]
-    args += [part for value in values for part in ("--set", value)]
-    capsys.readouterr()
-    assert main([*args, "--data-dir", str(workspace)]) == 0
-    made = printed(capsys)
+    values = "--set quality.min_top_k=2 --set quality.max_top_k=4 --set quality.score_threshold=0"
+    made = small.json(f"query troll -p adaptive-retrieval -k {k} {values}")
     quality = made["settings"]["quality"]
     assert (quality["min_top_k"], quality["max_top_k"]) == (first, last)
     assert len(made["kept"]) == kept
@@ -762,23 +635,16 @@ def test_a_reranker_that_was_given_up_does_not_spoil_the_exit(
 
 
 @pytest.mark.model
-def test_nothing_accessible_is_told_with_its_status(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = write_lines(tmp_path / "s.jsonl", [CHUNKS[6]])
-    where = ["--data-dir", str(tmp_path / "ws")]
-    assert main(["index", str(source), "-c", "secrets", *where]) == 0
-    capsys.readouterr()
-    assert main(["query", "troll", "-c", "secrets", "--json", *where]) == 0
-    made = printed(capsys)
+def test_nothing_accessible_is_told_with_its_status(cli: Cli, tmp_path: Path) -> None:
+    where = ("-c", "secrets", "--data-dir", str(tmp_path / "ws"))
+    cli("index", write(tmp_path / "s.jsonl", CHUNKS[6]), *where)
+    made = cli.json("query troll", *where)
     assert (made["status"], made["kept"], made["hits"], made["hidden"]) == (
         "insufficient_clearance", [], [], None,
     )  # fmt: skip
-    assert "Ask someone with clearance level 4." in made["message"]
+    assert "clearance level 4" in made["message"]
     assert (made["success"], made["count"], made["max_security_level"]) == (False, 0, 4)
-    cleared = ["--level", "4"]
-    assert main(["query", "troll queen", "-c", "secrets", "--json", *cleared, *where]) == 0
-    made = printed(capsys)
+    made = cli.json("query --level 4", "troll queen", *where)
     assert made["kept"] == ["secret-troll"]
     assert (made["success"], made["count"], made["max_security_level"]) == (True, 1, 4)
 
@@ -787,17 +653,16 @@ def test_nothing_accessible_is_told_with_its_status(
 def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The arguments that query a collection of public and secret chunks in two departments."""
     folder = tmp_path_factory.mktemp("vault")
-    records: list[dict[str, object]] = [
-        {"id": "open", "text": "The vault is open."},
+    source = write(
+        folder / "vault.jsonl", {"id": "open", "text": "The vault is open."},
         {"id": "high", "text": "The vault is deep.", "clearance": 3},
         {"id": "ops", "text": "The vault is locked at night.", "department": "ops"},
         {"id": "hr", "text": "The vault is cleaned by day.", "department": "hr", "clearance": 3},
-    ]
-    source = write_lines(folder / "vault.jsonl", records)
+    )  # fmt: skip
     where = ["-c", "vault", "--data-dir", str(folder / "ws")]
-    assert main(["index", str(source), *where]) == 0
+    assert main(["index", source, *where]) == 0
     on = ["--set", "clearance.enabled=true", "--set", "cutoff.enabled=false"]
-    return ["query", "What is the vault like?", "--json", "-p", "adaptive-gap", *on, *where]
+    return ["What is the vault like?", "-p", "adaptive-gap", *on, *where]
 
 
 @pytest.mark.model
@@ -813,57 +678,22 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ("--set clearance.enabled=false --level 0", "open"),
         ("--set clearance.enabled=false --level 3", "high open"),
         ("--set clearance.enabled=false --department ops", "open ops"),
+        # Asked in whole characters.
+        ("--department ops\udcff", "open"),
     ],
 )
-def test_who_asks_is_named_by_flags(
-    vault: list[str], args: str, kept: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    assert main([*vault, *args.split()]) == 0
-    assert " ".join(sorted(printed(capsys)["kept"])) == kept
+def test_who_asks_is_named_by_flags(vault: list[str], args: str, kept: str, cli: Cli) -> None:
+    assert " ".join(sorted(cli.json("query", *vault, *args.split())["kept"])) == kept
 
 
 @pytest.mark.model
-def test_a_department_in_half_characters_is_asked_in_whole_ones(
-    vault: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    assert main([*vault, "--department", "ops\udcff"]) == 0
-    assert printed(capsys)["kept"] == ["open"]
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        "--level high",
-        "--level -1",
-        "--log loud",
-        "--set clearance.level=3",
-        "--set cutoff.strategy=x",
-        "--set clearance.department=hr",
-        "--set clearance.enabled",
-    ],
-)
-def test_another_level_is_refused_in_one_line(
-    args: str, failing: Failing, snapshot: SnapshotAssertion
-) -> None:
-    assert failing("query", "x", *args.split()) == snapshot
-
-
-@pytest.mark.model
-def test_answer_is_extractive_without_a_model_and_cites_what_is_kept(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer"]
-    capsys.readouterr()
-    assert main([*args, "--json", "--data-dir", str(workspace)]) == 0
-    made = printed(capsys)
+def test_answer_is_extractive_without_a_model_and_cites_what_is_kept(small: Cli) -> None:
+    made = small.json("query -p query-must --answer", CLERIC)
     answer = made["answer"]
     assert (answer["extractive"], answer["error"], answer["prompt"]) == (True, "", [])
     assert "cleric-6" in answer["citations"]
     assert set(answer["citations"]) <= set(made["kept"])
-    assert main([*args, "--data-dir", str(workspace)]) == 0
-    assert "answer (extractive: quoted sentences, no model)" in capsys.readouterr().out
+    assert "answer (extractive: " in small("query -p query-must --answer", CLERIC)
 
 
 @pytest.mark.model
@@ -880,78 +710,53 @@ def test_answer_is_extractive_without_a_model_and_cites_what_is_kept(
     ids=["down", "half a JSON", "cut", "an open thought", "a thought", "a limit"],
 )
 def test_instead_of_an_answer_that_failed_sentences_are_quoted(
-    workspace: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Serve,
-    behave: Behave,
+    small: Cli, monkeypatch: pytest.MonkeyPatch, serve: Serve, behave: Behave
 ) -> None:
-    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer"]
-    args += ["--data-dir", str(workspace)]
-    capsys.readouterr()
-    assert main([*args, "--json"]) == 0
-    quoted = printed(capsys)["answer"]
+    asked = ("query -p query-must --answer", CLERIC)
+    quoted = small.json(*asked)["answer"]
     monkeypatch.setenv("OPENAI_BASE_URL", serve(behave).url)
     monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
-    assert main([*args, "--json"]) == 2
-    out, err = capsys.readouterr()
-    made = json.loads(out)["answer"]
+    made = small.json(*asked, code=2)["answer"]
     for part in ("text", "citations", "unknown_citations", "model", "extractive", "doubt"):
         assert made[part] == quoted[part]
     assert made["text"]
     assert made["prompt"]
-    assert made["error"] in err
-    assert main(args) == 2
-    out, err = capsys.readouterr()
-    assert quoted["text"] in out
-    assert err.startswith("ragfilter: The answer failed: ")
+    assert made["error"] in small.err
+    assert quoted["text"] in small(*asked, code=2)
+    assert "The answer failed: " in small.err
+
+
+def in_pieces(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    for piece in ("Fire \ud83d", "\ude00 [1].", " \ud83d"):
+        handler.piece(piece)
+    handler.piece(None, "stop")
 
 
 @pytest.mark.model
-def test_a_thought_is_not_printed(
-    workspace: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Serve,
+@pytest.mark.parametrize(
+    ("behave", "text"),
+    [
+        # A thought is not printed, and a character that came in two pieces is whole.
+        (says("<think>Hm [2]?</think>Roll 10 [1]."), "Roll 10 [1]."),
+        (in_pieces, "Fire 😀 [1]. \ufffd"),
+    ],
+)
+def test_an_answer_is_printed_the_same_from_the_cache(
+    small: Cli, monkeypatch: pytest.MonkeyPatch, serve: Serve, behave: Behave, text: str
 ) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", serve(says("<think>Hm [2]?</think>Roll 10 [1].")).url)
-    monkeypatch.setenv("OPENAI_MODEL", "thinks")
-    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
-    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer", "--json"]
-    for cached in (False, True):
-        capsys.readouterr()
-        assert main([*args, "--data-dir", str(workspace)]) == 0
-        answer = printed(capsys)["answer"]
-        assert (answer["text"], answer["cached"]) == ("Roll 10 [1].", cached)
-
-
-@pytest.mark.model
-def test_a_character_that_came_in_two_pieces_is_printed_whole(
-    workspace: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Serve,
-) -> None:
-    def behave(handler: Handler, body: dict[str, Any]) -> None:
-        handler.start()
-        for piece in ("Fire \ud83d", "\ude00 [1].", " \ud83d"):
-            handler.piece(piece)
-        handler.piece(None, "stop")
-
     monkeypatch.setenv("OPENAI_BASE_URL", serve(behave).url)
+    monkeypatch.setenv("OPENAI_MODEL", text)
     monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
-    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer", "--json"]
     for cached in (False, True):
-        capsys.readouterr()
-        assert main([*args, "--data-dir", str(workspace)]) == 0
-        answer = printed(capsys)["answer"]
-        assert (answer["text"], answer["cached"]) == ("Fire 😀 [1]. \ufffd", cached)
+        answer = small.json("query -p query-must --answer", CLERIC)["answer"]
+        assert (answer["text"], answer["cached"]) == (text, cached)
 
 
 @pytest.mark.model
 @pytest.mark.parametrize("damage", [b"\x00", b"\xa5"], ids=["zeros", "noise"])
 def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
+    workspace: Path, tmp_path: Path, cli: Cli, damage: bytes
 ) -> None:
     shutil.copytree(workspace, tmp_path / "ws")
     with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
@@ -963,15 +768,10 @@ def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
     pages = path.read_bytes()
     # The first page stays: header and schema are sound.
     path.write_bytes(pages[:4096] + damage * (len(pages) - 4096))
-    capsys.readouterr()
-    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--data-dir", str(tmp_path / "ws")]
-    assert main([*args, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert "cleric-6" in json.loads(out)["kept"]
-    assert "rules cannot be edited or restored: " in err
-    assert "malformed" in err
-    assert "from a backup, or move it away" in err
-    assert "room" not in err
+    where = ("-c", "small", "--data-dir", str(tmp_path / "ws"))
+    assert "cleric-6" in cli.json("query -p query-must", CLERIC, *where)["kept"]
+    for words in ("rules cannot be edited or restored", "malformed", "from a backup"):
+        assert words in cli.err
 
 
 @pytest.mark.model
@@ -992,43 +792,32 @@ def test_index_says_what_it_restored(report: IndexReport, counts: str) -> None:
 
 
 @pytest.mark.slow
-def test_indexing_again_embeds_nothing_and_keeps_edited_rules(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = write_lines(tmp_path / "c.jsonl", CHUNKS[:3])
-    where = ["--data-dir", str(tmp_path / "ws")]
-    command = ["index", str(source), "-c", "mine", "--json", *where]
-    assert main(command) == 0
-    first = printed(capsys)
+def test_indexing_again_embeds_nothing_and_keeps_edited_rules(tmp_path: Path, cli: Cli) -> None:
+    source, where = write(tmp_path / "c.jsonl", *CHUNKS[:3]), ("--data-dir", str(tmp_path / "ws"))
+    first = cli.json("index -c mine", source, *where)
     assert (first["total"], first["added"], first["embedded"]) == (3, 3, 3)
     edited = '{"contain":"druid"}'
     with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
-        collection = opened.collection("mine")
         edits.save(
-            collection, opened.journal,
+            opened.collection("mine"), opened.journal,
             chunk_id="cleric", rule=edited, expected=None, who="me",
         )  # fmt: skip
-    assert main(command) == 0
-    again = printed(capsys)
+    again = cli.json("index -c mine", source, *where)
     assert (again["unchanged"], again["embedded"]) == (3, 0)
-    assert main([*command, "--reset"]) == 0
-    assert main(["index", "--rebuild", "-c", "mine", *where]) == 0
+    cli("index -c mine --reset", source, *where)
+    cli("index --rebuild -c mine", *where)
     with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         assert opened.collection("mine").rule("cleric") == edited
 
 
 @pytest.mark.model
-def test_query_uses_the_same_decisions_as_the_library(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_query_uses_the_same_decisions_as_the_library(small: Cli, workspace: Path) -> None:
     from ragfilter.settings.config import load
 
-    capsys.readouterr()
-    args = ["query", "hill giant vs troll", "-c", "small", "--json"]
-    assert main([*args, "--data-dir", str(workspace)]) == 0
-    shown = printed(capsys)["kept"]
+    question = "hill giant vs troll"
+    shown = small.json("query", question)["kept"]
     with bench.open_workbench(bench.read_deployment(data_dir=workspace)) as opened:
-        result = gather.run(args[1], load(environ={}).settings, opened.backends("small"))
+        result = retrieve.run(question, load(environ={}).settings, opened.backends("small"))
     assert shown == [hit.id for hit in result.kept]
 
 
@@ -1050,62 +839,53 @@ def test_a_terminal_is_shown_what_it_would_obey_and_a_file_gets_every_character(
 # logs
 
 
-def test_a_query_logs_one_line(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--data-dir", str(workspace)]
-    assert main([*args, "--json"]) == 0
-    quiet = capsys.readouterr()
-    assert quiet.err == ""
-    made = json.loads(quiet.out)
-    assert main([*args, "-v"]) == 0
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "query '" in line]
+def test_a_query_logs_one_line(small: Cli) -> None:
+    asked = ("query -p query-must", CLERIC)
+    made = small.json(*asked)
+    assert small.err == ""
+
+    def line(*more: str) -> str:
+        small(*asked, "-v", *more)
+        (line,) = [line for line in small.err.splitlines() if "query '" in line]
+        return line
+
     reduction = 1 - made["count"] / made["retrieved"]
     figures = f"retrieved={made['retrieved']}, kept={made['count']}, reduction={reduction:.1%}, ms="
-    assert figures in line
-    assert line.endswith("fallback=none")
+    assert figures in line()
+    assert line().endswith("fallback=none")
     # No model is at this path, so the layer falls back to distances.
-    missing = ["--set", "quality.enabled=true", "--set", "quality.reranker=cross_encoder",
-               "--set", "quality.mode=always"]  # fmt: skip
-    assert main([*args, *missing, "-v"]) == 0
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "query '" in line]
-    assert line.endswith("fallback=quality")
+    missing = ["quality.enabled=true", "quality.reranker=cross_encoder", "quality.mode=always"]
+    assert line(*(word for value in missing for word in ("--set", value))).endswith("=quality")
     # Without an LLM, the judge is not asked.
-    assert main([*args, "-p", "llm-filter", "-v"]) == 0
-    shown = capsys.readouterr()
-    assert "not judged yet; for now, keeping the 3 nearest" in shown.out
-    assert "The judge needs an LLM: set OPENAI_API_KEY" in shown.err
-    assert "failed" not in shown.out + shown.err
-    assert "fallback=judge" in shown.err
-    assert main([*args, "--log", "json"]) == 0
-    (entry,) = [
-        entry for entry in map(json.loads, capsys.readouterr().err.splitlines())
-        if "retrieved" in entry
-    ]  # fmt: skip
+    out = small("query -p llm-filter -v", CLERIC)
+    assert "not judged yet" in out
+    for words in ("The judge needs an LLM: set OPENAI_API_KEY", "fallback=judge"):
+        assert words in small.err
+    assert "failed" not in out + small.err
+    entry = logged(small, *asked)
     assert (entry["query"], entry["collection"], entry["level"]) == (CLERIC, "small", "info")
     assert (entry["retrieved"], entry["kept"]) == (made["retrieved"], made["count"])
     assert (entry["reduction"], entry["fallback"]) == (round(reduction, 4), [])
 
 
-def test_a_log_of_a_user_does_not_count_what_they_may_not_see(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    args = ["query", "troll", "-c", "small", "--data-dir", str(workspace), "--log", "json"]
-    counts = []
-    for level in ("0", "4"):
-        assert main([*args, "--level", level]) == 0
-        lines = map(json.loads, capsys.readouterr().err.splitlines())
-        counts += [entry["retrieved"] for entry in lines if "retrieved" in entry]
+def logged(cli: Cli, *asked: str) -> dict[str, Any]:
+    """The line that a query logs as JSON."""
+    cli(*asked, "--log", "json")
+    entries: list[dict[str, Any]] = [json.loads(line) for line in cli.err.splitlines()]
+    return next(entry for entry in entries if "retrieved" in entry)
+
+
+def test_a_log_of_a_user_does_not_count_what_they_may_not_see(small: Cli) -> None:
+    counts = [logged(small, f"query troll --level {level}")["retrieved"] for level in (0, 4)]
     assert counts == [7, 8]
 
 
 def test_a_foreign_variable_that_changes_a_setting_is_told(
-    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIN_TOP_K", "5")
-    args = ["query", "troll", "-c", "small", "--data-dir", str(workspace), "--json"]
-    assert main(args) == 0
-    made = capsys.readouterr()
-    told = "WARNING quality.min_top_k = 5 is set by the environment variable MIN_TOP_K\n"
-    assert made.err == told
-    assert json.loads(made.out)["origins"]["quality.min_top_k"] == "environment variable MIN_TOP_K"
-    assert main([*args, "--set", "quality.min_top_k=4"]) == 0
-    assert capsys.readouterr().err == ""
+    made = small.json("query troll")
+    assert "quality.min_top_k = 5 is set by the environment variable MIN_TOP_K" in small.err
+    assert made["origins"]["quality.min_top_k"] == "environment variable MIN_TOP_K"
+    small("query troll --set quality.min_top_k=4")
+    assert small.err == ""

@@ -1,4 +1,4 @@
-"""`ragfilter labels` and `ragfilter runs`, end to end on a small collection."""
+"""`ragfilter labels`, `runs` and `report`, end to end on a small collection."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from commands import Cli, write
 from faults import Handler, Serve
 
 from ragfilter.cli import main
 from ragfilter.errors import StoreError
 from ragfilter.evaluate import query_files
-from ragfilter.evaluate.caveats import TOO_FEW
 from ragfilter.settings.deployment import Deployment
+from ragfilter.stores.preferences import Answered, Preferences
 from ragfilter.text.numbers import signed
 from ragfilter.workbench import Workbench, open_workbench
 
 # Indexes a collection, and evaluates it.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.model]
 
 CHUNKS = {
     "cat-0": "The cat sleeps in the sun.", "cat-1": "A cat hunts mice at night.",
@@ -36,393 +37,216 @@ QRELS = {"q1": {"cat-0": 1, "cat-1": 2}, "q2": {"boat-0": 1, "boat-1": 1}, "q3":
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("labels")
-    lines = [json.dumps({"id": i, "text": text}) for i, text in CHUNKS.items()]
-    (folder / "chunks.jsonl").write_text("\n".join(lines), "utf-8")
-    asked = [json.dumps({"_id": i, "text": text}) for i, text in QUERIES.items()]
-    (folder / "queries.jsonl").write_text("\n".join(asked), "utf-8")
-    rows = [f"{q}\t{c}\t{grade}" for q, labels in QRELS.items() for c, grade in labels.items()]
-    (folder / "qrels.tsv").write_text("\n".join(rows) + "\n", "utf-8")
-    args = ["index", str(folder / "chunks.jsonl"), "-c", "small", "--data-dir", str(folder / "ws")]
-    assert main(args) == 0
+    source = write(folder / "c.jsonl", *({"id": i, "text": text} for i, text in CHUNKS.items()))
+    write(folder / "queries.jsonl", *({"_id": i, "text": text} for i, text in QUERIES.items()))
+    rows = (f"{q}\t{c}\t{grade}" for q, labels in QRELS.items() for c, grade in labels.items())
+    write(folder / "qrels.tsv", *rows)
+    assert main(["index", source, "-c", "small", "--data-dir", str(folder / "ws")]) == 0
     return folder
 
 
 @pytest.fixture
-def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command in the workspace. Returns its exit code and both outputs."""
+def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command in the workspace."""
+    return Cli(capsys, ["--data-dir", str(place / "ws")])
 
-    def run(*args: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main([*args, "--data-dir", str(place / "ws")])
-        return code, *capsys.readouterr()
 
-    return run
+@pytest.fixture
+def cli(run: Cli) -> Cli:
+    """Runs a command on the collection."""
+    return Cli(run.capsys, ["-c", "small", *run.where])
+
+
+@pytest.fixture
+def files(place: Path) -> str:
+    return f"--queries {place / 'queries.jsonl'} --qrels {place / 'qrels.tsv'}"
+
+
+# -- labels ----------------------------------------------------------------------------------------
 
 
 def test_labels_come_in_are_listed_and_go_out_as_they_were(
-    run: Any, place: Path, tmp_path: Path
+    cli: Cli, files: str, tmp_path: Path
 ) -> None:
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    code, out, _ = run("labels", "import", *files, "-c", "small", "--set-name", "mine")
-    assert (code, out) == (0, "small: query set mine with 3 queries, 5 labels\n")
-    code, out, _ = run("labels", "list", "-c", "small", "--json")
-    made = json.loads(out)
+    out = cli(f"labels import {files} --set-name mine")
+    assert out == "small: query set mine with 3 queries, 5 labels\n"
+    made = cli.json("labels list")
     assert made["sets"] == {"mine": 3, "labelled": 3, "asked": 0}
     assert len(made["labels"]) == 5
     assert {(each["who"], each["made_by"]) for each in made["labels"]} == {("qrels.tsv", "human")}
-
-    for form, name in (((), "qrels.tsv"), (("--trec",), "qrels.txt")):
-        folder = tmp_path / name
-        assert (
-            run("labels", "export", str(folder), "-c", "small", "--set-name", "mine", *form)[0] == 0
-        )
-        again = query_files.read(folder / "queries.jsonl", folder / name)
+    for form, name in (("", "qrels.tsv"), ("--trec", "qrels.txt")):
+        cli(f"labels export {tmp_path / name} --set-name mine {form}")
+        again = query_files.read(tmp_path / name / "queries.jsonl", tmp_path / name / name)
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
 
 
-def test_a_set_without_labels_is_exported(run: Any, place: Path, tmp_path: Path) -> None:
+def test_a_set_without_labels_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     with open_workbench(Deployment(data_dir=place / "ws")) as bench:
         bench.labels.remember("small", "who rows at night?")
-    code, _, err = run("labels", "export", str(tmp_path), "-c", "small", "--set-name", "asked")
-    assert (code, err) == (0, "")
+    cli(f"labels export {tmp_path} --set-name asked")
     assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
     assert (tmp_path / "qrels.tsv").read_text("utf-8") == "query-id\tcorpus-id\tscore\n"
-    files = ["--queries", str(tmp_path / "queries.jsonl"), "--qrels", str(tmp_path / "qrels.tsv")]
-    code, out, _ = run("labels", "import", *files, "-c", "small", "--set-name", "again")
-    assert (code, "with 1 query, 0 labels" in out) == (0, True)
-    assert run("labels", "remove", "again", "-c", "small")[0] == 0
-    run("labels", "history", "off", "-c", "small")
-    run("labels", "history", "on", "-c", "small")
+    files = f"--queries {tmp_path / 'queries.jsonl'} --qrels {tmp_path / 'qrels.tsv'}"
+    assert "with 1 query, 0 labels" in cli(f"labels import {files} --set-name again")
+    cli("labels remove again")
+    cli("labels history off")
+    cli("labels history on")
 
 
-def test_another_set_of_the_same_name_is_replaced_only_if_told_to(run: Any, tmp_path: Path) -> None:
-    asked = tmp_path / "own.txt"
-    asked.write_text("who bakes?\n", "utf-8")
-    new = ["labels", "import", "--queries", str(asked), "-c", "small"]
-    assert run(*new)[0] == run(*new)[0] == 0
-    asked.write_text("who rows?\n", "utf-8")
-    code, _, err = run(*new)
-    assert (code, "The query set 'own' exists and has other questions" in err) == (2, True)
-    assert run(*new, "--replace")[0] == 0
-    assert run("labels", "remove", "own", "-c", "small")[0] == 0
+def test_another_set_of_the_same_name_is_replaced_only_if_told_to(cli: Cli, tmp_path: Path) -> None:
+    asked = write(tmp_path / "own.txt", "who bakes?")
+    for _ in range(2):
+        cli(f"labels import --queries {asked}")
+    write(tmp_path / "own.txt", "who rows?")
+    assert "'own' exists" in cli.refused(f"labels import --queries {asked}")
+    cli(f"labels import --queries {asked} --replace")
+    cli("labels remove own")
 
 
 def test_stored_labels_tell_nobody_about_hidden_chunks(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chunks = [
-        {"id": "cat", "text": "The cat sleeps."},
+    source = write(
+        tmp_path / "chunks.jsonl", {"id": "cat", "text": "The cat sleeps."},
         {"id": "vault", "text": "The vault is below the stairs.", "clearance": 3},
-    ]
-    questions = [{"_id": "q1", "text": "what sleeps?"}, {"_id": "q2", "text": "where is it?"}]
-    for name, rows in (("chunks.jsonl", chunks), ("questions.jsonl", questions)):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    qrels = tmp_path / "qrels.tsv"
-    qrels.write_text("q1\tcat\t1\nq2\tvault\t1\n", "utf-8")
-    assert run("index", str(tmp_path / "chunks.jsonl"), "-c", "secrets")[0] == 0
-    queries = ["--queries", str(tmp_path / "questions.jsonl")]
-    code, _, err = run("labels", "import", *queries, "--qrels", str(qrels), "-c", "secrets")
-    assert code == 0, err
-    seeing = ["-c", "secrets", "--set", "clearance.enabled=true", "--level"]
-    for level, labelled in (("0", 1), ("3", 2)):
-        sets = json.loads(run("labels", "list", *seeing, level, "--json")[1])["sets"]
-        assert sets["labelled"] == labelled
-        measured = ["eval", "--queries", "labelled", "-p", "adaptive-gap", "--json"]
-        code, out, err = run(*measured, *seeing, level)
-        assert (code, json.loads(out)["unknown_labels"]) == (0, [])
-        assert not re.search("vault|q2|left out", err)
+    )  # fmt: skip
+    asked = {"_id": "q1", "text": "what sleeps?"}, {"_id": "q2", "text": "where is it?"}
+    files = f"--queries {write(tmp_path / 'q.jsonl', *asked)} --qrels "
+    files += write(tmp_path / "qrels.tsv", "q1\tcat\t1", "q2\tvault\t1")
+    run("index", source, "-c", "secrets")
+    run(f"labels import {files} -c secrets")
+    seeing = "-c secrets --set clearance.enabled=true --level"
+    for level, labelled in ((0, 1), (3, 2)):
+        assert run.json(f"labels list {seeing} {level}")["sets"]["labelled"] == labelled
+        made = run.json(f"eval --queries labelled -p adaptive-gap {seeing} {level}")
+        assert made["unknown_labels"] == []
+        assert not re.search("vault|q2|left out", run.err)
     # An LLM would only be asked about questions that the user knows of.
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    for level, chunks_left in (("0", 1), ("3", 4)):
-        made = json.loads(run("labels", "propose", *seeing, level, "--json")[1])
-        assert made["chunks"] == chunks_left
+    for level, left in ((0, 1), (3, 4)):
+        assert run.json(f"labels propose {seeing} {level}")["chunks"] == left
     # Their own files are theirs, and a label that cannot be used is told.
-    own = ["eval", *queries, "--qrels", str(qrels), "-p", "adaptive-gap"]
-    assert "such as 'vault'" in run(*own, *seeing, "0")[2]
+    run(f"eval {files} -p adaptive-gap {seeing} 0")
+    assert "such as 'vault'" in run.err
 
 
-def test_a_set_is_renamed_and_removed_and_its_labels_stay(run: Any, place: Path) -> None:
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+def test_a_set_is_renamed_and_removed_and_its_labels_stay(cli: Cli, files: str) -> None:
     for name in ("first", "taken"):
-        run("labels", "import", *files, "-c", "small", "--set-name", name)
-
-    def listed() -> Any:
-        return json.loads(run("labels", "list", "-c", "small", "--json")[1])
-
-    before = len(listed()["labels"])
-    assert run("labels", "rename", "first", "taken", "-c", "small")[0] == 2
-    code, out, _ = run("labels", "rename", "first", "second", "-c", "small")
-    assert (code, out) == (0, "small: query set first is now second\n")
-    assert "first" not in listed()["sets"]
-    assert listed()["sets"]["second"] == 3
-    assert run("labels", "remove", "second", "-c", "small")[0] == 0
-    assert "second" not in listed()["sets"]
-    assert len(listed()["labels"]) == before
+        cli(f"labels import {files} --set-name {name}")
+    before = len(cli.json("labels list")["labels"])
+    cli.refused("labels rename first taken")
+    cli("labels rename first second")
+    sets = cli.json("labels list")["sets"]
+    assert ("first" in sets, sets["second"]) == (False, 3)
+    cli("labels remove second")
+    made = cli.json("labels list")
+    assert ("second" in made["sets"], len(made["labels"])) == (False, before)
     for name in ("labelled", "second"):
-        code, _, err = run("labels", "remove", name, "-c", "small")
-        assert (code, "no query set" in err) == (2, True)
+        assert "no query set" in cli.refused(f"labels remove {name}")
 
 
-def test_the_history_is_switched(run: Any, place: Path) -> None:
-    def told(*switch: str) -> Any:
-        return json.loads(run("labels", "history", *switch, "-c", "small", "--json")[1])
-
-    assert told()["keeps"] is True
+def test_the_history_is_switched(cli: Cli, place: Path) -> None:
+    assert cli.json("labels history")["keeps"] is True
     with open_workbench(Deployment(data_dir=place / "ws")) as bench:
         bench.labels.remember("small", "who bakes?")
-    assert told() == {"collection": "small", "keeps": True, "asked": 1}
-    assert told("off") == {"collection": "small", "keeps": False, "asked": 0}
-    assert run("labels", "history", "-c", "small")[1] == "small: asked questions are not kept\n"
-    assert told("on")["keeps"] is True
+    for switch, keeps, asked in (("", True, 1), ("off", False, 0), ("on", True, 0)):
+        document = {"collection": "small", "keeps": keeps, "asked": asked}
+        assert cli.json(f"labels history {switch}") == document
 
 
 def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
-    run: Any, place: Path, tmp_path: Path
+    cli: Cli, files: str, place: Path, tmp_path: Path
 ) -> None:
-    files = ["--queries", str(place / "queries.jsonl"), "-c", "small", "--set-name", "mine"]
-    run("labels", "import", *files, "--qrels", str(place / "qrels.tsv"))
-    (tmp_path / "llm.tsv").write_text("q1\tcat-0\t1\nq1\tcat-1\t0\nq2\tmoon-0\t1\n", "utf-8")
-    assert run("labels", "import", *files, "--qrels", str(tmp_path / "llm.tsv"), "--by-llm")[0] == 0
-    made = json.loads(run("labels", "list", "-c", "small", "--json")[1])
-    assert made["llm"]["pairs"] == 2
-    assert made["llm"]["agreed"] == 1
-    assert made["conflicts"] == []
-    assert "LLM and people agree on 1 of 2 pairs" in run("labels", "list", "-c", "small")[1]
+    cli(f"labels import {files} --set-name mine")
+    llm = write(tmp_path / "llm.tsv", "q1\tcat-0\t1", "q1\tcat-1\t0", "q2\tmoon-0\t1")
+    asked = f"--queries {place / 'queries.jsonl'}"
+    cli(f"labels import {asked} --set-name mine --qrels {llm} --by-llm")
+    made = cli.json("labels list")
+    assert (made["llm"]["pairs"], made["llm"]["agreed"], made["conflicts"]) == (2, 1, [])
+    assert "LLM and people agree on 1 of 2 pairs" in cli("labels list")
     out = tmp_path / "out"
-    run("labels", "export", str(out), "-c", "small", "--set-name", "mine", "--with-llm")
+    cli(f"labels export {out} --set-name mine --with-llm")
     head = "query-id\tcorpus-id\tscore\n"
     assert (out / "qrels-llm.tsv").read_text("utf-8") == f"{head}q2\tmoon-0\t1\n"
     assert "moon-0" not in (out / "qrels.tsv").read_text("utf-8")
-    new = ["eval", "-c", "small", "--queries", "mine", "--save", "one", "--json"]
-    mixed, people = json.loads(run(*new, "--with-llm")[1]), json.loads(run(*new)[1])
+    new = "eval --queries mine --save one"
+    mixed, people = cli.json(f"{new} --with-llm"), cli.json(new)
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
-    assert (mixed["with_llm"], people["with_llm"]) == (True, False)
     # Commands that measure and tune can count them as well, and say so.
-    for command in (["eval"], ["gate", "--min", "f1=0"], ["eval", "--against", "full"], ["tune"]):
-        own = [*command, "-c", "small", "--queries", "mine", "--json", "-p", "adaptive-gap"]
-        (code, mixed, told), (_, people, untold) = run(*own, "--with-llm"), run(*own)
-        assert code == 0
+    for command in ("eval", "gate --min f1=0", "eval --against full", "tune"):
+        own = f"{command} --queries mine -p adaptive-gap"
+        people = cli.json(own)
+        assert "agree" not in cli.err
+        mixed = cli.json(f"{own} --with-llm")
         assert mixed != people
-        assert ("LLM and people agree on 1 of 2" in told, "agree" in untold) == (True, False)
-        if command[0] == "gate":
-            said = [json.loads(each)["with_llm"] for each in (mixed, people)]
-            assert said == [True, False]
-    code, _, err = run(*own, "--with-llm", "--qrels", str(tmp_path / "llm.tsv"))
-    assert (code, "--with-llm needs a query set of the workspace" in err) == (2, True)
-
-
-def test_questions_come_from_csv_and_lines_too(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "bakery.csv").write_text("question,id\nwho bakes?,b1\nwho rows?,\n", "utf-8")
-    (tmp_path / "lines.txt").write_text("who bakes?\n\nwho rows?\n", "utf-8")
-    for name in ("bakery.csv", "lines.txt"):
-        code, out, _ = run("labels", "import", "--queries", str(tmp_path / name), "-c", "small")
-        assert code == 0
-        assert "with 2 queries, 0 labels" in out
+        assert "LLM and people agree on 1 of 2" in cli.err
+        assert (mixed["with_llm"], people["with_llm"]) == (True, False)
+    assert "needs a query set" in cli.refused(f"{own} --with-llm --qrels {llm}")
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "said"),
     [
-        ("name\nx\n", "has no column with questions"),
-        ("id,text\na,one\na,two\n", "line 3: the id 'a' appears twice"),
-        ("text\n", "contains no questions"),
+        ("bakery.csv", "question,id\nwho bakes?,b1\nwho rows?,", "with 2 queries, 0 labels"),
+        ("lines.txt", "who bakes?\n\nwho rows?", "with 2 queries, 0 labels"),
+        ("bad.csv", "name\nx", "has no column with questions"),
+        ("bad.csv", "id,text\na,one\na,two", "line 3: the id 'a' appears twice"),
+        ("bad.csv", "text", "contains no questions"),
     ],
 )
-def test_a_csv_that_cannot_be_read_is_one_line(
-    run: Any, tmp_path: Path, content: str, message: str
+def test_questions_come_from_csv_and_lines_too(
+    cli: Cli, tmp_path: Path, name: str, content: str, said: str
 ) -> None:
-    (tmp_path / "bad.csv").write_text(content, "utf-8")
-    code, out, err = run("labels", "import", "--queries", str(tmp_path / "bad.csv"), "-c", "small")
-    assert (code, out) == (2, "")
-    assert message in err
+    command = f"labels import --queries {write(tmp_path / name, content)}"
+    assert said in (cli.refused(command) if name == "bad.csv" else cli(command))
 
 
-def test_labels_of_another_collection_are_refused(run: Any, place: Path, tmp_path: Path) -> None:
-    (tmp_path / "other.tsv").write_text("q1\tdog-9\t1\n", "utf-8")
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "other.tsv")]
-    code, _, err = run("labels", "import", *files, "-c", "small")
-    assert code == 2
-    assert "None of the labelled ids, such as 'dog-9', is in the collection 'small'" in err
-
-
-def saved(run: Any, queries: str) -> Any:
-    """The run over a stored set, as a document."""
-    return json.loads(
-        run("eval", "-c", "small", "--queries", queries, "--save", queries, "--json")[1]
-    )
-
-
-def test_a_run_is_made_listed_shown_compared_and_removed(
-    run: Any, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    common = [*files, "-c", "small", "--profile", "adaptive-gap"]
-    first = json.loads(run("eval", *common, "--save", "one", "--json")[1])
-    assert (first["queries"], first["done"], first["profile"]) == (3, 3, "adaptive-gap")
-    names = [row["name"] for row in first["rows"]]
-    assert names[:3] == ["current settings", "unfiltered", "best fixed k"]
-    assert names[-1] == "oracle"
-    for row in first["rows"]:
-        for figure in ("precision", "recall", "f1", "f2", "ndcg"):
-            assert 0 <= row[figure]["mean"] <= 1
-            assert row[figure]["ci"] is None  # Three questions are too few.
-        # Nothing is decided, so nothing is timed.
-        assert (row["ms"] is None) == (row["name"] in {"unfiltered", "best fixed k", "oracle"})
-    assert [(each["id"], each["query"]) for each in first["per_query"]] == [*QUERIES.items()]
-    own = fmean(each["f1"] for each in first["per_query"])
-    assert own == pytest.approx(first["rows"][0]["f1"]["mean"])
-    other = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1",
-             "--set", "cutoff.min_results=1"]  # fmt: skip
-    second = json.loads(run("eval", *common, *other, "--save", "two", "--json")[1])
-    assert second["settings"]["cutoff.strategy"] == "fixed"
-    most = max(second["per_query"], key=lambda each: each["lost"])
-    shown = run("runs", "show", str(second["run"]))[1]
-    below = shown.partition("Queries that lose most relevant chunks")[2]
-    line = rf"^{most['id']} +{most['lost']} "
-    assert most["lost"] > 0
-    assert re.search(line, below, re.MULTILINE)
-    listed = json.loads(run("runs", "list", "-c", "small", "--json")[1])
-    assert [each["run"] for each in listed][:2] == [second["run"], first["run"]]
-    numbers = str(first["run"]), str(second["run"])
-    compared = "runs", "show", numbers[1], "--against", numbers[0]
-    made = json.loads(run(*compared, "--json")[1])
-    assert made["wins"] + made["losses"] + made["ties"] == made["queries"] == 3
-    by_name = {row["name"]: row for row in first["rows"]}, {r["name"]: r for r in second["rows"]}
-    gain = (
-        by_name[1]["current settings"]["f1"]["mean"] - by_name[0]["current settings"]["f1"]["mean"]
-    )
-    assert made["gain"]["f1"] == pytest.approx(gain)
-    assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
-    assert made["gain"]["ci"] is None
-    assert not any("changed" in note or "different" in note for note in made["notes"])
-    text = run(*compared)[1]
-    assert f"run {numbers[1]} (B) against run {numbers[0]} (A)" in text
-    assert "paired permutation test" in text
-    text = run("runs", "show", numbers[0])[1]
-    over = first["gain_over_fixed_k"]
-    assert f"F1 {signed(over['f1'])} ({TOO_FEW})." in text
-    assert over["ci"] is None
-    assert "What each layer contributes" in text
-    assert re.search(r"^The current settings are .* the best fixed k", text, re.MULTILINE)
-    assert re.search(r"^oracle .* – ", text, re.MULTILINE)
-    assert "cost of 1,000" not in text
-    wanted = rf"^current settings .*{TOO_FEW}.*{TOO_FEW}"
-    assert not re.search(wanted, text, re.MULTILINE)
-    wide = run("runs", "show", numbers[0], "--intervals")[1]
-    assert re.search(wanted, wide, re.MULTILINE)
-    show = ("runs", "show", numbers[0], "--only")
-    best = json.loads(run(*show, "highlights", "--json")[1])["per_query"]
-    assert best == sorted(first["per_query"], key=lambda each: -each["gain"])
-    line = rf"^{best[0]['id']} .* {re.escape(signed(best[0]['gain']))} "
-    assert re.search(line, run(*show, "changed")[1], re.MULTILINE)
-    assert run(*show, "failures")[1] == "No query is among the failures.\n"
-    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
-    assert " cost of 1,000" in run("runs", "show", numbers[0])[1]
-    for row in json.loads(run("runs", "show", numbers[0], "--json")[1])["rows"]:
-        assert row["cost"]["mean"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
-    assert run("runs", "remove", numbers[0])[0] == 0
-    code, _, err = run("runs", "show", numbers[0])
-    assert code == 2
-    assert "See `ragfilter runs list`" in err
-
-
-def test_a_run_whose_set_or_collection_is_gone_can_be_read(
-    run: Any, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    run("labels", "import", *files, "-c", "small", "--set-name", "leaving")
-    made = saved(run, "leaving")
-    show = ["runs", "show", str(made["run"]), "--json"]
-    run("labels", "rename", "leaving", "left", "-c", "small")
-    (note,) = json.loads(run(*show)[1])["notes"]
-    assert "has no query set 'leaving'" in note
-    assert "It is not known whether questions or labels have changed since then." in note
-
-    def down(*given: Any) -> None:
-        raise StoreError("The server does not answer.", remedy="Start it.")
-
-    monkeypatch.setattr(Workbench, "collection", down)
-    code, out, _ = run(*show)
-    shown = json.loads(out)
-    assert (code, shown["rows"]) == (0, made["rows"])
-    said = "Changes since then are unknown: The server does not answer. Start it."
-    assert shown["notes"] == [said]
-
-
-def test_the_report_of_a_run_over_files_names_the_command_that_repeats_it(
-    run: Any, place: Path, tmp_path: Path
-) -> None:
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    made = json.loads(run("eval", "-c", "small", *files, "--save", "files", "--json")[1])
-    page = run("report", "run", str(made["run"]))[1]
-    [line] = re.findall(r"<pre>(ragfilter eval .*)</pre>", page)
-    settings = tmp_path / "ragfilter.toml"
-    settings.write_text("", "utf-8")
-    words = [str(settings) if w == settings.name else w for w in shlex.split(unescape(line))[1:]]
-    code, out, _ = run(*words, "--json")
-    again = json.loads(out)
-    assert (code, again["rows"][0]["f1"]) == (0, made["rows"][0]["f1"])
-
-
-def test_a_run_over_a_stored_set(run: Any, place: Path) -> None:
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    run("labels", "import", *files, "-c", "small", "--set-name", "mine")
-    made = saved(run, "mine")
-    assert (made["query_set"], made["done"]) == ("mine", 3)
-    code, _, err = run("eval", "-c", "small", "--queries", "yours", "--save", "x")
-    assert code == 2
-    assert "has no query set 'yours' with questions. There are: " in err
+def test_labels_of_another_collection_are_refused(cli: Cli, place: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other.tsv", "q1\tdog-9\t1")
+    asked = place / "queries.jsonl"
+    assert "such as 'dog-9'" in cli.refused(f"labels import --queries {asked} --qrels {other}")
 
 
 def test_an_llm_proposes_labels_after_its_cost_is_said(
-    run: Any, place: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, files: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = ["-c", "small", "--set-name", "asked-of-it"]
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    run("labels", "import", *files, *fresh)
-    propose = ["labels", "propose", *fresh, "--depth", "3"]
-    code, _, err = run(*propose)
-    assert code == 2
-    assert "Proposing labels needs an LLM" in err
+    cli(f"labels import {files} --set-name asked-of-it")
+    propose = "labels propose --set-name asked-of-it --depth 3"
+    assert "needs an LLM" in cli.refused(propose)
     llm = serve(grade)
     monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     monkeypatch.setenv("OPENAI_MODEL", "grader")
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "1")
-    code, out, err = run(*propose)
-    assert (code, out, llm.asked) == (0, "The LLM was not called. Add --yes to call it.\n", [])
-    assert "3 questions, 9 chunks: 3 calls, about " in err
-    made = json.loads(run(*propose, "--yes", "--json")[1])
+    assert ("--yes" in cli(propose), llm.asked) == (True, [])
+    assert "3 questions, 9 chunks: 3 calls, about " in cli.err
+    made = cli.json(f"{propose} --yes")
     # Each of the three questions finds its labelled chunks among the first three; every answer
     # leaves out one chunk.
     assert (made["labels"], made["failed"], len(llm.asked)) == (6, 0, 3)
     assert made["cost"] > 0
-    sent = llm.asked[0]["body"]["messages"][-1]["content"]
-    assert "score" not in sent
-    listed = json.loads(run("labels", "list", "-c", "small", "--json")[1])["labels"]
-    theirs = [each for each in listed if each["who"] == "grader"]
+    assert "score" not in llm.asked[0]["body"]["messages"][-1]["content"]
+    theirs = [each for each in cli.json("labels list")["labels"] if each["who"] == "grader"]
     assert {each["made_by"] for each in theirs} == {"llm"}
     for each in theirs:
         query_id = next(i for i, text in QUERIES.items() if text == each["query"])
         assert each["grade"] == (2 if each["chunk"] in QRELS[query_id] else 0)
     # What it left out is asked again, and nothing else.
-    again = json.loads(run(*propose, "--json")[1])
+    again = cli.json(propose)
     assert (again["chunks"], again["calls"]) == (3, 3)
 
 
 def test_an_llm_that_fails_is_left_alone_after_three_calls(
-    run: Any, place: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, place: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm = serve(lambda handler, body: handler.reply(500, "{}"))
     monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
-    run("labels", "import", "--queries", str(place / "queries.jsonl"), "-c", "small")
-    args = ["labels", "propose", "-c", "small", "--set-name", "queries", "--yes"]
-    code, out, err = run(*args)
-    assert code == 2
+    cli(f"labels import --queries {place / 'queries.jsonl'}")
+    out = cli("labels propose --set-name queries --yes", code=2)
     assert "0 labels, 3 calls failed" in out
-    assert "The LLM failed 3 times in a row" in err
+    assert "failed 3 times in a row" in cli.err
 
 
 def grade(handler: Handler, body: dict[str, Any]) -> None:
@@ -438,74 +262,215 @@ def grade(handler: Handler, body: dict[str, Any]) -> None:
     handler.event("[DONE]")
 
 
-def test_a_run_tells_what_changed_since_and_between(
-    run: Any, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_question_is_labelled_in_a_terminal_and_undone(cli: Cli) -> None:
+    asked = "who sails the river?"
+    first = cli.json("labels next -n 3", asked)
+    every = first["left"]
+    assert (every >= len(CHUNKS), len(first["next"])) == (True, 3)
+    one, other, _ = (each["id"] for each in first["next"])
+    assert cli("labels mark -g 1", asked, one, other) == "small: 2 chunks labelled 1\n"
+    cli("labels mark -g 0", asked, one)
+    assert cli.json("labels next", asked)["left"] == every - 2
+    blind = cli.json("labels next --blind -n 3", asked)["next"]
+    assert [sorted(each) for each in blind] == [["id", "text", "title"]] * 3
+    assert f"{every - 2} chunks left to label" in cli("labels next", asked)
+    # Of the pair that was labelled twice, the first label counts again.
+    assert cli("labels undo") == f"taken back: {one} = 0 for {asked!r}\n"
+    assert cli.json("labels next", asked)["left"] == every - 2
+    assert cli("labels undo --last 2").count("taken back") == 2
+    assert cli.json("labels next", asked)["left"] == every
+    assert "no chunk 'cat-9' in small" in cli.refused("labels mark", asked, "cat-9")
+
+
+# -- votes -----------------------------------------------------------------------------------------
+
+
+def vote(place: Path, collection: str, query: str, *kept: str) -> Answered:
+    """Vote for the answer from these chunks."""
+    book = Preferences(f"sqlite:///{place / 'ws' / 'ragfilter.db'}")
+    first, second = Answered("full", {}, kept, "m"), Answered("unfiltered", {}, (), "m")
+    book.vote(collection, query, first, second, "first", who="ann")
+    book.close()
+    return first
+
+
+def test_preferences_are_listed(cli: Cli, place: Path) -> None:
+    assert "no votes yet" in cli("labels preferences")
+    first = vote(place, "small", "bread", "cat-0")
+    (listed,) = cli.json("labels preferences")
+    assert (listed["query"], listed["who"], listed["choice"]) == ("bread", "ann", "first")
+    assert Answered(**listed["first"] | {"chunks": tuple(listed["first"]["chunks"])}) == first
+    out = cli("labels preferences")
+    assert re.search(r"^bread +full, 1 chunk +unfiltered, 0 chunks +the first is better", out, re.M)
+
+
+def test_a_vote_on_what_is_hidden_is_left_out(run: Cli, place: Path, tmp_path: Path) -> None:
+    secret = {"id": "plan", "text": "The plan of the vault.", "clearance": 2}
+    run("index -c secret", write(tmp_path / "secret.jsonl", secret))
+    vote(place, "secret", "Where is the vault?", "plan")
+    for level, votes in ((0, 0), (1, 0), (2, 1)):
+        assert len(run.json(f"labels preferences -c secret --level {level}")) == votes
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_made_listed_shown_compared_and_removed(
+    run: Cli, cli: Cli, files: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_name = ["-c", "small", "--set-name", "moving"]
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    run("labels", "import", *files, *set_name)
-    new = ["eval", "-c", "small", "--queries", "moving", "--save", "moving"]
-    code, out, err = run(*new, "--json")
-    first = json.loads(out)
-    assert (code, first["notes"]) == (0, [])
-    assert "Only 3 questions have a chunk labelled relevant: too few for reliable figures" in err
-    (tmp_path / "more.tsv").write_text("q1\tmoon-0\t1\n", "utf-8")
-    more = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "more.tsv")]
-    run("labels", "import", *more, *set_name)
-    number = str(first["run"])
-    told = run("runs", "show", number)[1]
-    assert "labels have changed since then: measure again" in told
-    second = json.loads(run(*new, "--json")[1])
-    (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
-    assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0
-    (note,) = json.loads(run("runs", "show", str(second["run"]), "--json")[1])["notes"]
-    assert note == "The collection has changed since then: measure again."
-    third = json.loads(run(*new, "--json")[1])
+    common = f"eval {files} --profile adaptive-gap"
+    first = cli.json(f"{common} --save one")
+    assert (first["queries"], first["done"], first["profile"]) == (3, 3, "adaptive-gap")
+    names = [row["name"] for row in first["rows"]]
+    assert names[:3] == ["current settings", "unfiltered", "best fixed k"]
+    assert names[-1] == "oracle"
+    for row in first["rows"]:
+        for figure in ("precision", "recall", "f1", "f2", "ndcg"):
+            assert 0 <= row[figure]["mean"] <= 1
+            assert row[figure]["ci"] is None  # Three questions are too few.
+        # Nothing is decided, so nothing is timed.
+        assert (row["ms"] is None) == (row["name"] in {"unfiltered", "best fixed k", "oracle"})
+    assert [(each["id"], each["query"]) for each in first["per_query"]] == [*QUERIES.items()]
+    own = fmean(each["f1"] for each in first["per_query"])
+    assert own == pytest.approx(first["rows"][0]["f1"]["mean"])
+    other = "--set cutoff.strategy=fixed --set cutoff.max_results=1 --set cutoff.min_results=1"
+    second = cli.json(f"{common} {other} --save two")
+    assert second["settings"]["cutoff.strategy"] == "fixed"
+    lost = max(second["per_query"], key=lambda each: each["lost"])
+    a, b = first["run"], second["run"]
+    below = run(f"runs show {b}").partition("Queries that lose most relevant chunks")[2]
+    assert re.search(rf"^{lost['id']} +{lost['lost']} ", below, re.MULTILINE)
+    assert [each["run"] for each in cli.json("runs list")][:2] == [b, a]
+    made = run.json(f"runs show {b} --against {a}")
+    assert made["wins"] + made["losses"] + made["ties"] == made["queries"] == 3
+    gain = second["rows"][0]["f1"]["mean"] - first["rows"][0]["f1"]["mean"]
+    assert made["gain"]["f1"] == pytest.approx(gain)
+    assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
+    assert not any("changed" in note or "different" in note for note in made["notes"])
+    assert f"run {b} (B) against run {a} (A)" in run(f"runs show {b} --against {a}")
+    text = run(f"runs show {a}")
+    assert f"F1 {signed(first['gain_over_fixed_k']['f1'])} (" in text
+    assert first["gain_over_fixed_k"]["ci"] is None
+    for part in ("What each layer contributes", "The current settings are", "oracle"):
+        assert part in text
+    assert "cost of 1,000" not in text
+    assert "95% of recall" in run(f"runs show {a} --intervals")
+    best = run.json(f"runs show {a} --only highlights")["per_query"]
+    assert best == sorted(first["per_query"], key=lambda each: -each["gain"])
+    line = rf"^{best[0]['id']} .* {re.escape(signed(best[0]['gain']))} "
+    assert re.search(line, run(f"runs show {a} --only changed"), re.MULTILINE)
+    assert "No query" in run(f"runs show {a} --only failures")
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
+    assert " cost of 1,000" in run(f"runs show {a}")
+    for row in run.json(f"runs show {a}")["rows"]:
+        assert row["cost"]["mean"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
+    run(f"runs remove {a}")
+    assert "ragfilter runs list" in run.refused(f"runs show {a}")
+
+
+def test_a_run_whose_set_or_collection_is_gone_can_be_read(
+    run: Cli, cli: Cli, files: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli(f"labels import {files} --set-name leaving")
+    made = cli.json("eval --queries leaving --save leaving")
+    assert (made["query_set"], made["done"]) == ("leaving", 3)
+    assert "no query set 'yours'" in cli.refused("eval --queries yours --save x")
+    cli("labels rename leaving left")
+    (note,) = run.json(f"runs show {made['run']}")["notes"]
+    assert "has no query set 'leaving'" in note
+    assert "not known whether questions or labels have changed" in note
+
+    def down(*given: Any) -> None:
+        raise StoreError("The server does not answer.", remedy="Start it.")
+
+    monkeypatch.setattr(Workbench, "collection", down)
+    shown = run.json(f"runs show {made['run']}")
+    assert shown["rows"] == made["rows"]
+    assert "unknown: The server does not answer. Start it." in shown["notes"][0]
+
+
+def test_a_run_tells_what_changed_since_and_between(
+    run: Cli, cli: Cli, files: str, place: Path, tmp_path: Path
+) -> None:
+    cli(f"labels import {files} --set-name moving")
+    new = "eval --queries moving --save moving"
+    first = cli.json(new)
+    assert first["notes"] == []
+    assert "Only 3 questions have a chunk labelled relevant" in cli.err
+    more = write(tmp_path / "more.tsv", "q1\tmoon-0\t1")
+    asked = place / "queries.jsonl"
+    cli(f"labels import --queries {asked} --qrels {more} --set-name moving")
+    number = first["run"]
+    labels, collection = "labels have changed since then", "The collection has changed since then"
+    assert labels in run(f"runs show {number}")
+    second = cli.json(new)
+    cli("index", write(tmp_path / "new.jsonl", {"id": "sun-0", "text": "The sun sets."}))
+    (note,) = run.json(f"runs show {second['run']}")["notes"]
+    assert collection in note
+    third = cli.json(new)
     for before, after, said in (
         (first, second, "different questions or labels"),
         (second, third, "The collection changed between the two runs"),
     ):
-        pair = str(before["run"]), str(after["run"])
-        assert said in run("runs", "show", pair[1], "--against", pair[0])[1]
-        assert said in run("report", "compare", *pair)[1]
-    pair = number, str(third["run"])
-    compared = "runs", "show", pair[1], "--against", number
-    for said, lines in (
-        ("Questions or labels have changed since then", run("report", "run", number)[1]),
-        ("The collection has changed since then", run("report", "run", number)[1]),
-        ("A: questions or labels have changed since then", run("report", "compare", *pair)[1]),
-        (
-            "A: questions or labels have changed since then",
-            run(*compared)[1],
-        ),
-    ):
-        assert said in lines
-    assert "B: " not in run(*compared)[1]
+        a, b = before["run"], after["run"]
+        assert said in run(f"runs show {b} --against {a}")
+        assert said in run(f"report compare {a} {b}")
+    report, compared = run(f"report run {number}"), run(f"runs show {b} --against {number}")
+    assert (labels in report, collection in report) == (True, True)
+    assert "A: questions or labels have changed" in compared
+    assert "B: " not in compared
 
 
-def test_a_question_is_labelled_in_a_terminal_and_undone(run: Any) -> None:
-    asked, where = "who sails the river?", ("-c", "small")
-    nearest = ("labels", "next", asked, *where, "-n", "3", "--json")
-    code, out, _ = run(*nearest)
-    first = json.loads(out)
-    every = first["left"]
-    assert (code, every >= len(CHUNKS), len(first["next"])) == (0, True, 3)
-    one, other, _ = (each["id"] for each in first["next"])
+# -- report ----------------------------------------------------------------------------------------
 
-    assert run("labels", "mark", asked, one, other, "-g", "1", *where)[1] == (
-        "small: 2 chunks labelled 1\n"
-    )
-    run("labels", "mark", asked, one, "-g", "0", *where)
-    assert json.loads(run(*nearest)[1])["left"] == every - 2
-    blind = json.loads(run(*nearest, "--blind")[1])["next"]
-    assert [sorted(each) for each in blind] == [["id", "text", "title"]] * 3
-    assert f"{every - 2} chunks left to label" in run("labels", "next", asked, *where)[1]
 
-    # Of the pair that was labelled twice, the first label counts again.
-    assert run("labels", "undo", *where)[1] == f"taken back: {one} = 0 for {asked!r}\n"
-    assert json.loads(run(*nearest)[1])["left"] == every - 2
-    assert run("labels", "undo", "--last", "2", *where)[1].count("taken back") == 2
-    assert json.loads(run(*nearest)[1])["left"] == every
+def test_a_query_is_reported_alone_and_against_a_profile(cli: Cli, tmp_path: Path) -> None:
+    asked, out = "what does a cat do", tmp_path / "one.html"
+    assert cli("report query --set retrieval.k=2 --answer --out", str(out), asked) == f"{out}\n"
+    page = out.read_text("utf-8")
+    for part in (f"<h1>{asked}</h1>", "<h3>without the filter</h3>", "A cat hunts mice at night."):
+        assert part in page
+    page = cli("report query --set retrieval.k=2 --against unfiltered", asked)
+    assert "A is unfiltered, B is these settings" in page
+    assert re.search(r"Only A keeps: \d", page)
+    write(tmp_path / "taken", "a file, not a folder")
+    taken = str(tmp_path / "taken" / "one.html")
+    assert "--out" in cli.refused("report query", asked, "--out", taken)
 
-    code, _, err = run("labels", "mark", asked, "cat-9", *where)
-    assert (code, "There is no chunk 'cat-9' in small" in err) == (2, True)
+
+def test_a_query_is_reported_against_a_file_saved_settings_and_a_run(
+    cli: Cli, files: str, place: Path, tmp_path: Path
+) -> None:
+    one = tmp_path / "one.toml"
+    one.write_text('profile = "unfiltered"\nretrieval.k = 1\n')
+    (place / "ws" / "settings").mkdir(exist_ok=True)
+    (place / "ws" / "settings" / "mine.toml").write_text(one.read_text())
+    number = str(cli.json(f"eval {files} --config {one} --save one")["run"])
+    asked = ("report query -p unfiltered", "what does a cat do", "--against")
+    for against, name in ((str(one), "one.toml"), ("mine", "mine.toml"), (number, f"run {number}")):
+        page = cli(*asked, against)
+        for part in (f"A is {name}, B is these settings", "Both keep: 1", "Only B keeps: "):
+            assert part in page
+    for against, why in (("unfilterd", "no profile 'unfilterd'"), ("99", "no run 99")):
+        assert why in cli.refused(*asked, against)
+
+
+def test_runs_are_reported_alone_and_against_each_other(
+    run: Cli, cli: Cli, files: str, tmp_path: Path
+) -> None:
+    a, b = (cli.json(f"eval {files} -p {profile} --save one")["run"]
+            for profile in ("unfiltered", "adaptive-gap"))  # fmt: skip
+    page = run(f"report run {b}")
+    assert "<h1>adaptive-gap on small</h1>" in page
+    assert '<tr class="strong"><td>current settings</td>' in page
+    compared = run(f"report compare {a} {b}")
+    assert f"<h1>run {b} (B) against run {a} (A)</h1>" in compared
+    assert "what does a cat do" in compared
+    assert "no run 99" in run.refused("report run 99")
+    # It names the command that repeats it.
+    [line] = re.findall(r"<pre>(ragfilter eval .*)</pre>", page)
+    settings = tmp_path / "ragfilter.toml"
+    settings.write_text('profile = "adaptive-gap"\n', "utf-8")
+    words = [str(settings) if w == settings.name else w for w in shlex.split(unescape(line))[1:]]
+    again = json.loads(run("", *words, "--json"))
+    assert again["rows"][0]["f1"] == run.json(f"runs show {b}")["rows"][0]["f1"]

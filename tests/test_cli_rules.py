@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import write
 from faults import FAULTS, KEY, Behave, Handler, Serve, Server, says
-from rule_runs import CHUNKS, GOOD, OTHER, SPREAD, Run, write
+from rule_runs import CHUNKS, GOOD, OTHER, SPREAD, Run
 from rule_runs import run as run
 from rule_runs import small as small
 from waiting import PATIENT_S, PROCESS_S, SILENT_S

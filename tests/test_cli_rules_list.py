@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rule_runs import GOOD, SPREAD, Run, write
+from commands import write
+from rule_runs import GOOD, SPREAD, Run
 from rule_runs import run as run
 from rule_runs import small as small
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import write
 from faults import KEY, Serve, says
-from rule_runs import GOOD, OTHER, Run, write
+from rule_runs import GOOD, OTHER, Run
 from rule_runs import run as run
 from rule_runs import small as small
 

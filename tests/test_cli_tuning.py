@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from commands import Cli, write
 
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
@@ -28,53 +29,41 @@ TOPICS = {
     "moon": ["The moon is full tonight."],
 }  # fmt: skip
 ASKED = ("what does a {} do", "tell me about the {}", "{}", "facts: {}")
+FIXED = "--set quality.enabled=false --set cutoff.strategy=fixed --set cutoff.max_results="
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a workspace `ws`, `queries.jsonl` and `qrels.tsv`."""
     folder = tmp_path_factory.mktemp("tuning")
-    chunks = [
-        {"id": f"{topic}-{n}", "text": text}
-        for topic, texts in TOPICS.items()
-        for n, text in enumerate(texts)
-    ]
-    queries = [
-        {"_id": f"{topic}-q{n}", "text": form.format(topic)}
-        for topic in TOPICS
-        for n, form in enumerate(ASKED)
-    ]
-    for name, records in (("chunks", chunks), ("queries", queries)):
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(lines, "utf-8")
-    labels = [
-        f"{topic}-q{n}\t{topic}-{i}\t1"
-        for topic, texts in TOPICS.items()
-        for n in range(len(ASKED))
-        for i in range(len(texts))
-    ]
-    (folder / "qrels.tsv").write_text("\n".join(labels) + "\n", "utf-8")
-    args = ["index", str(folder / "chunks.jsonl"), "-c", "small", "--data-dir", str(folder / "ws")]
-    assert main(args) == 0
+    named = [(f"{topic}-{n}", text) for topic in TOPICS for n, text in enumerate(TOPICS[topic])]
+    asked = [(f"{topic}-q{n}", form.format(topic)) for topic in TOPICS
+             for n, form in enumerate(ASKED)]  # fmt: skip
+    source = write(folder / "chunks.jsonl", *({"id": i, "text": text} for i, text in named))
+    write(folder / "queries.jsonl", *({"_id": i, "text": text} for i, text in asked))
+    write(folder / "qrels.tsv", *(f"{q}\t{i}\t1" for q, _ in asked for i, _ in named
+                                  if q.partition("-")[0] == i.partition("-")[0]))  # fmt: skip
+    assert main(["index", source, "-c", "small", "--data-dir", str(folder / "ws")]) == 0
     return folder
 
 
 @pytest.fixture
-def args(place: Path) -> list[str]:
-    return [
-        "-c", "small", "--queries", str(place / "queries.jsonl"),
-        "--qrels", str(place / "qrels.tsv"), "--data-dir", str(place / "ws"),
-    ]  # fmt: skip
+def cli(place: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs commands on the collection."""
+    return Cli(capsys, ["-c", "small", "--data-dir", str(place / "ws")])
 
 
 @pytest.fixture
-def tuned(
-    place: Path, args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> tuple[Any, Path]:
+def measured(cli: Cli, place: Path) -> Cli:
+    """The same with its queries and labels."""
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    return Cli(cli.capsys, [*cli.where, *files])
+
+
+@pytest.fixture
+def tuned(measured: Cli, tmp_path: Path) -> tuple[Any, Path]:
     out = tmp_path / "tuned.toml"
-    capsys.readouterr()
-    assert main(["tune", *args, "--no-rerank", "--out", str(out), "--json"]) == 0
-    return json.loads(capsys.readouterr().out), out
+    return measured.json("tune --no-rerank --out", str(out)), out
 
 
 def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
@@ -89,20 +78,38 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
         assert one["ci"] is None or one["ci"][0] <= one["f1"] <= one["ci"][1]
         assert (one["f1_most"] > one["f1"]) == (one["unlabelled"] > 0)
     assert made["oracle"]["f1"] >= made["best_fixed_k"]["f1"]
-    assert {"name", "f1", "ci", "mean_kept"} <= set(made["strategies"][0])
     gain = made["after"]["f1"] - made["best_fixed_k"]["f1"]
     assert made["gain_over_fixed_k"]["f1"] == pytest.approx(gain)
+    names = {one["name"] for one in made["strategies"]}
+    assert names >= {"calibrated", "car", "spike"}
+    assert made["calibrated_over"].keys() == names - {"calibrated"}
+    assert all(0 <= kept <= 1 for kept in made["recall_dial"].values())
+    assert set(made["gain_over_before"]) == {"f1", "f2", "mean", "ci"}
+    # The settings file is what was printed, and says where it is from.
     assert made["settings_file"] == str(out)
+    text = out.read_text("utf-8")
+    assert "# Tuned on the collection small: 16 labelled queries" in text
+    assert "all-MiniLM-L6-v2" in text
+    loaded, base = load(file=out, environ={}), load(profile="full", environ={})
+    assert loaded.settings.changed_from(base.settings) == made["after"]["settings"]
+    assert set(tomllib.loads(text)) <= {"profile", "cutoff", "quality"}
 
 
-def test_values_are_measured_over_a_range_and_in_pairs(
-    args: list[str], capsys: pytest.CaptureFixture[str]
+def test_query_keeps_what_the_tuned_settings_keep(
+    tuned: tuple[Any, Path], cli: Cli, place: Path
 ) -> None:
-    command = ["eval", *args, "--profile", "adaptive-gap", "--json"]
-    pair = ["--vary", "cutoff.max_results=2,8", "--vary", "quality.min_top_k=1,60"]
-    capsys.readouterr()
-    assert main([*command, *pair, "--set", "quality.enabled=true"]) == 0
-    made = json.loads(capsys.readouterr().out)
+    question = "tell me about the bread"
+    kept = cli.json("query", question, "--config", str(tuned[1]))["kept"]
+    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+        settings = load(file=tuned[1], environ={}).settings
+        result = run(question, settings, bench.backends("small"))
+    assert kept == [hit.id for hit in result.kept]
+
+
+def test_values_are_measured_over_a_range_and_in_pairs(measured: Cli) -> None:
+    command = "eval --profile adaptive-gap"
+    pair = "--vary cutoff.max_results=2,8 --vary quality.min_top_k=1,60"
+    made = measured.json(f"{command} {pair} --set quality.enabled=true")
     rows = {row["name"]: row for row in made["rows"] if row["group"] == "settings"}
     # The last is above quality.max_top_k.
     assert [*rows] == [
@@ -114,55 +121,15 @@ def test_values_are_measured_over_a_range_and_in_pairs(
     assert front == sorted(set(front), key=lambda point: point[1])
     assert max(row["recall"]["mean"] for row in rows.values()) == front[-1][1]
     # Over the whole range of a setting, with what `eval` says of the current value.
-    assert main([*command, "--vary", "cutoff.gap_threshold"]) == 0
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    rows = {
+        row["name"]: row for row in measured.json(f"{command} --vary cutoff.gap_threshold")["rows"]
+    }
     assert len(rows) > 20
-    assert main(command) == 0
-    f1 = json.loads(capsys.readouterr().out)["filtered"]["f1"]
+    f1 = measured.json(command)["filtered"]["f1"]
     assert rows["adaptive-gap cutoff.gap_threshold=0.1"]["f1"]["mean"] == pytest.approx(f1)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["cutoff.jumps"], "is not a numeric setting in effect here"),
-        (["cutoff.max_results=1"] * 2, "--vary takes one or two different settings"),
-        (["cutoff.max_results=many"], "cutoff.max_results = 'many' (from --vary)"),
-        (["cutoff.nothing=1"], "cutoff.nothing"),
-    ],
-)
-def test_what_cannot_be_varied_is_one_line(
-    given: list[str], message: str, args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    options = [word for each in given for word in ("--vary", each)]
-    assert main(["eval", *args, "--profile", "adaptive-gap", *options]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_the_settings_file_is_what_was_printed_and_says_where_it_is_from(
-    tuned: tuple[Any, Path],
-) -> None:
-    made, out = tuned
-    assert "# Tuned on the collection small: 16 labelled queries" in out.read_text("utf-8")
-    assert "all-MiniLM-L6-v2" in out.read_text("utf-8")
-    loaded = load(file=out, environ={})
-    assert loaded.profile == "full"
-    base = load(profile="full", environ={}).settings
-    assert loaded.settings.changed_from(base) == made["after"]["settings"]
-    assert set(tomllib.loads(out.read_text("utf-8"))) <= {"profile", "cutoff", "quality"}
-
-
-def test_what_was_learned_is_beside_the_others_and_applied_from_its_file(
-    tuned: tuple[Any, Path], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made, _ = tuned
-    assert {one["name"] for one in made["strategies"]} >= {"calibrated", "car", "spike"}
-    assert made["calibrated_over"].keys() == {
-        one["name"] for one in made["strategies"] if one["name"] != "calibrated"
-    }
-    assert all(0 <= kept <= 1 for kept in made["recall_dial"].values())
-    assert set(made["gain_over_before"]) == {"f1", "f2", "mean", "ci"}
+def test_what_was_learned_is_applied_from_its_file(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "learned.toml"
     file.write_text(
         '[cutoff]\nstrategy = "calibrated"\nmax_results = 5\n[cutoff.calibration]\n'
@@ -171,37 +138,20 @@ def test_what_was_learned_is_beside_the_others_and_applied_from_its_file(
         "intercept = 0.0\n[cutoff.calibration.weights]\nway = -9.0\n",
         "utf-8",
     )
-    common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(file)]
-    assert main(["query", "bread", *common, "--json"]) == 0
-    hits = json.loads(capsys.readouterr().out)["hits"]
+    hits = cli.json("query bread --config", str(file))["hits"]
     cut = [hit["reason"] for hit in hits if hit["layer"] == "cutoff"]
     assert any("probability" in reason for reason in cut)
     file.write_text(file.read_text("utf-8").replace("all-MiniLM-L6-v2", "another"), "utf-8")
-    assert main(["query", "bread", *common]) == 2
-    err = capsys.readouterr().err
-    assert "learned on small with the embedding model another, not all-MiniLM-L6-v2" in err
-    assert "ragfilter tune" in err
+    cli("query bread --config", str(file), code=2)
+    assert "another, not all-MiniLM-L6-v2" in cli.err
+    assert "ragfilter tune" in cli.err
+    cli("query bread --set cutoff.target=recall")
+    assert "it belongs to calibrated" in cli.err
 
 
-def test_calibrated_without_hits_or_learning_is_one_line(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["cut", "0.1", "0.2", "--strategy", "calibrated"]) == 2
-    assert "not only their distances" in capsys.readouterr().err
-    where = [args[0], args[1], *args[-2:]]
-    assert main(["query", "bread", *where, "--set", "cutoff.strategy=calibrated"]) == 2
-    assert "nothing has been learned yet" in capsys.readouterr().err
-
-
-def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tune", *args, "--no-rerank", "--measure", "tokens@0.6"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(
-        line.startswith("Tuned settings beat")
-        or "shown to beat" in line
-        or line.startswith("The recall of 0.6 is not reached")
-        for line in lines
-    )
+def test_tokens_at_a_recall(measured: Cli) -> None:
+    lines = measured("tune --no-rerank --measure tokens@0.6").splitlines()
+    assert any(re.match(r"Tuned settings beat|.*shown to beat|The recall of 0.6", x) for x in lines)
     rows = [re.split(r"  +", line) for line in lines]
     rows = [row for row in rows if len(row) == 8 and row[0]]
     assert len(rows) == 14
@@ -210,172 +160,99 @@ def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str])
 
 
 def test_one_strategy_is_chosen_whatever_the_others_are_worth(
-    args: list[str], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    measured: Cli, cli: Cli, tmp_path: Path
 ) -> None:
     """So that users can get a calibration, and with it the recall dial."""
     out = tmp_path / "learned.toml"
-    chosen = ["--strategy", "calibrated", "--no-rerank", "--out", str(out)]
-    assert main(["tune", *args, *chosen, "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
+    chosen = f"tune --strategy calibrated --no-rerank --out {out}"
+    made = measured.json(chosen)
     alone = {one["name"]: one["f1"] for one in made["strategies"]}
     assert made["after"]["settings"]["cutoff.strategy"] == "calibrated"
     assert made["after"]["f1"] == alone["calibrated"]
-    common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(out)]
-    dial = ["--set", "cutoff.target=recall", "--set", "cutoff.recall=0.8"]
-    assert main(["query", "bread", *common, *dial]) == 0
-    assert "which keep 80% of the relevant hits" in capsys.readouterr().out
+    learned = f"--config {out}"
+    dial = "--set cutoff.target=recall --set cutoff.recall=0.8"
+    assert "keep 80% of the relevant hits" in cli(f"query bread {learned} {dial}")
     # Measured with the labels it was learned from, its figures show nothing, and the commands say
     # so.
-    learned = ["--config", str(out)]
     these, some = "learned from these same labels", "may have seen some of these questions"
-    for others, told in (([], these), (["--except=cat-q0"], some)):
-        for more in ([], ["--vary", "cutoff.max_results=5"]):
-            capsys.readouterr()
-            assert main(["eval", *args, *learned, *others, *more]) == 0
-            assert told in capsys.readouterr().err
-    assert main(["eval", *args, *learned, "--save", "learned", "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
-    assert any("learned from these same labels" in note for note in made["notes"])
-    run = str(made["run"])
-    page = tmp_path / "run.html"
-    assert main(["report", "run", run, "--out", str(page), *args[-2:]]) == 0
-    said = page.read_text("utf-8")
-    assert "learned from these same labels" in said
-    assert "the best fixed k (cross-validated)" not in said
-    assert main(["tune", *args, *chosen, *(f"--only=cat-q{n}" for n in range(4))]) == 2
-    assert "at least 10 labelled queries" in capsys.readouterr().err.splitlines()[-1]
+    for others, told in (("", these), ("--except=cat-q0", some)):
+        for more in ("", "--vary cutoff.max_results=5"):
+            measured(f"eval {learned} {others} {more}")
+            assert told in measured.err
+    made = measured.json(f"eval {learned} --save learned")
+    assert any(these in note for note in made["notes"])
+    measured(f"{chosen} {' '.join(f'--only=cat-q{n}' for n in range(4))}", code=2)
+    assert "at least 10 labelled queries" in measured.err
 
 
-def test_a_setting_of_another_strategy_changes_nothing_and_that_is_told(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = [args[0], args[1], *args[-2:]]
-    assert main(["query", "bread", *where, "--set", "cutoff.target=recall"]) == 0
-    err = capsys.readouterr().err
-    assert "cutoff.target changes nothing" in err
-    assert "it belongs to calibrated" in err
-
-
-def test_a_query_set_of_the_workspace_is_measured_by_its_name(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = [*args[:2], *args[-2:]]
-    assert main(["labels", "import", *args, "--set-name", "mine"]) == 0
-    capsys.readouterr()
+def test_a_query_set_of_the_workspace_is_measured_by_its_name(measured: Cli, cli: Cli) -> None:
+    measured("labels import --set-name mine")
     for command in (
-        ["eval", "--json"], ["gate", "--min", "recall=0.1"], ["eval", "--limit", "2", "--json"],
-        ["tune", "--no-rerank"],
+        "eval --json", "gate --min recall=0.1", "eval --limit 2 --json", "tune --no-rerank",
     ):  # fmt: skip
-        assert main([*command, *where, "--queries", "mine"]) == 0
-        from_set = capsys.readouterr().out
-        assert main([*command, *args]) == 0
-        assert from_set == capsys.readouterr().out
-        assert main([*command, *where, "--queries", "yours"]) == 2
-        assert "has no query set 'yours'" in capsys.readouterr().err
-        assert main([*command, *where, "--queries", "gone.jsonl", "--qrels", "gone.tsv"]) == 2
-        assert "gone.jsonl" in capsys.readouterr().err
-
-
-def test_a_gate_names_a_question_without_an_id_by_its_words(
-    args: list[str], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = [*args[:2], *args[-2:]]
-    asked = tmp_path / "asked.txt"
-    texts = [json.loads(line)["text"] for line in Path(args[3]).read_text().splitlines()]
-    asked.write_text("\n".join(texts), encoding="utf-8")
-    # Labels belong to the text, so other questions with the same text have them too.
-    assert main(["labels", "import", *args, "--set-name", "named"]) == 0
-    assert main(["labels", "import", *where, "--queries", str(asked), "--set-name", "bare"]) == 0
-    capsys.readouterr()
-    limits = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1", "--min"]
-    junit = tmp_path / "gate.xml"
-    gate = ["gate", *where, "--queries", "bare", *limits, "recall=0.9", "--junit", str(junit)]
-    assert main(gate) == 1
-    out = capsys.readouterr().out
-    assert any(f"{text}: recall 0.250 < 0.900" in out for text in texts)
-    assert "q-" not in out + junit.read_text(encoding="utf-8").replace("bread-q", "")
-
-
-def test_query_keeps_what_the_tuned_settings_keep(
-    tuned: tuple[Any, Path], place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out = tuned
-    common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(out), "--json"]
-    assert main(["query", "tell me about the bread", *common]) == 0
-    kept = json.loads(capsys.readouterr().out)["kept"]
-    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
-        settings = load(file=out, environ={}).settings
-        result = run("tell me about the bread", settings, bench.backends("small"))
-    assert kept == [hit.id for hit in result.kept]
+        assert cli(f"{command} --queries mine") == measured(command)
+        assert "no query set 'yours'" in cli.refused(f"{command} --queries yours")
+        assert "gone.jsonl" in cli.refused(f"{command} --queries gone.jsonl --qrels gone.tsv")
 
 
 def test_figures_on_labels_that_tuning_saw_say_so_in_json(
-    tuned: tuple[Any, Path], args: list[str], capsys: pytest.CaptureFixture[str]
+    tuned: tuple[Any, Path], measured: Cli
 ) -> None:
-    for command in (
-        ["eval"],
-        ["gate", "--min", "f1=0"],
-        ["eval", "--vary", "cutoff.max_results=5"],
-    ):
-        assert main([*command, *args, "--config", str(tuned[1]), "--json"]) == 0
-        (note, *_) = json.loads(capsys.readouterr().out)["notes"]
-        assert "these same labels, so the figures here say nothing about new questions" in note
-        assert main([*command, *args, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["notes"] == []
+    for command in ("eval", "gate --min f1=0", "eval --vary cutoff.max_results=5"):
+        (note, *_) = measured.json(command, "--config", str(tuned[1]))["notes"]
+        assert "these same labels" in note
+        assert measured.json(command)["notes"] == []
 
 
-def test_tune_for_people_warns_of_few_labels(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["tune", *args]) == 0
-    out, err = capsys.readouterr()
-    assert "Best fixed k (" in out
-    assert "relative, alone" in out
-    assert "95% interval" in out
-    assert "beat the best fixed k" in out
-    assert "Only 16 questions have a chunk labelled relevant" in err
-    plain = ", as in a plain search: no distance changes it"
+def test_tune_for_people_warns_of_few_labels(measured: Cli) -> None:
+    out = measured("tune")
+    for part in ("Best fixed k (", "relative, alone", "95% interval", "beat the best fixed k"):
+        assert part in out
+    assert "Only 16 questions have a chunk labelled relevant" in measured.err
+    plain = "as in a plain search"
     assert plain not in out
-    assert main(["tune", *args, "--no-rerank", "--strategy", "fixed"]) == 0
-    assert plain in capsys.readouterr().out
+    assert plain in measured("tune --no-rerank --strategy fixed")
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("command", "word"),
     [
-        (["--measure", "f9"], "There is no measure 'f9'"),
-        (["--profile", "llm-filter"], "The judge is on"),
-        (["--only", "cat-q1"], "at least two labelled queries"),
-        (["--strategy", "best"], "cutoff.strategy"),
-        (["--out", "/nowhere/at/all.toml", "--no-rerank"], "cannot be written"),
+        ("tune --measure f9", "no measure 'f9'"),
+        ("tune --profile llm-filter", "The judge is on"),
+        ("tune --only cat-q1", "at least two labelled queries"),
+        ("tune --strategy best", "cutoff.strategy"),
+        ("tune --out /nowhere/at/all.toml --no-rerank", "cannot be written"),
+        ("eval --vary cutoff.jumps", "not a numeric setting"),
+        ("eval --vary cutoff.max_results=1 --vary cutoff.max_results=1", "--vary takes one or two"),
+        ("eval --vary cutoff.max_results=many", "cutoff.max_results = 'many' (from --vary)"),
+        ("eval --vary cutoff.nothing=1", "cutoff.nothing"),
+        ("gate", "nothing to check"),
+        ("gate --min beauty=1", "not a limit on a known figure"),
+        ("gate --max-drop recall=0.1", "The baseline is missing"),
+        ("gate --update-baseline", "The baseline is missing"),
+        ("gate --max-drop kept=1 --baseline FILE", "one of: precision, recall, f1"),
+        ("gate --baseline FILE", "is not a baseline file"),
+        ("gate --baseline gone.json", "cannot be read"),
     ],
 )
-def test_what_cannot_be_tuned_is_one_line(
-    args: list[str], more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_done_is_one_line(
+    command: str, word: str, measured: Cli, tmp_path: Path
 ) -> None:
-    assert main(["tune", *args, *more]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert message in err.splitlines()[-1]
+    (tmp_path / "base.json").write_text("[1]")
+    measured(command.replace("FILE", str(tmp_path / "base.json")), code=2)
+    assert word in measured.err.splitlines()[-1]
 
 
-def test_a_gate_that_holds(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    limits = ["--min", "recall=0.1", "--max", "kept=15"]
-    assert main(["gate", *args, *limits, "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
+# -- gate ------------------------------------------------------------------------------------------
+
+
+def test_a_gate_holds_or_names_figure_and_queries(measured: Cli) -> None:
+    made = measured.json("gate --min recall=0.1 --max kept=15")
     assert (made["passed"], made["queries"]) == (True, 16)
     assert [(one["figure"], one["at"]) for one in made["checks"]] == [
         ("recall", "least"), ("kept", "most"),
     ]  # fmt: skip
-
-
-def test_a_gate_that_breaks_names_figure_and_queries(
-    args: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    fixed = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1"]
-    fixed += ["--set", "quality.enabled=false"]
-    assert main(["gate", *args, *fixed, "--min", "recall=0.9", "--min", "precision=0.1"]) == 1
-    out = capsys.readouterr().out
+    out = measured(f"gate {FIXED}1 --min recall=0.9 --min precision=0.1", code=1)
     assert "BROKEN  mean recall" in out
     assert "ok      mean precision" in out
     # One of four at most.
@@ -383,40 +260,31 @@ def test_a_gate_that_breaks_names_figure_and_queries(
     assert "moon-q0" not in out
 
 
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ([], "nothing to check"),
-        (["--min", "beauty=1"], "--min beauty=1 is not a limit on a known figure"),
-    ],
-)
-def test_a_gate_without_limits_is_no_gate(
-    args: list[str], limits: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_a_gate_names_a_question_without_an_id_by_its_words(
+    measured: Cli, cli: Cli, place: Path, tmp_path: Path
 ) -> None:
-    assert main(["gate", *args, *limits]) == 2
-    assert message in capsys.readouterr().err
+    asked = (place / "queries.jsonl").read_text().splitlines()
+    texts = [json.loads(line)["text"] for line in asked]
+    # Labels belong to the text, so other questions with the same text have them too.
+    measured("labels import --set-name named")
+    cli("labels import --set-name bare --queries", write(tmp_path / "asked.txt", *texts))
+    junit = tmp_path / "gate.xml"
+    out = cli(f"gate --queries bare {FIXED}1 --min recall=0.9 --junit {junit}", code=1)
+    assert any(f"{text}: recall 0.250 < 0.900" in out for text in texts)
+    assert "q-" not in out + junit.read_text(encoding="utf-8").replace("bread-q", "")
 
 
-def test_a_gate_holds_the_filter_to_its_baseline(
-    args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gate_holds_the_filter_to_its_baseline(measured: Cli, tmp_path: Path) -> None:
     baseline, junit = tmp_path / "baseline.json", tmp_path / "junit.xml"
-    files = ["--baseline", str(baseline)]
-    good = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=4"]
-    good += ["--set", "quality.enabled=false"]
-    assert main(["gate", *args, *good, *files, "--update-baseline"]) == 0
+    gate = f"gate --baseline {baseline} {FIXED}"
+    measured(f"{gate}4 --update-baseline")
     first = baseline.read_bytes()
-    assert main(["gate", *args, *good, *files, "--update-baseline"]) == 0
+    measured(f"{gate}4 --update-baseline")
     assert baseline.read_bytes() == first
-    capsys.readouterr()
-    assert main(["gate", *args, *good, *files, "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
-    assert [(drop["figure"], drop["passed"]) for drop in made["drops"]] == [
+    assert [(drop["figure"], drop["passed"]) for drop in measured.json(f"{gate}4")["drops"]] == [
         ("recall", True), ("f1", True),
     ]  # fmt: skip
-    worse = [text.replace("max_results=4", "max_results=1") for text in good]
-    assert main(["gate", *args, *worse, *files, "--junit", str(junit)]) == 1
-    out = capsys.readouterr().out
+    out = measured(f"{gate}1 --junit {junit}", code=1)
     assert "BROKEN  mean recall" in out
     assert "questions lost 0.5 or more" in out
     # Each question once, with all its reasons.
@@ -424,111 +292,54 @@ def test_a_gate_holds_the_filter_to_its_baseline(
     assert out.count("cat-q0") == 1
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
-    capsys.readouterr()
     # A limit of one figure leaves those of the others as they are.
-    assert main(["gate", *args, *worse, *files, "--max-drop", "recall=0.9", "--json"]) == 1
-    drops = json.loads(capsys.readouterr().out)["drops"]
+    drops = measured.json(f"{gate}1 --max-drop recall=0.9", code=1)["drops"]
     assert [(each["figure"], each["allowed"], bool(each["severe"])) for each in drops] == [
         ("recall", 0.9, True), ("f1", 0.02, True),
     ]  # fmt: skip
     # What breaks a limit is no baseline.
-    update = ["--update-baseline", "--min", "recall=0.99"]
-    assert main(["gate", *args, *worse, *files, *update]) == 1
-    assert "because a limit is broken" in capsys.readouterr().err
+    measured(f"{gate}1 --update-baseline --min recall=0.99", code=1)
+    assert "because a limit is broken" in measured.err
     assert baseline.read_bytes() == first
 
 
-def test_a_stale_baseline_is_told(
-    args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stale_baseline_is_told(measured: Cli, tmp_path: Path, snapshot: Any) -> None:
     file = tmp_path / "baseline.json"
-    assert main(["gate", *args, "--baseline", str(file), "--update-baseline"]) == 0
+    gate = f"gate --baseline {file}"
+    measured(f"{gate} --update-baseline")
     tree = json.loads(file.read_text("utf-8"))
     file.write_text(json.dumps(tree | {"labels_version": "x", "model": "y"}), "utf-8")
-    capsys.readouterr()
-    assert main(["gate", *args, "--baseline", str(file)]) == 0
-    err = capsys.readouterr().err
-    assert "The baseline is of other labels" in err
-    assert "The baseline is of another embedding model" in err
-    assert "another distance metric" not in err
-    assert main(["gate", *args, "--baseline", str(file), "--json"]) == 0
-    notes = json.loads(capsys.readouterr().out)["notes"]
-    assert [note.split(";")[0] for note in notes] == [
-        f"The baseline is of {what}. Renew it if that is intended."
-        for what in ("other labels", "another embedding model")
-    ]
-    assert main(["gate", *args, "--baseline", str(file), "--only", "cat-q1"]) == 0
-    assert "15 of 16 questions in the baseline were not measured" in capsys.readouterr().err
+    assert measured.json(gate)["notes"] == snapshot
+    assert all(note in measured.err for note in measured.json(gate)["notes"])
+    measured(f"{gate} --only cat-q1")
+    assert "15 of 16 questions in the baseline were not measured" in measured.err
     del tree["queries"]["cat-q1"]
     file.write_text(json.dumps(tree), "utf-8")
-    assert main(["gate", *args, "--baseline", str(file)]) == 0
-    assert "the baseline lacks them: 1 of 16 questions, such as 'cat-q1'" in capsys.readouterr().err
+    measured(gate)
+    assert "1 of 16 questions, such as 'cat-q1'" in measured.err
 
 
-def test_a_gate_fails_if_labelled_chunks_disappear(
-    place: Path, args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_gate_of_a_collection_that_is_indexed_again(
+    place: Path, measured: Cli, tmp_path: Path
 ) -> None:
-    file, junit, other = tmp_path / "baseline.json", tmp_path / "gate.xml", str(tmp_path / "ws")
-    assert main(["gate", *args, "--baseline", str(file), "--update-baseline"]) == 0
-    left = [
-        line
-        for line in (place / "chunks.jsonl").read_text("utf-8").splitlines()
-        if '"moon-0"' not in line and '"cat-0"' not in line
-    ]
-    (tmp_path / "left.jsonl").write_text("\n".join(left), "utf-8")
-    assert main(["index", str(tmp_path / "left.jsonl"), "-c", "small", "--data-dir", other]) == 0
-    capsys.readouterr()
-    gate = ["gate", *args[:-1], other, "--baseline", str(file), "--junit", str(junit)]
-    assert main(gate) == 1
-    out = capsys.readouterr().out
+    """A CI job indexes from scratch. Labelled chunks that are gone break the gate."""
+    file, junit = tmp_path / "baseline.json", tmp_path / "gate.xml"
+    measured(f"gate --baseline {file} --update-baseline")
+    lines = (place / "chunks.jsonl").read_text("utf-8").splitlines()
+    left = (line for line in lines if '"moon-0"' not in line and '"cat-0"' not in line)
+    again = {}
+    for name, source in (("same", lines), ("left", left)):
+        (tmp_path / name).mkdir()
+        where = ["-c", "small", "--data-dir", str(tmp_path / name / "ws")]
+        assert main(["index", write(tmp_path / name / "chunks.jsonl", *source), *where]) == 0
+        again[name] = Cli(measured.capsys, [*measured.where, *where])
+    again["same"](f"gate --baseline {file}")
+    assert "The baseline is of" not in again["same"].err
+    out = again["left"](f"gate --baseline {file} --junit {junit}", code=1)
     assert "BROKEN  missing since the baseline: 4 questions, 4 relevant chunks" in out
     assert "moon-q0: not measured" in out
     assert "cat-q0: 1 fewer relevant" in out
     assert ElementTree.parse(junit).getroot().get("failures") == "1"
-    assert main([*gate, "--json"]) == 1
-    gone = json.loads(capsys.readouterr().out)["gone"]
+    gone = again["left"].json(f"gate --baseline {file}", code=1)["gone"]
     assert gone["queries"] == ["moon-q0", "moon-q1", "moon-q2", "moon-q3"]
     assert gone["relevant"][0] == {"id": "cat-q0", "fewer": 1}
-
-
-def test_a_baseline_is_of_the_same_collection_wherever_the_same_file_is_indexed(
-    place: Path, args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A CI job indexes from scratch."""
-    file, other = tmp_path / "baseline.json", str(tmp_path / "ws")
-    assert main(["gate", *args, "--baseline", str(file), "--update-baseline"]) == 0
-    source = str(place / "chunks.jsonl")
-    assert main(["index", source, "-c", "small", "--data-dir", other]) == 0
-    capsys.readouterr()
-    assert main(["gate", *args[:-1], other, "--baseline", str(file)]) == 0
-    assert "The baseline is of" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "content", "message"),
-    [
-        (["--max-drop", "recall=0.1"], None, "The baseline is missing"),
-        (["--update-baseline"], None, "The baseline is missing"),
-        (
-            ["--max-drop", "kept=1", "--baseline", "FILE"],
-            "{}",
-            "one of: precision, recall, f1",
-        ),
-        (["--baseline", "FILE"], "[1]", "is not a baseline file. Create a new one"),
-        (["--baseline", "FILE"], None, "cannot be read"),
-    ],
-)
-def test_a_baseline_that_cannot_be_used_is_one_line(
-    options: list[str],
-    content: str | None,
-    message: str,
-    args: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    file = tmp_path / "baseline.json"
-    if content is not None:
-        file.write_text(content, "utf-8")
-    given = [str(file) if option == "FILE" else option for option in options]
-    assert main(["gate", *args, *given]) == 2
-    assert message in capsys.readouterr().err

@@ -9,7 +9,7 @@ counted together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any
 
@@ -25,7 +25,6 @@ from ragfilter.evaluate.frame import (
 )
 from ragfilter.evaluate.labelled_queries import Labels, Qrels, Queries
 from ragfilter.evaluate.measure import QueryRecord, count, measure
-from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED, filtered_and_plain
 from ragfilter.model import Pool, Status, User
 from ragfilter.protocols import Progress
@@ -35,18 +34,18 @@ from ragfilter.text.numbers import counted
 
 @dataclass(frozen=True, slots=True)
 class KeptChunks:
-    """The ids kept for one query, in order, and their scores. `unlabelled` is how many have no
-    label and count as irrelevant; `f1_most` is F1 if all of those were relevant."""
+    """What is kept for one query: how many chunks, how many of them relevant, and their scores.
+    `unlabelled` is how many have no label and count as irrelevant; `f1_most` is F1 if all of those
+    were relevant. `ids` are in order."""
 
-    ids: tuple[str, ...]
+    kept: int
     relevant_kept: int
-    scores: Scores
+    precision: float
+    recall: float
+    f1: float
     unlabelled: int
     f1_most: float
-
-    @property
-    def kept(self) -> int:
-        return len(self.ids)
+    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,65 +178,36 @@ def to_evaluation(
 
 def document(evaluation: Evaluation) -> dict[str, Any]:
     """The document of `eval --json` as plain values, without the collection and profile."""
-    best = evaluation.best_fixed_k
+    best, queries = evaluation.best_fixed_k, [asdict(row) for row in evaluation.rows]
+    for query in queries:
+        del query["unfiltered"]["ids"], query["waiting"]
     return {
         "k": evaluation.k,
-        "queries": len(evaluation.rows),
-        "unfiltered": _plain_values(evaluation.unfiltered),
-        "filtered": _plain_values(evaluation.filtered),
-        "best_fixed_k": best and {"k": best.k, **_plain_values(best.means)},
+        "queries": len(queries),
+        "unfiltered": asdict(evaluation.unfiltered),
+        "filtered": asdict(evaluation.filtered),
+        "best_fixed_k": best and {"k": best.k, **asdict(best.means)},
         "noise_reduction": evaluation.noise_reduction,
         "lost": sum(len(row.lost) for row in evaluation.rows),
         "waiting": sum(row.waiting for row in evaluation.rows),
         "unlabelled": list(evaluation.unlabelled),
-        "per_query": [
-            {
-                "id": row.id,
-                "query": row.query,
-                "n_relevant": row.n_relevant,
-                "unfiltered": _side(row.unfiltered),
-                "filtered": _side(row.filtered) | {"ids": list(row.filtered.ids)},
-                "noise_reduction": row.noise_reduction,
-                "lost": list(row.lost),
-                "status": row.status,
-            }
-            for row in evaluation.rows
-        ],
+        "per_query": queries,
     }
-
-
-def _side(side: KeptChunks) -> dict[str, Any]:
-    return {
-        "kept": side.kept,
-        "relevant_kept": side.relevant_kept,
-        **_plain_values(side.scores),
-        "unlabelled": side.unlabelled,
-        "f1_most": side.f1_most,
-    }
-
-
-def _plain_values(scores: Means | Scores) -> dict[str, float]:
-    return {each.name: getattr(scores, each.name) for each in fields(scores)}
 
 
 def _row(own: QueryRecord, figures: Row, plain: QueryRecord, plain_figures: Row) -> QueryRow:
-    noise = own.noise
     return QueryRow(
-        id=own.id,
-        query=own.query,
-        n_relevant=own.relevant,
-        unfiltered=_kept(plain, plain_figures),
-        filtered=_kept(own, figures),
-        noise_reduction=None if noise == 0 else 1 - (own.kept - own.found) / noise,
-        lost=own.lost_ids,
-        status=own.status,
-        waiting=own.waiting,
-    )
+        own.id, own.query, own.relevant, _kept(plain, plain_figures), _kept(own, figures),
+        None if own.noise == 0 else 1 - (own.kept - own.found) / own.noise,
+        own.lost_ids, own.status, own.waiting,
+    )  # fmt: skip
 
 
 def _kept(record: QueryRecord, figures: Row) -> KeptChunks:
-    scores = Scores(*(figures[name] for name in ("precision", "recall", "f1")))
-    return KeptChunks(record.ids, record.found, scores, record.unlabelled, figures["f1_most"])
+    return KeptChunks(
+        record.kept, record.found, figures["precision"], figures["recall"], figures["f1"],
+        record.unlabelled, figures["f1_most"], record.ids,
+    )  # fmt: skip
 
 
 def _means(rows: Iterable[Row]) -> Means:

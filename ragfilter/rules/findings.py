@@ -17,6 +17,7 @@ dead        note      an alternative never helps, because it contains a forbidde
 duplicate   note      a term or group occurs twice
 covered     note      a term or group changes nothing, because another one decides
 family      note      a rule would tell the chunk apart from others that differ in a few values
+draft       note      an LLM has drafted a rule
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ KINDS: Mapping[str, Severity] = {
     "duplicate": "note",
     "covered": "note",
     "family": "note",
+    "draft": "note",
 }
 """Every kind of finding with its severity."""
 

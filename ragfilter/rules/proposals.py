@@ -87,6 +87,17 @@ def find_proposals(chunks: Collection[Chunk], questions: Iterable[str] = ()) -> 
     ]
 
 
+def as_finding(
+    kind: str, chunk: Chunk, rule: str, words: str, doubts: Sequence[str] = ()
+) -> Finding:
+    """The finding that proposes `rule` for a chunk. It is sure if there is no doubt and the chunk
+    has no rule to replace."""
+    more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
+    said = "; ".join((words, *more))
+    fix = parse(rule)
+    return Finding(kind=kind, chunk_ids=(chunk.id,), message=f"{said}.", fix=fix, sure=not more)
+
+
 def _meets(question: str, groups: Iterable[Group]) -> bool:
     """Whether the question has a term of every group, as the rule of these groups will ask."""
     text = prepared(question, "word")

@@ -58,7 +58,7 @@ def rules_frame(page: Any) -> Any:
 
 
 def open_chunk(page: Any, chunk_id: str) -> Any:
-    page.at.session_state["rules-open"] = chunk_id
+    page.session.rules.chunk = chunk_id
     return settled(page.run())
 
 
@@ -105,5 +105,5 @@ def turn_latest(page: Any, turn: str) -> Any:
     """Undo or redo the latest change under History."""
     choose_part(page, "History")
     (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
-    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.session.rules.step = int(frame["edit"][0])
     return confirmed(settled(page.run()), f"history-{turn}", f"history-{turn}-sure")

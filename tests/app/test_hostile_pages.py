@@ -55,12 +55,12 @@ def page(open_page: Callable[..., Any], workspace: Path) -> Any:
 def rules(page: Any) -> Iterator[Any]:
     yield page.run()
     for chunk_id in IDS:
-        page.at.session_state["rules-open"] = chunk_id
+        page.session.rules.chunk = chunk_id
         yield page.run()
     for part in PARTS:
         yield page.choose("rules-part", part).run()
-        if part == "Suggest":
-            yield page.press("suggest-find").run()
+        if part == "Findings":
+            yield page.press("findings-families").run()
         if part == "Tester":
             page.at.text_area(key="tester-text").set_value("\n".join(QUESTIONS.values()))
             yield page.run()

@@ -77,7 +77,7 @@ def test_two_people_on_one_server_are_told_apart(
     (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
     assert list(frame["who"]) == ["Bob"]
     sign(page, "Cy" * MOST_NAME)
-    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.session.rules.step = int(frame["edit"][0])
     page.run().press("history-undo")
     (frame,) = (f.value for f in page.at.dataframe if "who" in f.value)
     assert list(frame["who"]) == [("Cy" * MOST_NAME)[:MOST_NAME], "Bob"]

@@ -8,10 +8,10 @@ from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
 
 
-def surround(here: Visit) -> None:
+def surround(here: Visit, *, steps: bool = True) -> None:
     """Draw what stands around a page: the top line, the choices in the sidebar, and messages."""
     view_as.draw_chip()
-    controls.choose(here)
+    controls.choose(here, steps=steps)
     problems.notices(state.notices())
 
 

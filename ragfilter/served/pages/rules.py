@@ -12,7 +12,8 @@ def draw() -> None:
     frame.dress()
     html.heading("Rules", level=1)
     here = visit.begin()
-    surround(here)
+    # Undo and Redo on this page are about rules.
+    surround(here, steps=False)
     controls.draw(here, None)
     if here.ready:
         # Loaded with the first visit.

@@ -255,20 +255,19 @@ def _named(ids: Sequence[str], titles: dict[str, str]) -> str:
 def draw_rule(view: View, chunk: Chunk) -> None:
     """The editor of one chunk's rule. It reads the journal, which nothing else here needs."""
     asked, resources, result = view.asked, view.resources, view.shown
-    preview = partial(_preview, result, chunk)
+    effect = partial(_effect, result, chunk)
     guard = partial(_guard, asked.collection, resources)
     editor.draw(
-        Editing(chunk, asked.collection, asked.version, result.user, resources, preview, guard)
+        Editing(chunk, asked.collection, asked.version, result.user, resources, effect, guard)
     )
 
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
-    return rule_effect.guard_at_once(
-        desk.lay(collection, state.settings(), resources), chunk_id, text
-    )
+    work = desk.lay(collection, state.settings(), resources)
+    return rule_effect.guard(work, chunk_id, text, at_once=True)
 
 
-def _preview(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
+def _effect(result: PoolResult, chunk: Chunk, rule: str | None) -> None:
     """Draw whether the current question would keep the chunk, and how the kept list would
     change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)

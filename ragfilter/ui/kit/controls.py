@@ -171,8 +171,9 @@ SETTINGS = "settings"
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
-def choose(visit: Visit) -> None:
-    """Draw the product's name, the choice of collection and profile, and the steps back."""
+def choose(visit: Visit, *, steps: bool = True) -> None:
+    """Draw the product's name, the choice of collection and profile, and the steps back unless a
+    page has `steps` of its own."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
     names = list(labels)
@@ -197,7 +198,8 @@ def choose(visit: Visit) -> None:
                 filter_mode=None,
                 **widget.of("profile-box", state.session().profile, state.choose_profile),
             )
-            _steps()
+            if steps:
+                _steps()
 
 
 def _steps() -> None:

@@ -7,40 +7,44 @@ import streamlit as st
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk
 from ragfilter.rules.bulk import RuleChange
-from ragfilter.text.numbers import counted
-from ragfilter.ui.kit.rule_editor import desk
+from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
-from ragfilter.ui.rules import change_preview
+from ragfilter.ui.rules import change_preview, filters
 
 KINDS = GROUP, SPELLINGS, REPLACE, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Set a rule", "Remove the rule",
 )  # fmt: skip
-KIND, TERM, TERMS, RULE, NEW = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
+ACTIONS = {
+    GROUP: "Add a group to", SPELLINGS: "Add spellings to", REPLACE: "Replace a term in",
+    SET: "Set", REMOVE: "Remove",
+}  # fmt: skip
+"""What the button says before the number of rules."""
+KIND = "bulk-kind"
+FIELDS = TERM, TERMS, RULE, NEW = "bulk-term", "bulk-terms", "bulk-rule", "bulk-new"
 
 
 def draw(work: Desk) -> None:
-    """Draw the choice of change, its preview and the button that saves it."""
-    rows = desk.selected(work)
-    elements.aside(f"Changes the {counted(len(rows), 'chunk')} that the filter under Chunks shows.")
+    """Draw the filter, the choice of change, its preview and the button that saves it."""
+    filters.draw(work)
     kind = st.segmented_control(
-        "Change",
-        KINDS,
-        key=KIND,
-        default=GROUP,
-        required=True,
-        persist_state="session",
-        help="You see every change before it is saved.",
-    )
+        "Change", KINDS, key=KIND, default=GROUP, required=True, persist_state="session",
+        on_change=_forget,
+    )  # fmt: skip
     try:
         change = _change(str(kind))
     except InputError as error:
-        change_preview.draw_outcome()
-        if any(st.session_state.get(name) for name in (TERM, TERMS, NEW, RULE)):
-            elements.aside(str(error))
+        if any(st.session_state.get(name) for name in FIELDS):
+            elements.aside(saving.said(error))
         return
-    change_preview.draw_outcome()
-    change_preview.draw(work, change.label, bulk.plan(change, [row.chunk for row in rows]), "bulk")
+    plan = bulk.plan(change, [row.chunk for row in desk.selected(work)])
+    change_preview.draw(work, ACTIONS[str(kind)], plan, "bulk")
+
+
+def _forget() -> None:
+    """Clear the fields, since the terms were meant for another change."""
+    for name in FIELDS:
+        st.session_state.pop(name, None)
 
 
 def _change(kind: str) -> RuleChange:

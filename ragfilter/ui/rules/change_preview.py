@@ -16,50 +16,47 @@ from ragfilter.ui.kit import progress
 from ragfilter.ui.kit.rule_editor import rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements, html
-from ragfilter.ui.look.prose import message
+from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import author
 
-OUTCOME = "rules-said"
 PAGE = 20
 LOOKS = {"+": "rf-in", "-": "rf-out"}
 Rules = Mapping[str, str | None]
 """Rules by chunk id, None for no rule."""
 
 
-def draw(work: Desk, what: str, plan: BulkPlan, key: str) -> None:
+def draw(work: Desk, action: str, plan: BulkPlan, key: str) -> None:
     """Draw why rules cannot be changed, then what `plan` would change."""
     if plan.refused:
         first, why = next(iter(plan.refused.items()))
         refused = counted(len(plan.refused), "rule")
         st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
     if plan.after:
-        offer(work, plan.after, what, key=key)
+        offer(work, plan.after, action, key=key)
     else:
         elements.empty("Nothing would change.", "The rules already have this change.")
 
 
-def offer(work: Desk, rules: Rules, what: str, *, key: str) -> None:
-    """Draw the effect of storing `rules`, the button that stores them, and every change."""
+def offer(work: Desk, rules: Rules, action: str, *, key: str) -> None:
+    """Draw the effect of storing `rules`, the button that stores them, and every change. `action`
+    says what is done to them: ``Remove``, ``Add the group x to``."""
     sure = rule_effect.confirm(work, rules, f"{key}-sure")
-    place = st.container()
     st.button(
-        f"Save {counted(len(rules), 'rule')}",
+        literal(f"{action} {counted(len(rules), 'rule')}"),
         key=f"{key}-save",
         type="primary",
         on_click=save,
-        args=(work, rules, what),
+        args=(work, rules, action),
         disabled=not sure,
-        help="Saves all of them as one step, which can be undone under History.",
+        help="Saves them as one step, which Undo takes back.",
     )
     diffs = [(work.name(i), work.chunks[i].rule, rule) for i, rule in rules.items()]
     progress.unless(rule_effect.waits(work), draw_diffs)(diffs, f"{key}-changes")
-    # Last, since it waits, but shown where the effect will be.
-    with place:
-        rule_effect.wait(work)
+    rule_effect.wait(work)
 
 
-def save(work: Desk, rules: Rules, what: str) -> None:
+def save(work: Desk, rules: Rules, action: str) -> None:
     """Store `rules` as one step, unless a rule is no longer the one on the desk."""
     bench = work.resources.bench
     try:
@@ -76,24 +73,18 @@ def save(work: Desk, rules: Rules, what: str) -> None:
             str(error) if isinstance(error, StoreError) else f"Not saved: {error}", good=False
         )
     else:
-        put_outcome(f"Saved: {counted(len(saved), 'rule')}, {what}.", good=True)
+        put_outcome(f"Saved: {action.lower()} {counted(len(saved), 'rule')}.", good=True)
         state.renew()
 
 
 def put_outcome(words: str, *, good: bool) -> None:
     """Store the outcome of an action, to be shown until the next one."""
-    st.session_state[OUTCOME] = (words, good)
-
-
-def forget_outcome() -> None:
-    """Clear the outcome, because another action begins."""
-    st.session_state.pop(OUTCOME, None)
+    state.session().rules.outcome = (words, good)
 
 
 def draw_outcome() -> None:
     """Draw the outcome, if there is one."""
-    outcome: tuple[str, bool] | None = st.session_state.get(OUTCOME)
-    if outcome is not None:
+    if (outcome := state.session().rules.outcome) is not None:
         words, good = outcome
         (st.success if good else st.error)(message(words))
 

@@ -14,20 +14,20 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.rule_matrix import Matrix
-from ragfilter.rules.overview import WORDS, Listing, ListingRow, brief
+from ragfilter.rules.overview import Listing, ListingRow, brief
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
-from ragfilter.ui.kit.rule_editor.desk import OPEN, ORDER, SOURCES, STATES, TEXT, TYPES, Desk
+from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements, html, theme
-from ragfilter.ui.rules import change_preview, matrix_table
+from ragfilter.ui.rules import change_preview, filters, matrix_table
+from ragfilter.ui.session import state
 
-PAGE_AT, MEASURE = "rules-page", "rules-measuring"
-PAGE = 50
+PAGE_AT = "rules-page"
+PAGE = 100
 """Rows sent to the browser at a time."""
-HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 150
-MOST_LISTED = 500
+HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
 ONE_STATE, TWO_STATES = 92, 162
 WIDTHS = {
     "conflicts": 66, "ΔF1 without": 80, "blocks": 60, "queries": 66, "passes": 60,
@@ -40,52 +40,21 @@ TITLE_WIDTH = 28
 
 def draw(work: Desk) -> None:
     """Draw the table and the editor."""
-    if measured := bool(st.session_state.get(MEASURE)):
-        st.session_state[MEASURE] = rule_effect.available(work) and matrix_table.make(work) is None
-        measured = not st.session_state[MEASURE]
+    session = state.session().rules
+    if measured := session.measuring:
+        session.measuring = rule_effect.available(work) and matrix_table.make(work) is None
+        measured = not session.measuring
     figures = matrix_table.last(work)
     rows = desk.listing(work, {} if figures is None else figures.harm())
-    left, right = st.columns((1.4, 1), gap="medium")
+    left, right = st.columns((1, 1.6), gap="medium")
     with left:
-        _filters(rows)
+        filters.draw(work, rows)
         ids = desk.ordered(work, rows, anew=measured)
         _table(rows, ids, figures)
     with right:
         _open_chunk(work, rows, ids)
-    if st.session_state.get(MEASURE):
-        rule_effect.wait_for(work)
-
-
-def _filters(rows: Listing) -> None:
-    with st.container(
-        key="rules-filter", horizontal=True, vertical_alignment="bottom", gap="small"
-    ):
-        st.text_input(
-            "Filter",
-            key=TEXT,
-            persist_state="session",
-            icon=":material/search:",
-            placeholder="Words",
-            help="All of these words must be in title, id, type, source or rule.",
-            width="stretch",
-        )
-        for label, key, options, about in (
-            ("Type", TYPES, rows.types, "Chunks of these types."),
-            ("Source", SOURCES, rows.sources, "Chunks from these files."),
-            ("State", STATES, WORDS, desk.STATES_HELP),
-        ):
-            # Every run sends all options to the browser.
-            many = len(options) > MOST_LISTED
-            st.multiselect(
-                label,
-                () if many else options,
-                key=key,
-                persist_state="session",
-                placeholder="all",
-                disabled=many,
-                help=f"{len(options):,} are too many to list. Use Filter." if many else about,
-                width=126,
-            )
+    if session.measuring:
+        rule_effect.wait(work)
 
 
 def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
@@ -98,15 +67,14 @@ def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
             "Measure",
             key="rules-measure",
             type="tertiary",
-            on_click=lambda: st.session_state.update({MEASURE: True}),
+            on_click=lambda: setattr(state.session().rules, "measuring", True),
             help="Adds the columns of the matrix, and puts harmful rules first.",
         )
         st.button(
             "Sort again",
             key="rules-sort",
             type="tertiary",
-            on_click=st.session_state.pop,
-            args=(ORDER, None),
+            on_click=lambda: setattr(state.session().rules, "order", None),
             help="The order stays fixed while you edit. Click to re-sort by urgency.",
         )
     if not page:
@@ -121,7 +89,7 @@ def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
             height=min(HEIGHT, ROW * (len(shown) + 1) + 6),
             row_height=ROW,
             columns=_columns(TWO_STATES if any(len(row.words) > 1 for row in shown) else ONE_STATE),
-            chosen=st.session_state.get(OPEN),
+            chosen=state.session().rules.chunk,
             pick=desk.open_,
         )
 
@@ -176,7 +144,7 @@ def _columns(state_width: int) -> dict[str, Any]:
 
 def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
     """Draw the editor of the open chunk, and the buttons for the chunks before and after it."""
-    chunk = work.chunk(st.session_state.get(OPEN))
+    chunk = work.chunk(state.session().rules.chunk)
     place = ids.index(chunk.id) if chunk is not None and chunk.id in ids else -1
     with st.container(key="rules-panel", border=True, gap="small"):
         _steps(place, ids)
@@ -194,11 +162,15 @@ def _open_chunk(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
         with st.container(key="chunk-text", height=TEXT_HEIGHT):
             st.text(chunk.text or "This chunk has no text.")
         shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
-        preview, guard = partial(rule_effect.preview, work, chunk), partial(rule_effect.guard, work)
+        effect, guard = partial(rule_effect.draw, work, chunk), partial(rule_effect.guard, work)
         here = editor.Editing(
-            chunk, work.collection, work.version, work.user, work.resources, preview, guard, shared
-        )
-        editor.draw(here, both=True)
+            chunk, work.collection, work.version, work.user, work.resources, effect, guard, shared,
+            turns=False,
+        )  # fmt: skip
+        left, right = st.columns((1.15, 1), gap="medium")
+        beside = right.container(key="rule-effect", gap="small")
+        with left:
+            editor.draw(here, beside)
         rule_effect.wait(work)
 
 

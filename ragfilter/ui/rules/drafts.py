@@ -23,6 +23,8 @@ from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
 from ragfilter.rules.findings import Finding
 from ragfilter.rules.lint import analyse
+from ragfilter.rules.proposals import as_finding
+from ragfilter.rules.rule import place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted, time_left
 from ragfilter.ui.kit.rule_editor import desk, rule_effect
@@ -30,13 +32,11 @@ from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.kit.rule_editor.llm_draft import NO_LLM, NO_LLM_MORE
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
-from ragfilter.ui.rules import offers
-from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.jobs import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
 
-BARE, TROUBLE = "drafts-bare", "drafts-trouble"
+BARE = "drafts-bare"
 Drafting = Job[list[Draft]]
 SAMPLE = 40
 """Chunks of the selection from which the cost is estimated."""
@@ -45,28 +45,61 @@ MOST_REASONS = 8
 
 
 def draw(work: Desk) -> None:
-    """Draw the cost, the progress and the drafts."""
+    """Draw the cost, the progress, and what was drafted."""
     running = last_run(work.collection, work.resources)
-    under_way = running if running is not None and not running.done else None
     shown = _is_shown(work.collection, work.user, work.resources)
+    busy = is_running(work)
     if work.resources.bench.chat is None:
         elements.empty(NO_LLM, NO_LLM_MORE)
-    elif under_way is not None:
+    elif running is not None and busy:
         # Refreshed automatically while a run is in progress.
-        st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection, shown=shown)
+        st.fragment(_progress, run_every=LOOK_S)(running, work.collection, shown=shown)
     else:
         _told(running if shown else None)
         _begin(work)
-    made = [
-        d for d in work.resources.bench.drafts.drafts(work.collection) if d.chunk_id in work.chunks
-    ]
-    if made:
-        _review(work, made, busy=under_way is not None)
+    if made := _made(work):
+        _review(work, made, busy=busy)
+
+
+def is_running(work: Desk) -> bool:
+    """Whether rules of the collection are being drafted."""
+    running = last_run(work.collection, work.resources)
+    return running is not None and not running.done
+
+
+def _made(work: Desk) -> list[Draft]:
+    stored = work.resources.bench.drafts.drafts(work.collection)
+    return [draft for draft in stored if draft.chunk_id in work.chunks]
+
+
+def findings(work: Desk) -> list[tuple[str, Finding]]:
+    """The drafts that are not saved, each with its remarks, what the linter finds in it beside the
+    stored rules, and which labelled questions it would fail."""
+    drafted = [draft for draft in _made(work) if draft.rule is not None]
+    drafted = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
+    doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
+    for finding in _findings(work, drafted):
+        said = f"{place_name(finding.place)}: {finding.message}".removeprefix(": ").rstrip(".")
+        for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
+            if said not in doubts[chunk_id]:
+                doubts[chunk_id].append(said)
+    for chunk_id, queries in (_evidence(work, drafted).losses if drafted else {}).items():
+        doubts[chunk_id] += [f"would drop what “{query}” needs" for query in queries]
+    return [
+        (
+            "draft",
+            as_finding(
+                "draft", work.chunks[draft.chunk_id], draft.text,
+                f"Drafted with the template {draft.category}", doubts[draft.chunk_id],
+            ),
+        )
+        for draft in drafted
+    ]  # fmt: skip
 
 
 def _begin(work: Desk) -> None:
     """Draw what drafting would cost, and the button that starts it."""
-    sender = _sender()
+    sender = state.user()
     drafted = work.resources.bench.drafts.drafts(work.collection)
     there = {draft.chunk_id for draft in drafted if draft.rule is not None}
     bare = st.checkbox(
@@ -84,19 +117,17 @@ def _begin(work: Desk) -> None:
     if not chosen:
         elements.empty(
             "Nothing to draft.",
-            "The filter under Chunks shows no chunk that lacks a draft. Clear it, or take chunks "
-            "that have a rule as well.",
+            "The filter shows no chunk that lacks a draft. Clear it, or take chunks that have a "
+            "rule as well.",
         )
         return
     st.markdown(message(_cost(work, chosen)))
     st.button(
         f"Draft {counted(len(chosen), 'rule')}",
         key="drafts-begin",
-        type="primary",
         on_click=_start_run,
         args=(work.collection, [chunk.id for chunk in chosen]),
-        help="For the chunks that the filter under Chunks shows and that have no draft yet. "
-        "Nothing is saved.",
+        help="For the filtered chunks that have no draft yet. Nothing is saved.",
     )
 
 
@@ -143,13 +174,14 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
 
 def _told(running: Drafting | None) -> None:
     """Draw what went wrong."""
-    trouble = st.session_state.get(TROUBLE) or ("" if running is None else running.failure)
+    failed = state.session().rules.drafting_failed
+    trouble = failed or ("" if running is None else running.failure)
     if trouble:
         st.error(message(f"{trouble} What was drafted is kept."), title="Drafting stopped.")
 
 
 def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
-    """Draw the drafts and what accepting them would do."""
+    """Draw how many drafts there are, and the button that forgets them."""
     figures = total(made, 0)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
@@ -157,16 +189,6 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         f"{_tokens(figures.usage, work.resources.prices)}."
     )
     _without(made)
-    drafted = [draft for draft in made if draft.rule is not None]
-    if drafted:
-        evidence = _evidence(work, drafted)
-        offered = _offers(work, drafted, evidence)
-        left, right = st.columns((1.2, 1), gap="medium")
-        with left:
-            more = {"template": [draft.category for draft in drafted]}
-            offers.draw(work, offered, evidence, more)
-        with right:
-            offers.accept(work, offered, "drafted")
     st.button(
         "Forget these drafts",
         key="drafts-forget",
@@ -175,8 +197,6 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         disabled=busy,
         help="Lets you draft them again. Accepted rules stay.",
     )
-    if not busy and drafted:
-        rule_effect.wait(work)
 
 
 def _without(made: Sequence[Draft]) -> None:
@@ -194,23 +214,6 @@ def _without(made: Sequence[Draft]) -> None:
         st.warning(
             "\n".join(listed), title="No draft was made for the following. Draft again to retry."
         )
-
-
-def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Offer]:
-    """The drafts with their remarks, what the linter finds in them beside the stored rules, and
-    which labelled questions they would fail."""
-    doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
-    for finding in _findings(work, drafted):
-        said = f"{finding.place}: {finding.message}" if finding.place else finding.message
-        for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
-            if said not in doubts[chunk_id]:
-                doubts[chunk_id].append(said)
-    for chunk_id, queries in evidence.losses.items():
-        doubts[chunk_id] += [f"would drop what “{query}” needs" for query in queries]
-    return [
-        Offer(work.chunks[d.chunk_id], d.text, d.category, tuple(doubts[d.chunk_id]))
-        for d in drafted
-    ]
 
 
 def _mark(drafted: Sequence[Draft]) -> int:
@@ -237,7 +240,7 @@ def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
         with st.spinner("Trying the drafts on the labelled questions …"):
             return weigh([replace(work.chunks[d.chunk_id], rule=d.text) for d in drafted], known)
 
-    key = (*work.key, work.settings, rule_effect.mark(work), _mark(drafted))
+    key = (*work.key, work.settings, work.mark, _mark(drafted))
     return work.resources.evidence.of(key, weighed)
 
 
@@ -253,14 +256,10 @@ def _is_shown(collection: str, user: User, resources: Resources) -> bool:
     return run is None or user.unrestricted or user == run.owner
 
 
-def _sender() -> User:
-    """The user whose clearance decides whether a chunk may be sent."""
-    return state.user()
-
-
 def _start_run(collection: str, chunk_ids: Sequence[str]) -> None:
     """Draft rules for these chunks, unless a run over the collection is in progress."""
-    user = _sender()
+    # The user whose clearance decides whether a chunk may be sent.
+    user = state.user()
     _try(lambda resources: _start(collection, chunk_ids, user, resources))
 
 
@@ -325,8 +324,9 @@ def _readable(
 
 def _try(action: Callable[[Resources], None]) -> None:
     """Do it, and keep the error for the page."""
-    st.session_state.pop(TROUBLE, None)
+    rules = state.session().rules
+    rules.drafting_failed = ""
     try:
         action(open_resources())
     except RagfilterError as error:
-        st.session_state[TROUBLE] = str(error)
+        rules.drafting_failed = str(error)

@@ -1,111 +1,217 @@
-"""What the linter finds in the rules of the filtered chunks, and the fixes, saved as one step."""
+"""Findings about the filtered chunks in one table: problems of their rules, and rules proposed for
+families of chunks or drafted by an LLM. Shows what they would do, and applies one or all."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 import streamlit as st
 
-from ragfilter.model import Chunk
+from ragfilter.evaluate.proposed import Suggested, suggest
 from ragfilter.rules.bulk import BulkPlan, plan_fixes
 from ragfilter.rules.findings import Finding, by_severity
+from ragfilter.rules.proposals import as_finding
+from ragfilter.rules.rule import place_name
+from ragfilter.stores.labels import ASKED
 from ragfilter.ui.kit import grid, progress
-from ragfilter.ui.kit.rule_editor import desk, rule_effect
+from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
-from ragfilter.ui.rules import change_preview
+from ragfilter.ui.look.prose import message
+from ragfilter.ui.rules import change_preview, drafts, filters
+from ragfilter.ui.session import state
+from ragfilter.ui.session.jobs import Job
 
-KINDS = "findings-kinds"
-MOST_FINDINGS = 500
+KINDS, DOUBTFUL = "findings-kinds", "findings-doubtful"
+PROPOSED = ("family", "draft")
+"""The kinds that propose a rule."""
+MOST_LISTED = 1_000
+Listed = tuple[str, Finding]
+"""A finding with its kind, or the family for which it proposes a rule."""
 
 
 def draw(work: Desk) -> None:
-    """Draw the findings, the kinds to fix, and what the fixes would change."""
-    ruled = [row.chunk.id for row in desk.selected(work) if row.chunk.rule]
-    chunks = list(work.read(ruled).values())
-    if len(chunks) > desk.MOST_READ:
-        elements.aside(
-            f"Texts are read for up to {desk.MOST_READ:,} rules. A narrower filter under Chunks "
-            "may find more."
-        )
-    findings = _findings(work, chunks)
+    """Draw the findings, and what applying them would change."""
+    filters.draw(work)
+    with st.expander("Draft rules with an LLM", expanded=drafts.is_running(work)):
+        drafts.draw(work)
+    findings = _findings(work, _families(work))
     if not findings:
-        change_preview.draw_outcome()
-        elements.empty("No findings.", "The linter found no problem in the rules under Chunks.")
+        elements.empty("No findings.", "The rules of these chunks have no known problem.")
         return
-    counts = Counter(finding.kind for finding in findings)
+    counts = Counter(kind for kind, _ in findings)
     kinds = st.multiselect(
-        "Fix",
+        "Kinds",
         list(counts),
         key=KINDS,
         persist_state="session",
-        format_func=lambda kind: f"{kind} ({counts[kind]})",
-        placeholder="all certain fixes",
-        help="Fixes only these kinds, including ones that may be intentional.",
+        format_func=lambda kind: f"{kind} · {counts[kind]}",
+        placeholder="all",
+        help="Problems of rules, drafts, and families: chunks whose titles or texts differ in what "
+        "# stands for.",
     )
-    listed = [finding for finding in findings if not kinds or finding.kind in kinds]
-    progress.unless(rule_effect.waits(work), _table)(work, listed)
-    change_preview.draw_outcome()
-    change_preview.draw(work, "fix findings", _fixes(work, chunks, kinds), "findings")
+    listed = [each for each in findings if not kinds or each[0] in kinds]
+    left, right = st.columns((1.5, 1), gap="medium")
+    with left:
+        picked = _table(work, listed[:MOST_LISTED])
+        if len(listed) > MOST_LISTED:
+            elements.aside(f"and {len(listed) - MOST_LISTED:,} more")
+        _all(work, [finding for _, finding in listed])
+    with right, st.container(key="findings-panel", border=True, gap="small"):
+        _one(work, None if picked is None else listed[picked][1])
 
 
-def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[Finding]:
-    shared = desk.listing(work).shared
-    return by_severity(
-        finding
-        for chunk in chunks
-        for finding in (
-            *work.checks.findings(chunk),
-            *([shared[chunk.id]] if chunk.id in shared else []),
+def _families(work: Desk) -> Suggested | None:
+    """The families of chunks, looked for in the background once they are asked for."""
+    rules = state.session().rules
+    if rules.families != work.collection:
+        st.button(
+            "Find families",
+            key="findings-families",
+            on_click=lambda: setattr(rules, "families", work.collection),
+            help="Proposes rules that tell similar chunks apart. Asks no LLM and saves nothing.",
         )
-    )
+        return None
+    rule_effect.wait(work)
+    known, resources = rule_effect.gathered(work), work.resources
+    store = resources.bench.collection(work.collection)
+    ids, user = list(work.chunks), work.user
+    # Without the version, so that accepting one family does not start a new search for the others.
+    content = store.content or work.version
+    key = ("families", work.collection, content, user, work.settings, work.mark, known is None)
+
+    def look(_: Job[Suggested]) -> Suggested:
+        asked = resources.bench.labels.queries(work.collection, ASKED).values()
+        return suggest(filter(user.sees, store.chunks(ids).values()), asked, known)
+
+    job = resources.jobs.start(user, key, look)
+    return progress.result(job, "findings-looking", "Looking for families")
 
 
-def _fixes(work: Desk, chunks: Sequence[Chunk], kinds: Sequence[str]) -> BulkPlan:
-    """What fixing these kinds of finding would change, cached, since it lints each rule again."""
-    key = (*work.key, work.checks, tuple(chunk.id for chunk in chunks), tuple(kinds))
+def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
+    """The findings about the filtered chunks: problems first, then proposals, those of families
+    that have rules already last."""
+    ids = [row.id for row in desk.selected(work)]
+    ruled, shared = work.read(i for i in ids if work.chunks[i].rule), desk.listing(work).shared
+    if len(ruled) > desk.MOST_READ:
+        elements.aside(
+            f"Texts are read for up to {desk.MOST_READ:,} rules. A narrower filter may find more."
+        )
+    found = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
+    found += [shared[i] for i in ids if i in shared]
+    proposed = [*drafts.findings(work), *_proposals(work, families)]
+    here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind]
+                        for kind in dict(proposed)}  # fmt: skip
+    done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}
+    proposed = [each for each in proposed if each[1].chunk_ids[0] in here]
+    proposed.sort(key=lambda each: each[0] in done)
+    return [*((each.kind, each) for each in by_severity(found)), *proposed]
 
-    def fix() -> BulkPlan:
-        with st.spinner("Fixing the rules …"):
-            return plan_fixes(chunks, kinds, work.checks.usual, work.chunks)
 
-    return work.resources.mends.of(key, fix)
+def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:
+    for each in families.proposals if families is not None else ():
+        chunk = work.chunks.get(each.chunk.id)
+        if families is not None and chunk is not None and chunk.rule != each.rule:
+            lost = (
+                f"would drop what “{q}” needs" for q in families.evidence.losses.get(chunk.id, ())
+            )
+            doubts = (*filter(None, (each.doubt,)), *lost)
+            yield (
+                each.family,
+                as_finding("family", chunk, each.rule, f"Ask for {each.value}", doubts),
+            )
 
 
-def _table(work: Desk, findings: Sequence[Finding]) -> None:
-    """Draw the findings, and the button that opens the chunk of one."""
-    shown = findings[:MOST_FINDINGS]
-    row = grid.picked(
+def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
+    return grid.picked(
         pd.DataFrame(
             {
-                "severity": [finding.severity for finding in shown],
-                "kind": [finding.kind for finding in shown],
-                "chunk": [work.title(finding.chunk_ids[0]) for finding in shown],
-                "finding": [finding.message for finding in shown],
-                "place": [finding.place for finding in shown],
-                "fix": [_fix(finding) for finding in shown],
+                "kind": [kind for kind, _ in listed],
+                "chunk": [work.title(finding.chunk_ids[0]) for _, finding in listed],
+                "finding": [_said(finding) for _, finding in listed],
+                "fix": [_fix(finding) for _, finding in listed],
+                "severity": [finding.severity for _, finding in listed],
+                "id": [finding.chunk_ids[0] for _, finding in listed],
             }
         ),
-        [f"{finding.chunk_ids[0]} {finding.kind} {finding.place}" for finding in shown],
+        [f"{finding.chunk_ids[0]} {kind} {finding.place}" for kind, finding in listed],
         name="findings",
         height=320,
         columns={"finding": st.column_config.TextColumn(width="large")},
     )
-    st.button(
-        "Edit",
-        key="findings-edit",
-        on_click=desk.edit,
-        args=() if row is None else (shown[row].chunk_ids[0],),
-        disabled=row is None,
-        help="Opens the chunk of the selected finding. Click a row first.",
-    )
-    if len(findings) > MOST_FINDINGS:
-        elements.aside(f"and {len(findings) - MOST_FINDINGS:,} more")
+
+
+def _said(finding: Finding) -> str:
+    return f"{place_name(finding.place)}: {finding.message}" if finding.place else finding.message
 
 
 def _fix(finding: Finding) -> str:
     if finding.fix is None:
         return "by hand"
     return "certain" if finding.sure else "check first"
+
+
+def _all(work: Desk, findings: Sequence[Finding]) -> None:
+    """Draw what applying these findings would change, and the button that does it."""
+    doubtful = sum(finding.fix is not None and not finding.sure for finding in findings)
+    include = doubtful > 0 and st.checkbox(
+        f"Include the doubtful ones ({doubtful:,})",
+        key=DOUBTFUL,
+        help="Those to check first. They may replace rules that are meant as they are.",
+    )
+    change_preview.draw(work, "Apply", _plan(work, findings, include), "findings")
+
+
+def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
+    """What applying the findings would change, cached, since each rule is checked again."""
+    wanted = [each for each in findings if each.fix is not None and (each.sure or doubtful)]
+    proposed = {each.chunk_ids[0]: each.fixed for each in wanted if each.kind in PROPOSED}
+    problems = [each for each in wanted if each.kind not in PROPOSED]
+    ids = tuple(dict.fromkeys(i for each in problems for i in each.chunk_ids))
+    kinds = tuple(dict.fromkeys(each.kind for each in problems)) if doubtful else ()
+
+    def fix() -> BulkPlan:
+        with st.spinner("Fixing the rules …"):
+            return plan_fixes(work.read(ids).values(), kinds, work.checks.usual, work.chunks)
+
+    fixes = work.resources.mends.of((*work.key, work.checks, ids, kinds), fix)
+    after = {**fixes.after, **proposed}
+    return BulkPlan(after, {i: work.chunks[i].rule for i in after})
+
+
+def _one(work: Desk, finding: Finding | None) -> None:
+    """Draw one finding with what its fix would do."""
+    if finding is None:
+        elements.empty("No finding is open.", "Click a row to see its fix, or apply it alone.")
+        return
+    chunk = work.chunks[finding.chunk_ids[0]]
+    st.markdown(f"**{message(chunk.name)}**  \n{message(_said(finding))}")
+    rules, sure = {chunk.id: finding.fixed}, False
+    if finding.fix is not None:
+        sure = rule_effect.confirm(work, rules, "finding-sure")
+    with st.container(key="finding-actions", horizontal=True, gap="small"):
+        st.button(
+            "Apply this one",
+            key="finding-apply",
+            on_click=change_preview.save,
+            args=(work, rules, "Apply"),
+            disabled=not sure,
+        )
+        st.button(
+            "Edit first",
+            key="finding-edit",
+            on_click=_edit,
+            args=(work, finding),
+            help="Opens the editor with the fix, if there is one. Nothing is saved.",
+        )
+    if finding.fix is not None:
+        change_preview.draw_diffs([(chunk.name, chunk.rule, finding.fixed)], "finding-diff")
+
+
+def _edit(work: Desk, finding: Finding) -> None:
+    chunk = work.chunks[finding.chunk_ids[0]]
+    if finding.fix is not None:
+        saving.put(finding.fix.pretty if finding.fixed else "", chunk.id, chunk.rule)
+    desk.edit(chunk.id)

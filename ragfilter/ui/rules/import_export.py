@@ -70,7 +70,6 @@ def _exported(make: Callable[[], str], work: Desk, last_edit: int) -> str:
 
 def _import(work: Desk) -> None:
     st.markdown("**Import** JSONL or CSV with id and query_must, or drafts.")
-    change_preview.draw_outcome()
     file = st.file_uploader(
         "File of rules", type=["jsonl", "csv"], key=FILE, help="UTF-8, up to 200 MB."
     )
@@ -107,7 +106,7 @@ def _planned(work: Desk, plan: ImportPlan) -> None:
         st.warning("\n".join(f"- {message(each)}" for each in shown))
     if plan.changes:
         rules = {change.chunk_id: change.after for change in plan.changes}
-        change_preview.offer(work, rules, "import", key="files")
+        change_preview.offer(work, rules, "Import", key="files")
 
 
 def _where(each: FileChange | RefusedLine) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -13,11 +14,11 @@ from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import LabelledQuestions
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.rules.overview import brief
-from ragfilter.rules.rule import parse
+from ragfilter.rules.rule import parse, place_name
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
-from ragfilter.ui.kit.rule_editor import desk, rule_effect
+from ragfilter.ui.kit.rule_editor import desk, rule_effect, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
@@ -85,46 +86,50 @@ def last(work: Desk) -> Matrix | None:
     return None if matrix is None else matrix.of_unchanged(work.chunks)
 
 
-def make(work: Desk, *, asked: bool = False) -> Matrix | None:
+def make(work: Desk) -> Matrix | None:
     """The matrix for the current rules; None while its questions are being gathered."""
-    questions = rule_effect.gathered(work, asked=asked)
+    questions = _questions(work)
     if questions is None:
         return None
-    # Questions without labels are cached separately.
-    key = (*_key(work), tuple(questions.pools)) if asked else _key(work)
-    matrix = work.resources.matrices.get(key)
-    if matrix is None:
+
+    def build() -> Matrix:
         with st.spinner("Replaying the questions without each rule …"):
-            matrix = build_matrix(
+            return build_matrix(
                 questions.pools, questions.qrels, work.chunks.values(), questions.settings,
                 questions.user,
             )  # fmt: skip
-        work.resources.matrices.put(key, matrix)
-        if not asked:
-            work.resources.matrices.put(key[1:], matrix)
-    return matrix
+
+    matrix = work.resources.matrices.of(_key(work), build)
+    return work.resources.matrices.put(_key(work)[1:], matrix)
+
+
+def _questions(work: Desk) -> LabelledQuestions | None:
+    """The labelled questions, or without labels those asked."""
+    every = rule_effect.gathered(work)
+    if every is None or work.labels is None:
+        return every
+    return replace(every, pools={i: p for i, p in every.pools.items() if i in every.qrels})
 
 
 def _key(work: Desk) -> tuple[object, ...]:
-    return work.version, work.collection, work.user, work.settings, rule_effect.mark(work)
+    return work.version, work.collection, work.user, work.settings, work.mark
 
 
 def draw(work: Desk) -> None:
     """Draw the matrix of the labelled questions, or without labels of those asked, and one rule by
     group and term."""
-    asked = not rule_effect.available(work)
-    if asked and not rule_effect.available(work, asked=True):
+    if not rule_effect.available(work):
         return
-    matrix, questions = make(work, asked=asked), rule_effect.gathered(work, asked=asked)
+    matrix, questions = make(work), _questions(work)
     if matrix is None or questions is None:
-        rule_effect.wait_for(work, asked=asked)
+        rule_effect.wait(work)
         return
     if not matrix.rules:
-        elements.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
+        elements.empty("No rules yet.", "Write one under Chunks, or apply some under Findings.")
         return
     over = (
         f"{counted(matrix.queries, 'question')} asked"
-        if asked
+        if work.labels is None
         else f"{counted(matrix.queries, 'labelled question')}, the most harmful first"
     )
     waiting = f"; {matrix.waiting:,} lack rerank scores" if matrix.waiting else ""
@@ -157,15 +162,16 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
     try:
         rule = parse(row.rule)
     except RuleError as error:
-        st.error(message(str(error)))
+        st.error(message(saving.said(error)))
         return
     parts = build_parts(
         row.rule, questions.pools, questions.qrels, work.chunks.values(), questions.settings,
         questions.user,
     )  # fmt: skip
     places = [part.place for part in parts]
+    names, terms = map(place_name, places), [rule.written(place) for place in places]
     st.dataframe(
-        _frame("part", places, parts, [rule.written(place) for place in places]),
+        _frame("part", [*names], parts, terms),
         key="matrix-parts",
         hide_index=True,
         placeholder="–",

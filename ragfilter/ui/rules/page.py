@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.kit import problems, view_as
+from ragfilter.rules.overview import WORDS
+from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.rule_editor import desk, saving
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements
@@ -13,62 +14,80 @@ from ragfilter.ui.rules import (
     bulk_change,
     change_preview,
     chunks,
-    drafts,
-    family_proposals,
     findings_table,
     import_export,
     matrix_table,
     tester,
     undo_history,
 )
-from ragfilter.ui.session import state
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.visit import Visit
 
-PART_WAS = "rules-part-was"
 ABOUT = (
-    "Chunks: find a chunk and edit its rule. Findings: problems in the rules, and fixes. Suggest: "
-    "rules that tell similar chunks apart. Bulk: one change to all filtered chunks. Matrix: what "
-    "each rule does to labelled questions. Tester: which rules pasted questions meet. Files: "
-    "import and export. History: undo and redo."
+    "Chunks: find a chunk and edit its rule. Findings: problems in rules, and proposed rules. "
+    "Bulk: one change to all filtered chunks. Matrix: what each rule does to labelled questions. "
+    "Tester: which rules pasted questions meet. Files: import and export. History: every change."
 )
+BOXES = {link.TEXT: desk.TEXT, link.TYPES: desk.TYPES, link.SOURCES: desk.SOURCES,
+         link.STATES: desk.STATES}  # fmt: skip
+"""The widgets of the filter, by their parameters in the link."""
 
 
 def draw(visit: Visit) -> None:
     """Draw the chosen part for the chosen collection."""
-    with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        part = elements.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
+    rules = state.session().rules
+    _open_link()
     try:
         work = desk.lay(state.session().collection, visit.settings, visit.resources)
+        with st.container(
+            key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"
+        ):
+            part = elements.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
+            undo_history.draw_turns(work)
         problems.incomplete(visit.incomplete)
-        if not work.user.unrestricted:
-            elements.aside(
-                f"Seen as {view_as.user_label(work.user)}: chunks that this user may not see are "
-                "left out. Change the user under Seen as, on the Inspect page."
-            )
         # Clear the previous part while this one is being drawn.
-        fresh = st.session_state.get(PART_WAS) != part
-        st.session_state[PART_WAS] = part
+        fresh, rules.part = rules.part != part, part
         if fresh:
-            change_preview.forget_outcome()
+            rules.outcome = None
+        change_preview.draw_outcome()
         with (st.empty() if fresh else st).container(key="rules-work"):
             PARTS[part](work)
         saving.keep_all_in_browser()
+        _share(work, part)
     except RagfilterError as error:
         problems.show(error)
 
 
-def _suggest(work: Desk) -> None:
-    way = elements.choice(
-        "Way", WAYS, key="suggest-way", default="Families", on_change=change_preview.forget_outcome
-    )
-    WAYS[way](work)
+def _open_link() -> None:
+    """Open what the address names: part, filter and chunk."""
+    session = state.session()
+    look, session.opened = session.opened, {}
+    if not look:
+        return
+    if (look.get(link.PART) or "Chunks") in PARTS:
+        st.session_state[desk.PART] = look.get(link.PART) or "Chunks"
+    session.rules.chunk = look.get(link.CHUNK)
+    for name, box in BOXES.items():
+        listed = look.get(name, "").split(link.COMMA)
+        words = [word for word in listed if word and (name != link.STATES or word in WORDS)]
+        st.session_state[box] = look.get(name, "") if name == link.TEXT else words
 
 
-WAYS = {"Families": family_proposals.draw, "LLM drafts": drafts.draw}
+def _share(work: Desk, part: str) -> None:
+    """Show in the address what is open, so that a reload opens it again."""
+    chosen = {name: st.session_state.get(box) or "" for name, box in BOXES.items()}
+    more = {k: v if isinstance(v, str) else link.COMMA.join(v) for k, v in chosen.items()}
+    chunk = work.chunk(state.session().rules.chunk)
+    # Addresses are passed on, so a chunk that only an operator sees is not named.
+    more[link.CHUNK] = chunk.id if chunk is not None and state.user().sees(chunk) else ""
+    more[link.PART] = part if part != "Chunks" else ""
+    link.share(more={name: value for name, value in more.items() if value})
+    link.show_address()
+
+
 PARTS = {
     "Chunks": chunks.draw,
     "Findings": findings_table.draw,
-    "Suggest": _suggest,
     "Bulk": bulk_change.draw,
     "Matrix": matrix_table.draw,
     "Tester": tester.draw,

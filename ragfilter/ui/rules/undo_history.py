@@ -20,10 +20,54 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import change_preview
 from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import ShelfSpec
 from ragfilter.ui.session.visit import author
 
 PAGE, TITLE_WIDTH = 50, 35
-OPEN, TURN = "history-open", "history-turn"
+TURN = "history-turn"
+TURNS: ShelfSpec[dict[Turn, int]] = ShelfSpec(8)
+
+
+def draw_turns(work: Desk) -> None:
+    """Draw the buttons that undo the last change of the collection's rules, and redo it."""
+    among, journal = _among(work), work.resources.bench.journal
+    key = (*work.key, journal.export_mark(work.collection))
+    steps = work.resources.shelf(TURNS).of(
+        key, lambda: _next_turns(journal.steps(work.collection, among=among))
+    )
+    turns: tuple[tuple[Turn, str], ...] = (("undo", "Ctrl+Z"), ("redo", "Ctrl+Shift+Z"))
+    for turn, keys in turns:
+        possible = turn in steps
+        st.button(
+            turn.capitalize(),
+            key=f"rules-{turn}",
+            icon=f":material/{turn}:",
+            on_click=_go,
+            args=(work, steps.get(turn, 0), turn, False),
+            disabled=not possible,
+            shortcut=keys,
+            help=f"{turn.capitalize()} the last change of rules ({keys})."
+            if possible
+            else f"No change of rules to {turn}.",
+        )
+
+
+def _next_turns(steps: Sequence[Step]) -> dict[Turn, int]:
+    """The edits to undo and redo next, from the steps of a collection, newest first."""
+    turns: dict[Turn, int] = {}
+    redone: set[int | None] = set()
+    for step in steps:
+        edit = step.edit
+        if edit.kind == "redo":
+            redone.add(edit.of)
+        elif edit.kind == "undo" and edit.of in redone:
+            redone.discard(edit.of)
+        elif edit.kind == "undo" and edit.of is not None and edit.state == "done":
+            turns.setdefault("redo", edit.of)
+        elif edit.kind == "edit" and step.done:
+            turns["undo"] = edit.id
+            break
+    return turns
 
 
 def draw(work: Desk) -> None:
@@ -38,7 +82,7 @@ def draw(work: Desk) -> None:
         page = change_preview.page("history-page", count, PAGE)
         _table(work, journal.steps(work.collection, among=among, limit=PAGE, offset=page.start))
     with right, st.container(key="history-panel", border=True, gap="small"):
-        _step(work, st.session_state.get(OPEN))
+        _step(work, state.session().rules.step)
 
 
 def _among(work: Desk) -> Container[str] | None:
@@ -75,9 +119,8 @@ def _table(work: Desk, listed: Sequence[Step]) -> None:
             "chunk": column.TextColumn(width=260),
         },
     )
-    if row is not None and listed[row].edit.id != st.session_state.get(OPEN):
-        st.session_state[OPEN] = listed[row].edit.id
-        change_preview.forget_outcome()
+    if row is not None:
+        state.session().rules.step = listed[row].edit.id
 
 
 def _what(step: Step) -> str:
@@ -102,7 +145,6 @@ def _step(work: Desk, edit_id: int | None) -> None:
         return
     first = visible[0]
     st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(visible), 'rule')}."))
-    change_preview.draw_outcome()
     states = {edit.state for edit in visible if first.kind == "edit"}
     turn: Turn = "undo" if "done" in states else "redo"
     if states >= {"done", "undone"}:

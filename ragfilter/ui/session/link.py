@@ -27,7 +27,10 @@ CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
 FILTER, RULE = "filter", "rule"
 """What is open on the page. Only a copied link has these, since updating the address bar takes the
 browser as long as drawing a small chart."""
-LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW)
+PART, TEXT, TYPES, SOURCES, STATES = "part", "text", "types", "sources", "states"
+COMMA = ";"
+"""What is open on the Rules page: its part and the filter, whose values `COMMA` separates."""
+LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW, PART, TEXT, TYPES, SOURCES, STATES)
 UNSCORED = "unscored"
 """Present if rerank scores were wanted but not fetched, so that the link shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
@@ -223,6 +226,7 @@ def _reopen() -> None:
     session.tuning, session.evidence = "tuning" in link.parts, "evidence" in link.parts
     session.labelling = "labelling" in link.parts
     session.compared = dict(link.compared) or session.compared
+    session.opened = {PART: "", **link.look}
     session.ignored += link.refused
     if not link.query:
         session.asked = None

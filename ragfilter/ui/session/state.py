@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec
+from uuid import uuid4
 
 import streamlit as st
 
@@ -92,6 +93,45 @@ class LabelChange(NamedTuple):
 
 
 @dataclass(slots=True)
+class RuleDesk:
+    """What the Rules page and the rule editor remember beside widgets."""
+
+    chunk: str | None = None
+    """The chunk whose rule is open on the Rules page."""
+    order: tuple[object, tuple[str, ...]] | None = None
+    """The chunks in the table, and what this order belongs to."""
+    measuring: bool = False
+    part: str = ""
+    """The part of the page that was drawn last."""
+    outcome: tuple[str, bool] | None = None
+    """What the last change of many rules did, in words, and whether it succeeded."""
+    families: str = ""
+    """The collection whose families are wanted."""
+    step: int | None = None
+    """The step that is open under History."""
+    gathered_again: int = 0
+    confirmed: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    """The changes to which each box that confirms harm belongs, by its key."""
+    drafting_failed: str = ""
+    last: tuple[str, Any] = ("", None)
+    """A chunk's id, with the outcome of the last action on its rule."""
+    drawn: str = ""
+    """The text with which the editor was drawn."""
+    fields: tuple[str, int] = ("", 0)
+    """The chunk in the form, and how many fields for groups the form has."""
+    drafted: dict[str, Any] = field(default_factory=dict)
+    """The LLM's last draft by chunk."""
+    drafting: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """The requests for drafts that are running, by collection and chunk."""
+    browser: str = field(default_factory=lambda: uuid4().hex)
+    """The name of this session in the browser's store of drafts."""
+    restored: set[tuple[str, str]] = field(default_factory=set)
+    """The drafts that came from the browser, by collection and chunk."""
+    kept: bool = False
+    """Whether this run has sent the drafts to the browser."""
+
+
+@dataclass(slots=True)
 class Session:
     """The state of one visit, beside its widgets."""
 
@@ -147,6 +187,7 @@ class Session:
     """Unsaved rules by collection and chunk."""
     rule_bases: dict[str, dict[str, str | None]] = field(default_factory=dict)
     """The stored rules from which unsaved ones started, by collection and chunk."""
+    rules: RuleDesk = field(default_factory=RuleDesk)
 
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""

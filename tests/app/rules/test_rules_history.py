@@ -28,7 +28,7 @@ def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_
         )
     assert edit is not None
     choose_part(page, "History")
-    page.at.session_state["history-open"] = edit.id
+    page.session.rules.step = edit.id
     settled(page.run())
     assert "loses relevant" in told(page)
     assert page.at.button(key="history-undo").disabled
@@ -38,7 +38,7 @@ def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_
     assert stored(MATRIX) == wrong
     page.press("history-redo")
     assert "Redone: 1 rule." in told(page)
-    page.at.session_state["history-open"] = edit.id - 1
+    page.session.rules.step = edit.id - 1
     assert "were changed since" in told(page.run()).partition("Undo is not possible:")[2]
     assert "history-undo" not in page.buttons
     assert stored(MATRIX) == right
@@ -58,7 +58,7 @@ def test_the_rest_of_a_bulk_change_is_undone_without_what_was_changed_since(
         store, bench.journal, chunk_id=ids[1], rule='{"contain":"mine"}', expected=CLAW, who="test"
     )
     choose_part(page, "History")
-    page.at.session_state["history-open"] = first.id
+    page.session.rules.step = first.id
     settled(page.run())
     assert page.at.button(key="history-undo").label == "Undo the others"
     assert "were changed since" in told(page)

@@ -65,6 +65,6 @@ def test_a_new_chunk_enters_the_table(page: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ChromaCollection, "entries", lambda self: new)
     for name in ("content", "version"):
         monkeypatch.setattr(ChromaCollection, name, property(lambda self: "indexed again"))
-    order = page.run().at.session_state["rules-order"][1]
+    order = page.run().session.rules.order[1]
     assert "the-new-chunk" in order
     assert last.id not in order

@@ -52,6 +52,6 @@ def test_neither_template_nor_draft_overwrites_what_was_saved_since(
         save('{"contain":"mine"}')
         page.run()
         save(THEIRS)
-        page.press("rule-undo")
+        page.press("rules-undo")
         assert "Not undone: " in told(page)
         assert stored(CHUNK) == THEIRS

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
+from zlib import crc32
 
 import streamlit as st
 
@@ -16,17 +17,20 @@ from ragfilter.model import Chunk, User
 from ragfilter.protocols import Catalogue
 from ragfilter.rules.overview import Checks, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
+from ragfilter.stores.labels import ASKED
 from ragfilter.text.titles import short_title
 from ragfilter.ui.look import theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
 
-PART, OPEN, ORDER = "rules-part", "rules-open", "rules-order"
+PART = "rules-part"
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 TITLE_WIDTH = 44
 """Characters of a title in a table; a longer one is shortened before its distinctive end."""
 MOST_READ = 1_000
+MOST_ASKED, MOST_LABELLED = 100, 500
+"""The most recent questions asked, and the first labelled ones, on which changes are tried."""
 SIGNS = {
     "invalid": ("✕", theme.LAYERS["query_must"]),
     "warning": ("!", theme.OUTCOMES["fallback"]),
@@ -73,6 +77,23 @@ class Desk:
             return query_sets.everything(bench.labels, self.collection, catalogue, self.user)
 
         return self.resources.labels.of((*self.key, asked), read)
+
+    @cached_property
+    def questions(self) -> Mapping[str, str]:
+        """The questions on which changes are tried, by id: labelled ones, and the last ones asked.
+        Raises StoreError."""
+        labelled = {} if self.labels is None else self.labels.labelled
+        first = dict(list(labelled.items())[:MOST_LABELLED])
+        asked = list(self.resources.bench.labels.queries(self.collection, ASKED).items())
+        known = {*first.values()}
+        last = {f"{ASKED} {i}": text for i, text in asked[-MOST_ASKED:] if text not in known}
+        return first | last
+
+    @cached_property
+    def mark(self) -> int:
+        """A number that changes with the questions and their labels."""
+        qrels = None if self.labels is None else self.labels.qrels
+        return crc32(repr((self.questions, qrels)).encode())
 
     @cached_property
     def checks(self) -> Checks:
@@ -155,16 +176,15 @@ def ordered(work: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]
     content = work.resources.bench.collection(work.collection).content
     # A foreign collection has no fingerprint of its content.
     of = (work.collection, work.user, rule_filter(), content, len(work.chunks))
-    order: tuple[object, tuple[str, ...]] | None = st.session_state.get(ORDER)
+    order = state.session().rules.order
     if anew or order is None or order[0] != of:
-        order = (of, tuple(row.id for row in rows.find(of[2])))
-        st.session_state[ORDER] = order
+        order = state.session().rules.order = (of, tuple(row.id for row in rows.find(of[2])))
     return order[1]
 
 
 def open_(chunk_id: str) -> None:
     """Open a chunk in the editor."""
-    st.session_state[OPEN] = chunk_id
+    state.session().rules.chunk = chunk_id
 
 
 @state.then_page

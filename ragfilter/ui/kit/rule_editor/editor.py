@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.findings import Finding
-from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, read_rule, template
+from ragfilter.rules.rule import MODES, InvalidRule, Rule, parse, place_name, read_rule, template
 from ragfilter.rules.sibling import propose
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft, rule_effect, saving
@@ -28,30 +29,33 @@ from ragfilter.ui.session.resources import Resources
 HEIGHT = 190
 MOST_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
-ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
+ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
 HELP = {
     ALL: "The question must contain each of these.",
     NONE: "The question must contain none of these.",
 }
 GROUP = "The question must contain one of these. A group without terms is removed."
 NEW = "Type terms to add a group. The question must match every group."
-Preview = Callable[[str | None], None]
+UNREADABLE = "This is the stored rule. The effect of yours is shown as soon as it can be read."
+DrawEffect = Callable[[str | None], None]
 """Draws the effect of a rule, given in its stored form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Editing:
     """A chunk whose rule is edited by `user`, in a collection of this version. `more` are findings
-    about the stored rule that involve other rules."""
+    about the stored rule that involve other rules. With `turns`, the editor has its own buttons to
+    undo and redo."""
 
     chunk: Chunk
     collection: str
     version: str
     user: User
     resources: Resources
-    preview: Preview
+    effect: DrawEffect
     guard: Guard
     more: Sequence[Finding] = ()
+    turns: bool = True
 
     @property
     def base(self) -> str | None:
@@ -59,41 +63,40 @@ class Editing:
         return saving.base(self.chunk.id, self.chunk.rule)
 
 
-def draw(it: Editing, *, both: bool = False) -> None:
-    """Draw the editor. With `both`, form and JSON are side by side if there is room; otherwise one
-    at a time."""
+def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
+    """Draw the editor, and the effect of what is typed `beside` it, or by default below."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
     busy = llm_draft.collect(chunk, collection)
     drawn = state.drafts().get(chunk.id, saving.shown(it.base))
     text = saving.text_so_far(chunk.id, drawn)
-    error = _error(text)
-    view = None if both else _view()
-    if view != JSON:
+    error, trouble = _error(text), saving.last(chunk.id, Trouble)
+    if _view() == FORM:
         _form(chunk.id, text, chunk.rule, disabled=busy)
-    if view == FORM:
         # Saving would read a text area of before.
         st.session_state.pop(widget.current(EDITOR), None)
     else:
         _json(chunk.id, drawn, chunk.rule, error.place if error else "", disabled=busy)
-    trouble = saving.last(chunk.id, Trouble)
     # This container stays in view, since errors and the outcome of saving are shown there.
     with st.container(key="rule-foot", gap="small"):
+        _buttons(it, busy=busy)
+        outcome = saving.last(chunk.id, str)
         if trouble is not None:
-            _bad(html.text(trouble.message))
+            _say(trouble.message, "rf-bad")
         elif error is not None:
-            where = f"<b>{html.text(error.place)}</b> " if error.place else ""
-            message = error.message.removeprefix(f"{error.place}: ")
-            _bad(f"{where}{html.text(message)} {html.text(error.remedy)}")
-        sound = trouble is None and error is None
+            _say(saving.said(error), "rf-bad")
+        elif outcome:
+            _say(outcome, "rf-good")
         _confirmation(it)
-        _buttons(it, busy=busy, outcome=saving.last(chunk.id, str) if sound else None)
+        effect = beside or st.container(key="rule-effect", gap="small")
     saving.keep_in_browser(chunk, text)
     if trouble is not None and trouble.conflict:
         _conflict(it, trouble)
-    elif sound:
-        rule = rule_effect.as_stored(text)
-        _findings(it, rule)
-        it.preview(rule)
+    elif error is None:
+        _findings(it, rule_effect.as_stored(text))
+    with effect:
+        it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
+        if error is not None:
+            elements.aside(UNREADABLE)
     place = llm_draft.draw(chunk, collection, text, it.user, resources, busy=busy)
     if place is not None:
         llm_draft.wait(place, chunk, collection, resources)
@@ -125,7 +128,7 @@ def _json(chunk_id: str, text: str, stored: str | None, wrong: str, *, disabled:
         height=HEIGHT,
         placeholder="No rule: this chunk always passes.",
         disabled=disabled,
-        help="All parts must hold: contain_one_of (groups of alternatives), contain, "
+        help="All parts must hold: contain_one_of (groups, of which one term each), "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
         **widget.of(EDITOR, text, saving.put, chunk_id, stored),
     )
@@ -155,7 +158,7 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         for i, group in enumerate(fields):
             number += bool(group)
             name = f"Group {number}" if group else "Another group" if len(fields) > 1 else "A group"
-            _chips(f"rule-group-{i}", group, f"{name}: any of", write, disabled)
+            _chips(f"rule-group-{i}", group, f"{name}: one of", write, disabled)
         _chips(ALL, rule.required, "All of", write, disabled)
         _chips(NONE, rule.contain_none_of, "None of", write, disabled)
         st.segmented_control(
@@ -172,13 +175,13 @@ def _form(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     """The groups, followed by an empty one. An emptied field keeps its place as long as the groups
     are those of the form, since somebody may be typing in it."""
-    known, n_fields = st.session_state.get(FIELDS, ("", 0))
+    known, n_fields = state.session().rules.fields
     fields = tuple(_terms(f"rule-group-{i}") for i in range(n_fields if known == chunk_id else 0))
     while fields and not fields[-1]:
         fields = fields[:-1]
     if tuple(filter(None, fields)) != groups:
         fields = groups
-    st.session_state[FIELDS] = (chunk_id, len(fields) + 1)
+    state.session().rules.fields = (chunk_id, len(fields) + 1)
     return (*fields, ())
 
 
@@ -202,7 +205,7 @@ def _chips(
 
 def _write(_: Any, chunk_id: str, n_fields: int, stored: str | None) -> None:
     """Update the text from the form."""
-    if st.session_state[FIELDS][0] != chunk_id:
+    if state.session().rules.fields[0] != chunk_id:
         # The browser has not replaced the form of another chunk yet.
         return
     rule = Rule().with_parts(
@@ -218,8 +221,8 @@ def _terms(name: str) -> tuple[str, ...]:
     return tuple(term for term in map(whole, widget.value_of(name, ())) if term.strip())
 
 
-def _buttons(it: Editing, *, busy: bool, outcome: str | None) -> None:
-    """Draw the action buttons and the outcome of the last action."""
+def _buttons(it: Editing, *, busy: bool) -> None:
+    """Draw the action buttons."""
     chunk, journal = it.chunk, it.resources.bench.journal
     with st.container(key="rule-actions", horizontal=True, gap="small"):
         st.button(
@@ -230,12 +233,11 @@ def _buttons(it: Editing, *, busy: bool, outcome: str | None) -> None:
             args=("save", chunk.id, it.base, it.collection, it.guard),
             help="Saves the rule.",
         )
-        st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
         llm_draft.button(chunk, it.collection, it.user, it.resources, busy=busy)
         for act, can, about in (
             ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
             ("redo", journal.redoable, "Redo the edit that was undone."),
-        ):
+        )[: 2 * it.turns]:
             possible = can(it.collection, chunk.id) is not None
             st.button(
                 act.capitalize(),
@@ -262,11 +264,6 @@ def _buttons(it: Editing, *, busy: bool, outcome: str | None) -> None:
                 args=(it,),
                 help="Starts from the rule of a similar chunk, or from the words of the title.",
             )
-        if outcome:
-            html.draw(
-                f'<p class="rf-verdict rf-good" role="status"><b>{html.text(outcome)}</b></p>',
-                width="content",
-            )
 
 
 def _error(text: str) -> RuleError | None:
@@ -280,7 +277,7 @@ def _confirmation(it: Editing) -> None:
     edit = saving.pending(it.chunk.id)
     if edit is None:
         return
-    _bad(f"<b>Not {saving.DONE[edit.act]} yet.</b> {html.text(edit.harm)}")
+    _say(f"Not {saving.DONE[edit.act]} yet. {edit.harm}", "rf-bad")
     st.button(
         f"{edit.act.capitalize()} anyway",
         key="rule-confirm",
@@ -307,12 +304,12 @@ def _findings(it: Editing, rule: str | None) -> None:
 
 
 def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
-    place = f" <b>{html.text(finding.place)}</b>" if finding.place else ""
+    place = f" <b>{html.text(place_name(finding.place))}</b>" if finding.place else ""
     with st.container(
         key=f"rule-finding-{number}", horizontal=True, vertical_alignment="center", gap="small"
     ):
         html.draw(
-            f'<p class="rf-aside"><b>{finding.severity.capitalize()}</b>{place}: '
+            f'<p class="rf-finding"><b>{finding.severity.capitalize()}</b>{place}: '
             f"{html.text(finding.message)}</p>"
         )
         if finding.fix is not None:
@@ -347,5 +344,6 @@ def _conflict(it: Editing, trouble: Trouble) -> None:
         )
 
 
-def _bad(inner: str) -> None:
-    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{inner}</p>')
+def _say(words: str, look: str) -> None:
+    role = "alert" if look == "rf-bad" else "status"
+    html.draw(f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>')

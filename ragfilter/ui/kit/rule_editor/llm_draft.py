@@ -261,11 +261,9 @@ def _outcome(chunk_id: str) -> Drafted:
 
 def _outcomes() -> dict[str, Drafted]:
     """The outcomes of this session by chunk."""
-    outcomes: dict[str, Drafted] = st.session_state.setdefault("drafted", {})
-    return outcomes
+    return state.session().rules.drafted
 
 
 def _jobs() -> dict[tuple[str, str], Job[Draft]]:
     """The running requests by collection and chunk."""
-    jobs: dict[tuple[str, str], Job[Draft]] = st.session_state.setdefault("draft-jobs", {})
-    return jobs
+    return state.session().rules.drafting

@@ -1,7 +1,7 @@
 """What a change of rules would do to questions, before it is saved.
 
-Changes are tried on the labelled questions of the workspace and the demo and, separately, on
-questions that were asked. Both are gathered in the background, without the judge.
+Changes are tried on the labelled questions of the workspace and the demo, and on those that were
+asked last. They are gathered in the background, without the judge.
 """
 
 from __future__ import annotations
@@ -15,54 +15,32 @@ import streamlit as st
 from ragfilter.errors import RuleError
 from ragfilter.evaluate import measure
 from ragfilter.evaluate.effect import Changes, Effect, LabelledQuestions, QueryEffect, make_labelled
-from ragfilter.evaluate.labelled_queries import Labels
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, Pool
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import read_rule, stored_form
-from ragfilter.stores.labels import ASKED
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
-from ragfilter.ui.kit.rule_editor.desk import Desk
+from ragfilter.ui.kit.rule_editor.desk import MOST_LABELLED, Desk
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.look.prose import message
+from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
+from ragfilter.ui.session.resources import ShelfSpec
 
-TRIES, WITH_ASKED = "rules-tries", "effect-asked"
-MOST_ASKED, MOST_LABELLED = 200, 500
-"""The most recent questions asked, and the first labelled ones, that are used."""
-PATIENCE_S = 60.0
-MOST_ROWS, MOST_NAMES = 8, 5
+MOST_ROWS, MOST_NAMES = 4, 5
 NO_LABELS = (
     "Without labelled questions, it is unknown whether a change does harm. Label chunks on "
     "Inspect, or import labelled questions on Evaluate."
 )
-NONE_ASKED = "No questions have been asked of this collection yet. Ask some on Inspect."
-UNKNOWN = "The effect is unknown: the labelled questions are not gathered yet, or gathering failed."
+POOLS: ShelfSpec[dict[str, Pool]] = ShelfSpec(2)
+"""What was gathered, by question."""
+EFFECTS: ShelfSpec[Effect] = ShelfSpec(16)
 
 
-def _asked(work: Desk) -> dict[str, str]:
-    return work.resources.bench.labels.queries(work.collection, ASKED)
-
-
-def _questions(work: Desk, *, asked: bool) -> Labels | None:
-    """The labelled questions, or with `asked` the most recently asked ones without their labels;
-    None if there are none."""
-    if not asked:
-        return work.labels
-    every = _asked(work)
-    return Labels(dict(list(every.items())[-MOST_ASKED:]), {}) if every else None
-
-
-def mark(work: Desk) -> int:
-    """A number that changes with the labels."""
-    known = work.labels
-    return 0 if known is None else crc32(repr((known.queries, known.qrels)).encode())
-
-
-def gathered(work: Desk, *, asked: bool = False) -> LabelledQuestions | None:
-    """The labelled questions, or with `asked` those asked before, with the current rules. None if
-    there are none, if they are still being gathered, or if gathering failed."""
-    job = _job(work, asked=asked)
+def gathered(work: Desk) -> LabelledQuestions | None:
+    """The questions with the current rules. None if there are none, if they are still being
+    gathered, or if gathering failed."""
+    job = _job(work)
     if job is None or not job.done or job.failure:
         return None
     key = ("renewed", id(job), work.version)
@@ -70,109 +48,68 @@ def gathered(work: Desk, *, asked: bool = False) -> LabelledQuestions | None:
     if held is None:
         renewed = job.value().renew(work.chunks)
         if renewed.short:
-            _job(work, asked=asked, known=renewed)
+            _job(work, known=renewed)
             return None
         held = work.resources.renewed.put(key, (job, renewed))
-    known = None if asked else work.labels
     # A new label for a known question needs no new search.
-    return held[1] if known is None else replace(held[1], qrels=known.qrels)
-
-
-def _missing(work: Desk) -> bool:
-    """Whether there are labelled questions, but they are still being gathered or could not be."""
-    job = _job(work, asked=False)
-    return job is not None and not (job.done and not job.failure)
-
-
-def _await_labels(work: Desk) -> None:
-    """Wait for the labelled questions to be gathered, unless that would take longer than
-    `PATIENCE_S` seconds."""
-    if gathered(work) is None and (job := _job(work, asked=False)) is not None:
-        done, count, _ = job.at
-        # The first ones say nothing yet: a model may have to be loaded for them.
-        if done < 5 or job.seconds / done * (count - done) < PATIENCE_S:
-            job.wait(PATIENCE_S)
-
-
-def is_under_way(work: Desk, *, asked: bool = False) -> bool:
-    """Whether the questions are being gathered."""
-    job = _job(work, asked=asked)
-    return job is not None and not job.done
+    return replace(held[1], qrels={} if work.labels is None else work.labels.qrels)
 
 
 def waits(work: Desk) -> bool:
-    """Whether `wait` will wait; also before the switch for the questions asked is drawn."""
-    asked = st.session_state.get(WITH_ASKED, work.labels is None)
-    return is_under_way(work) or (asked and is_under_way(work, asked=True))
+    """Whether `wait` will wait, because the questions are being gathered."""
+    job = _job(work)
+    return job is not None and not job.done
 
 
 def wait(work: Desk) -> None:
-    """Show the progress until the questions are gathered on which changes are tried."""
-    wait_for(work)
-    if st.session_state.get(WITH_ASKED):
-        wait_for(work, asked=True)
-
-
-def wait_for(work: Desk, *, asked: bool = False) -> None:
-    """Show the progress until these questions are gathered, then redraw the page with them. Using
+    """Show the progress until the questions are gathered, then redraw the page with them. Using
     the page ends only the waiting."""
-    job = _job(work, asked=asked)
+    job = _job(work)
     if job is not None and not job.done:
-        which = "questions asked" if asked else "labelled questions"
-        progress.until_done(job, "rules-gathering", f"Gathering the {which}, once")
+        progress.until_done(job, "rules-gathering", "Gathering the questions, once")
         st.rerun()
 
 
-def available(work: Desk, *, asked: bool = False) -> bool:
-    """Whether there are such questions. If not, draw how to get some."""
-    if _questions(work, asked=asked) is None:
-        elements.aside(NONE_ASKED if asked else NO_LABELS)
-        return False
-    job = _job(work, asked=asked)
+def available(work: Desk) -> bool:
+    """Whether there are questions. Draws what is missing."""
+    if work.labels is None:
+        elements.aside(NO_LABELS)
+    job = _job(work)
     if job is not None and job.failure:
         st.error(message(job.failure), title="The questions could not be gathered")
-        st.button("Gather again", key=f"rules-gather-{asked}", on_click=_again, help="Tries again.")
-        return False
-    if asked:
-        if (count := len(_asked(work))) > MOST_ASKED:
-            elements.aside(f"Measured on the last {MOST_ASKED} of {count:,} questions asked.")
-        return True
-    if work.settings.judge.enabled:
+        st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
+    elif job is not None and work.settings.judge.enabled:
         elements.aside("Measured without the judge, which would ask the LLM about every question.")
-    known = work.labels
-    if known is not None and (count := len(known.qrels)) > MOST_LABELLED:
-        elements.aside(f"Measured on the first {MOST_LABELLED} of {count:,} labelled questions.")
-    return True
+    return job is not None and not job.failure
 
 
 def _again() -> None:
-    st.session_state[TRIES] = st.session_state.get(TRIES, 0) + 1
+    state.session().rules.gathered_again += 1
 
 
-def _job(
-    work: Desk, *, asked: bool, known: LabelledQuestions | None = None
-) -> Job[LabelledQuestions] | None:
-    """The job that gathers the questions. With `known`, a new one, which searches only for those
+def _job(work: Desk, known: LabelledQuestions | None = None) -> Job[LabelledQuestions] | None:
+    """The job that gathers the questions. With `known`, a new one, which searches again for those
     that need it."""
-    questions = _questions(work, asked=asked)
-    if questions is None:
+    wanted = work.questions
+    if not wanted:
         return None
-    store = work.resources.bench.collection(work.collection)
+    content = work.resources.bench.collection(work.collection).content
     # With the judge on, each of hundreds of questions would call the LLM.
     settings = work.settings.with_values({"query_must.enabled": True, "judge.enabled": False})
-    wanted = {i: text for i, text in questions.queries.items() if asked or i in questions.qrels}
-    if not asked:
-        wanted = dict(list(wanted.items())[:MOST_LABELLED])
-    tries = st.session_state.get(TRIES, 0)
-    mark = crc32(repr(wanted).encode())
-    key = ("labelled", work.collection, store.content, settings, work.user, mark, tries)
-    pools = {i: p for i, p in known.pools.items() if i not in known.short} if known else {}
+    place = (work.collection, content, settings, work.user)
+    tries = state.session().rules.gathered_again
+    key = ("labelled", *place, crc32(repr(wanted).encode()), tries)
+    pools = work.resources.shelf(POOLS).of(place, dict)
+    again = frozenset() if known is None else known.short
     backends = work.resources.backends(work.collection)
+    qrels = {} if work.labels is None else work.labels.qrels
 
     def gather(job: Job[LabelledQuestions]) -> LabelledQuestions:
-        left = {i: text for i, text in wanted.items() if i not in pools}
+        left = {i: text for i, text in wanted.items() if i in again or text not in pools}
         new = measure.gather_all(left, settings, backends, work.user, progress=job.step)
-        return make_labelled(pools | new, questions.qrels, settings, work.user)
+        pools.update({wanted[i]: pool for i, pool in new.items()})
+        every = {i: pools[text] for i, text in wanted.items()}
+        return make_labelled(every, qrels, settings, work.user)
 
     return work.resources.jobs.start(work.user, key, gather, again=known is not None)
 
@@ -188,103 +125,87 @@ def as_stored(text: str | None) -> str | None:
     return None if rule is None else rule.text
 
 
-def preview(work: Desk, chunk: Chunk, rule: str | None) -> None:
-    """Draw what storing `rule` would change."""
-    if is_changed(chunk, rule):
-        of_changes(work, {chunk.id: rule})
-    else:
-        available(work)
-
-
-def of_changes(work: Desk, changes: Changes, *, again: bool = False) -> Effect | None:
-    """Draw what `changes` would do. Returns None if that is not known (yet). `again`: the page
-    already says which questions there are."""
-    known = gathered(work) if again or available(work) else None
-    effect = None if known is None else known.effect(changes)
-    if effect is not None:
-        _draw(work, effect, "labelled question", "")
-        if harm := _harm_beyond(work, changes):
-            html.draw(f'<p class="rf-verdict rf-bad">{html.text(harm)}</p>')
-    _of_asked(work, changes, again=again)
-    return effect
-
-
-def _of_asked(work: Desk, changes: Changes, *, again: bool) -> None:
-    if not _asked(work):
-        return
-    if not again:
-        st.toggle(
-            "Questions asked",
-            value=work.labels is None,
-            key=WITH_ASKED,
-            persist_state="session",
-            help=f"Also shows the effect on the last {MOST_ASKED} questions that were asked.",
-        )
-    if st.session_state.get(WITH_ASKED) and (again or available(work, asked=True)):
-        known = gathered(work, asked=True)
-        if known is not None:
-            _draw(work, known.effect(changes), "question", " asked")
-
-
-def confirm(work: Desk, changes: Changes, key: str, *, again: bool = False) -> bool:
-    """Draw what `changes` would do, and return whether they may be saved. Asks for confirmation if
-    a labelled question would lose a chunk it needs, or if the effect is not known yet. `again` as
-    in `of_changes`."""
-    effect = of_changes(work, changes, again=again)
-    if st.session_state.get(f"{key}-of") != changes:
-        # The earlier confirmation was for other changes.
-        st.session_state.update({f"{key}-of": dict(changes), key: False, f"{key}-unknown": False})
-    if effect is None:
-        return not _missing(work) or st.checkbox(
-            "Save without knowing the effect", key=f"{key}-unknown", help=UNKNOWN
-        )
-    harmless = not effect.loses_relevant and not _harm_beyond(work, changes)
-    return harmless or st.checkbox(
-        "Save even though labelled questions lose relevant chunks",
-        key=key,
-        help="They are listed above, in red.",
-    )
-
-
-def guard(work: Desk, chunk_id: str, text: str) -> str:
-    """Describe the harm that saving `text` would do to labelled questions; empty if none."""
-    try:
-        changes = {chunk_id: stored_form(text)}
-    except RuleError:
-        return ""
-    # Saving the first rule right away waits for the questions instead of asking for confirmation.
-    _await_labels(work)
-    known = gathered(work)
+def draw(work: Desk, chunk: Chunk, rule: str | None) -> None:
+    """Draw for how many questions the chunk is kept with `rule` and without any, and what storing
+    the rule would change."""
+    known = gathered(work) if available(work) else None
     if known is None:
-        return UNKNOWN if _missing(work) else ""
-    effect = known.effect(changes)
-    if not effect.loses_relevant:
-        return _harm_beyond(work, changes)
-    losing = [row for row in effect.rows if row.lost_relevant]
-    lost = sum(len(row.lost_relevant) for row in losing)
-    return (
-        f"{counted(len(losing), 'labelled question')} would lose "
-        f"{counted(lost, 'relevant chunk')}, such as “{losing[0].query}”."
+        return
+    rows = [
+        ("with this rule" if change else "without a rule", _kept(work, known, chunk.id, change))
+        for change in dict.fromkeys((rule, None))
+    ]
+    listed = "".join(
+        f'<div class="rf-fact"><span>{words}</span><b>{n} <i>of {len(known.pools)}</i></b></div>'
+        for words, n in rows
+    )
+    html.draw(
+        '<p class="rf-say">Questions that keep this chunk:</p>'
+        f'<section class="rf-strip" aria-label="Questions that keep this chunk">{listed}</section>'
+    )
+    if is_changed(chunk, rule):
+        _draw(work, _effect(work, known, {chunk.id: rule}))
+
+
+def _kept(work: Desk, known: LabelledQuestions, chunk_id: str, rule: str | None) -> int:
+    """How many questions keep the chunk with this rule."""
+    rows = _effect(work, known, {chunk_id: rule}).rows
+    now = sum(chunk_id in ids for ids in known.kept.values())
+    return now + sum((chunk_id in row.gained) - (chunk_id in row.lost) for row in rows)
+
+
+def _effect(work: Desk, known: LabelledQuestions, changes: Changes) -> Effect:
+    key = (*work.key, known.settings, work.mark, frozenset(changes.items()))
+    return work.resources.shelf(EFFECTS).of(key, lambda: known.effect(changes))
+
+
+def confirm(work: Desk, changes: Changes, key: str) -> bool:
+    """Draw what `changes` would do, and return whether they may be saved. Asks for confirmation if
+    a labelled question would lose a chunk it needs."""
+    known = gathered(work) if available(work) else None
+    if known is not None:
+        _draw(work, _effect(work, known, changes))
+    said = harm(work, changes)
+    confirmed = state.session().rules.confirmed
+    if confirmed.get(key) != changes:
+        # The earlier confirmation was for other changes.
+        confirmed[key] = dict(changes)
+        st.session_state[key] = False
+    if not said:
+        return True
+    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(said)}</p>')
+    return st.checkbox(
+        "Save even though labelled questions lose relevant chunks", key=key, help=said
     )
 
 
-def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
-    """The same as `guard` by the rules alone, without a search: labelled questions that need the
-    chunk, meet its rule now and would no longer meet it. Used on Inspect, where saving does not
-    wait for the questions to be gathered."""
+def guard(work: Desk, chunk_id: str, text: str, *, at_once: bool = False) -> str:
+    """The harm that saving `text` would do, as `harm` says it."""
     try:
-        losing = _losing(work, {chunk_id: stored_form(text)})
+        return harm(work, {chunk_id: stored_form(text)}, at_once=at_once)
     except RuleError:
         return ""
+
+
+def harm(work: Desk, changes: Changes, *, at_once: bool = False) -> str:
+    """Which labelled questions would lose a relevant chunk, in words; empty if none. Those that are
+    not gathered, or with `at_once` all, are checked by the rules alone: whether they meet a chunk's
+    rule now and would no longer meet it."""
+    known = None if at_once else gathered(work)
+    losing = []
+    if known is not None:
+        effect = _effect(work, known, changes)
+        losing = [row.query for row in effect.rows if row.lost_relevant]
+    losing += _losing(work, changes, 0 if known is None else MOST_LABELLED)
     if not losing:
         return ""
     return (
-        f"{counted(len(losing), 'labelled question')} would lose this chunk, which they need, such "
-        f"as “{losing[0]}”."
+        f"{counted(len(losing), 'labelled question')} would lose a relevant chunk, such as "
+        f"“{losing[0]}”."
     )
 
 
-def _losing(work: Desk, changes: Changes, first: int = 0) -> list[str]:
+def _losing(work: Desk, changes: Changes, first: int) -> list[str]:
     """The labelled questions, from the one at `first` on, that need a changed chunk, meet its rule
     now and would no longer meet it."""
     known = work.labels
@@ -302,24 +223,13 @@ def _losing(work: Desk, changes: Changes, first: int = 0) -> list[str]:
     return losing
 
 
-def _harm_beyond(work: Desk, changes: Changes) -> str:
-    """The harm to the labelled questions that are too many to search for, by the rules alone."""
-    losing = _losing(work, changes, MOST_LABELLED)
-    if not losing:
-        return ""
-    return (
-        f"{counted(len(losing), 'labelled question')} beyond the first {MOST_LABELLED} would lose "
-        f"a relevant chunk, such as “{losing[0]}”."
-    )
-
-
-def _draw(work: Desk, effect: Effect, before: str, after: str) -> None:
-    """Draw an effect; `before` and `after` name a question."""
-    line = (
-        f"{len(effect.rows)} of {counted(effect.queries, before)}{after} would change"
-        if effect.rows
-        else f"No {before}{after} of {effect.queries} would change"
-    )
+def _draw(work: Desk, effect: Effect) -> None:
+    """Draw an effect."""
+    asked = effect.queries - effect.labelled
+    questions = counted(effect.labelled, "labelled question")
+    if asked:
+        questions = f"{questions} and {asked} asked" if effect.labelled else f"{asked} asked"
+    line = f"{len(effect.rows) or 'None'} of {questions} would change"
     figures = ""
     if effect.rows and (was := effect.before) and (now := effect.after):
         figures = ": " + ", ".join(
@@ -334,7 +244,7 @@ def _draw(work: Desk, effect: Effect, before: str, after: str) -> None:
     if effect.short:
         need = "needs" if effect.short == 1 else "need"
         body += (
-            f'<p class="rf-aside">{counted(effect.short, before)}{after} {need} a new search, '
+            f'<p class="rf-aside">{counted(effect.short, "question")} {need} a new search, '
             "since too few of the chunks found so far would pass. It is repeated after saving.</p>"
         )
     rows = [_row(work, row) for row in effect.rows]

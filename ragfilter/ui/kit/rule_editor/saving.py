@@ -10,15 +10,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
-from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.errors import ConflictError, RagfilterError
+from ragfilter.errors import ConflictError, RagfilterError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Turn, turned
-from ragfilter.rules.rule import read_rule
+from ragfilter.rules.rule import place_name, read_rule
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit.rule_editor import llm_draft
 from ragfilter.ui.look import frame, html, prose
@@ -32,10 +31,7 @@ Guard = Callable[[str, str], str]
 """Takes chunk id and text, and returns the harm that saving would do, in words; empty if none."""
 Drafts = dict[tuple[str, str], tuple[str, str | None]]
 """By collection and chunk: the text, and the stored rule it started from."""
-EDITOR, TYPING, DRAWN, LAST = "rule-editor", "rule-typing", "rule-drawn", "rule-last"
-"""LAST holds a chunk's id with the outcome of the last action on its rule: a Trouble, a
-HarmfulEdit, Unfinished text or a message. Each action replaces it."""
-KEPT, SESSION, RESTORED, SENT = "rule-kept", "rule-kept-session", "rule-restored", "rule-kept-drawn"
+EDITOR, TYPING, KEPT = "rule-editor", "rule-typing", "rule-kept"
 MOST = 1_000_000
 """Maximum number of characters accepted from a browser."""
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
@@ -73,7 +69,7 @@ class HarmfulEdit:
 
 def last(chunk_id: str, kind: type[T]) -> T | None:
     """The outcome of the last action on this chunk's rule, if it is of this kind."""
-    of, outcome = st.session_state.get(LAST, ("", None))
+    of, outcome = state.session().rules.last
     return outcome if of == chunk_id and isinstance(outcome, kind) else None
 
 
@@ -92,7 +88,7 @@ def act(
     # While only the form is shown, there is no text area. One that was replaced before the browser
     # has drawn that may have reported the draft.
     text = widget.value_of(EDITOR)
-    if text is None or text == st.session_state.get(DRAWN):
+    if text is None or text == state.session().rules.drawn:
         text = state.drafts().get(chunk_id, shown(expected) if text is None else text)
     try:
         resources = open_resources()
@@ -108,7 +104,7 @@ def act(
                 state.drafts()[chunk_id] = text
                 state.bases()[chunk_id] = expected
             draft = state.drafts().get(chunk_id)
-            st.session_state[LAST] = chunk_id, HarmfulEdit(act, expected, draft, harm)
+            _finish(chunk_id, HarmfulEdit(act, expected, draft, harm))
             _toast(f"Not {DONE[act]} yet. {harm}")
             return
         outcome = f"{DONE[act].capitalize()}."
@@ -121,13 +117,13 @@ def act(
         else:
             edits.turn(act, store, journal, who=who, chunk_id=chunk_id, expected=expected)
             outcome += _rebase(chunk_id, expected, after)
-        st.session_state[LAST] = chunk_id, outcome
+        _finish(chunk_id, outcome)
     except RagfilterError as error:
-        message = f"Not {DONE[act]}: {error}"
+        message = f"Not {DONE[act]}: {said(error)}"
         trouble = Trouble(message)
         if isinstance(error, ConflictError):
             trouble = _conflict(message, chunk_id, collection, resources)
-        st.session_state[LAST] = chunk_id, trouble
+        _finish(chunk_id, trouble)
         _toast(message)
     else:
         try:
@@ -167,7 +163,19 @@ def _toast(message: str) -> None:
 
 def _forget() -> None:
     """Clear the outcome of the last action, because another one begins."""
-    st.session_state.pop(LAST, None)
+    state.session().rules.last = ("", None)
+
+
+def _finish(chunk_id: str, outcome: Trouble | HarmfulEdit | Unfinished | str) -> None:
+    state.session().rules.last = (chunk_id, outcome)
+
+
+def said(error: RagfilterError) -> str:
+    """An error in words, in which a place in a rule is called what the form calls it."""
+    if not isinstance(error, RuleError):
+        return str(error)
+    place = f"{place_name(error.place)}: " if error.place else ""
+    return f"{place}{error.message.removeprefix(f'{error.place}: ')} {error.remedy}".strip()
 
 
 def base(chunk_id: str, rule: str | None) -> str | None:
@@ -186,19 +194,19 @@ def type_on(chunk_id: str, rule: str | None) -> None:
     typed_for, text = st.session_state[TYPING].typed
     # Otherwise the browser still shows another chunk, or the editor has lost the focus and its text
     # is already a draft.
-    if typed_for == chunk_id and widget.value_of(EDITOR) == st.session_state.get(DRAWN):
+    if typed_for == chunk_id and widget.value_of(EDITOR) == state.session().rules.drawn:
         started_from = base(chunk_id, rule)
         _forget()
         text = whole(text)
         # If the text is back to how it was drawn, nothing is unfinished.
-        if text != st.session_state[DRAWN]:
-            st.session_state[LAST] = chunk_id, Unfinished(text, started_from)
+        if text != state.session().rules.drawn:
+            _finish(chunk_id, Unfinished(text, started_from))
 
 
 def text_so_far(chunk_id: str, text: str) -> str:
     """The text being typed into a chunk's editor, or `text`, with which the editor was drawn, if
     nothing is being typed."""
-    st.session_state[DRAWN] = text
+    state.session().rules.drawn = text
     unfinished = last(chunk_id, Unfinished)
     return text if unfinished is None else unfinished.text
 
@@ -247,8 +255,8 @@ def keep_in_browser(chunk: Chunk, text: str) -> None:
     if text != shown(chunk.rule):
         drafts[here] = (text, started_from)
     _send(drafts)
-    st.session_state[SENT] = True
-    if here in st.session_state.get(RESTORED, ()) and chunk.id in state.drafts():
+    state.session().rules.kept = True
+    if here in state.session().rules.restored and chunk.id in state.drafts():
         since = " The stored rule was changed since." if started_from != chunk.rule else ""
         html.draw(
             '<p class="rf-caption" role="status">Typed before this page was reopened, and not '
@@ -259,8 +267,10 @@ def keep_in_browser(chunk: Chunk, text: str) -> None:
 def keep_all_in_browser() -> None:
     """Do the same on a page without an editor, whose table marks the drafts of an earlier
     session."""
-    if not st.session_state.pop(SENT, False):
+    rules = state.session().rules
+    if not rules.kept:
         _send(_drafts())
+    rules.kept = False
 
 
 def _drafts() -> Drafts:
@@ -275,10 +285,8 @@ def _drafts() -> Drafts:
 
 def _send(drafts: Drafts) -> None:
     data = json.dumps([[*place, *draft] for place, draft in drafts.items()]) if drafts else ""
-    session = st.session_state.setdefault(SESSION, uuid4().hex)
-    frame.mount(
-        "kit/rule_editor/drafts.js", key=KEPT, data=[session, data], on_found_change=_restore
-    )
+    here = [state.session().rules.browser, data]
+    frame.mount("kit/rule_editor/drafts.js", key=KEPT, data=here, on_found_change=_restore)
 
 
 def _restore() -> None:
@@ -289,7 +297,7 @@ def _restore() -> None:
         text, rule = kept[collection, chunk_id]
         state.session().drafts.setdefault(collection, {})[chunk_id] = text
         state.bases(collection)[chunk_id] = rule
-    st.session_state[RESTORED] = new | st.session_state.get(RESTORED, set())
+    state.session().rules.restored |= new
 
 
 def read(kept: Any) -> Drafts:
