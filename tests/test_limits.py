@@ -28,7 +28,7 @@ def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Pool
              "cutoff.gap_threshold": 0.3},
             ["Candidates checked first = 3 (quality) drops 5"],
             [
-                "Max results (k) = 40 (cutoff) is not reached: 3 chunks came in, limited by "
+                "Max results = 40 (cutoff) is not reached: 3 chunks came in, limited by "
                 "Candidates checked first = 3 (quality)",
                 "Gap threshold = 0.300 (cutoff) is not reached: the largest gap is 0.050",
             ],
@@ -40,25 +40,25 @@ def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Pool
              "Distance offset = 0.150 (cutoff) drops 4"],
             [
                 "Candidates checked first = 8 (quality) is not reached: 8 chunks came in",
-                "Max results (k) = 7 (cutoff) is not reached: 7 chunks came in, limited by "
+                "Max results = 7 (cutoff) is not reached: 7 chunks came in, limited by "
                 "Similarity threshold = 0.500 (quality)",
                 "Gap threshold = 0.300 (cutoff) is not reached: the largest gap is 0.250",
             ],
         ),
         (
             {"cutoff.max_results": 5},
-            ["Max results (k) = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
+            ["Max results = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
             [],
         ),
         (
             {"cutoff.strategy": "autocut", "cutoff.max_results": 6},
-            ["Max results (k) = 6 (cutoff) drops 2", "Strategy = autocut (cutoff) drops 3"],
+            ["Max results = 6 (cutoff) drops 2", "Strategy = autocut (cutoff) drops 3"],
             [],
         ),
         # Too few hits for a background, so gap cuts.
         (
             {"cutoff.strategy": "relative", "cutoff.max_results": 5},
-            ["Max results (k) = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
+            ["Max results = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
             [],
         ),
         ({"cutoff.enabled": False, "retrieval.k": 6}, ["Unfiltered k = 6 drops 2"], []),
@@ -83,7 +83,7 @@ def test_a_strategy_s_own_limit_and_the_context_budget_are_limits() -> None:
     made = result(distances, **{"cutoff.strategy": "relative", "cutoff.relative_offset": 0.1,
                                 "cutoff.max_results": 40, "cutoff.min_results": 0})  # fmt: skip
     assert [each.words for each in limits(made) if each.bound] == [
-        "Max results (k) = 40 (cutoff) drops 23", "Relative offset = 0.100 (cutoff) drops 39",
+        "Max results = 40 (cutoff) drops 23", "Relative offset = 0.100 (cutoff) drops 39",
     ]  # fmt: skip
     hits = tuple(Hit(Chunk(f"c{n}", "word " * 40), d, n) for n, d in enumerate((0.1, 0.2), start=1))
     tight = Settings().with_values({"context.max_context_tokens": 60})

@@ -43,7 +43,7 @@ def result(distances: tuple[float, ...], /, **settings: Any) -> PoolResult:
             "c5",
             {},
             [
-                ("Max results (k) 6 → 5", (), ("c4",)),
+                ("Max results 6 → 5", (), ("c4",)),
                 ("Gap threshold 0.100 → 0.151", (), ()),
                 # 26 tokens a chunk, with its number and its title.
                 ("Context budget 4000 → 129", (), ()),
@@ -99,7 +99,7 @@ def test_a_change_is_found_where_the_far_end_of_its_range_undoes_it() -> None:
     chosen = {"cutoff.strategy": "autocut", "cutoff.max_results": 4, "cutoff.min_results": 2}
     made = changes(result(distances, **chosen), "c5")
     assert [(c.words, c.came, c.went) for c in made] == [
-        ("Max results (k) 4 → 6", ("c3", "c4"), ()),
+        ("Max results 4 → 6", ("c3", "c4"), ()),
     ]
 
 

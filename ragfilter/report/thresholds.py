@@ -10,10 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 
-from ragfilter.layers.cutoff import cut_hits, cut_of
+from ragfilter.engine.replay import replay
+from ragfilter.engine.whatif import GRID, SettingChange
+from ragfilter.layers import top_k
+from ragfilter.layers.cutoff import (
+    CHANCE,
+    DISTANCE,
+    LOWERED,
+    MAX_RESULTS,
+    RERANK,
+    cut_hits,
+    cut_of,
+)
 from ragfilter.layers.origin import origin
 from ragfilter.layers.registry import LAYERS, layer
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, LayerTrace, PoolResult
 from ragfilter.settings.learned import Calibration
 from ragfilter.settings.profiles import Fit, profile
@@ -92,6 +105,123 @@ def _came(n: int, before: list[SettingLimit]) -> str:
     """How many came in, and the latest limit before that dropped any."""
     last = next((f", limited by {limit.label}" for limit in reversed(before) if limit.dropped), "")
     return f"{numbers.chunks(n)} came in{last}"
+
+
+def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict[str, float]]:
+    """The name of the value that the cutoff compared, and each hit's, by id: of those that reached
+    it, and of others that have one. Without a cut, their distances."""
+    own = {hit.id: hit.distance for hit in result.hits}
+    if detail is None:
+        return DISTANCE, own
+    if detail.value_name == RERANK:
+        own = {h.id: 1.0 - h.rerank_score for h in result.hits if h.rerank_score is not None}
+    elif detail.value_name == LOWERED:
+        # Hits dropped before the words layer keep their own distance.
+        said = result.trace("words").decisions
+        own |= {d.chunk_id: d.value for d in said if d.value is not None}
+    elif detail.value_name == CHANCE:
+        own = {}
+    return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class CutLine:
+    """The one line that tells what is kept from what is dropped.
+
+    It is at the largest value that is kept, `limit`, or after a number of hits, at `place`. If both
+    are None, nothing was cut. `label` names it with its number. `below` and `above` are the values
+    around the limit, and `cliff` says how far apart they are. `kept` hits stay.
+    """
+
+    label: str
+    kept: int
+    limit: float | None = None
+    place: float | None = None
+    below: float | None = None
+    above: float | None = None
+    cliff: str = ""
+
+
+def cut_line(result: PoolResult) -> CutLine | None:
+    """The line of the layer that cut; None if neither the cutoff nor a fixed number did."""
+    detail = cut_of(result)
+    if detail is None:
+        trace = result.trace("top_k")
+        if not trace.enabled or not trace.n_in:
+            return None
+        return _at_place("retrieval.k", top_k.limit(result.settings), trace.n_in)
+    cut, values = detail.cut, detail.values
+    first_dropped = detail.ids[cut.kept] if cut.kept < len(detail.ids) else None
+    for decision in result.trace("cutoff").decisions:
+        if decision.chunk_id == first_dropped and decision.setting == MAX_RESULTS:
+            return _at_place(MAX_RESULTS, cut.kept, len(values))
+    limit, rank = cut.limit, cut.cliff_after_rank
+    if limit is None:
+        if rank is None and first_dropped is None:
+            return CutLine("no cliff: all that came in stay", cut.kept)
+        limit = values[(rank or cut.kept) - 1]
+    label = f"limit {numbers.distance(limit)}"
+    if cut.raised:
+        label += f", but {cut.raised}"
+    near = sorted(values[: max(result.settings.cutoff.max_results, cut.kept) + 1])
+    below = max((value for value in near if value <= limit + EPSILON), default=None)
+    above = min((value for value in near if value > limit + EPSILON), default=None)
+    if below is None or above is None:
+        return CutLine(label, cut.kept, limit, cliff="no cliff: all that came in stay")
+    wide = above - below
+    as_wide = sum(after - before >= wide - EPSILON for before, after in pairwise(near))
+    word = "cliff" if rank is not None or as_wide == 1 else "no cliff, a step"
+    cliff = f"{word}: {numbers.distance(wide)} wide"
+    return CutLine(label, cut.kept, limit, None, below, above, cliff)
+
+
+def _at_place(path: str, k: int, n: int) -> CutLine:
+    label = f"{field(path).label} {numbers.count(k)}"
+    if k >= n:
+        return CutLine(f"{label}: all that came in stay", n)
+    return CutLine(label, k, place=k + 0.5)
+
+
+def one_more(result: PoolResult, by: int) -> SettingChange | None:
+    """The smallest change of a limit of the cutoff that keeps one more (`by` 1) or one less (-1),
+    or as few as it can; `came` and `went` are all chunks that it brings in and drops. None if no
+    limit does.
+
+    What the cutoff makes of a value is computed from the compared values. Only the change that is
+    returned is replayed, so that layers after the cutoff have their say.
+    """
+    detail = cut_of(result)
+    if detail is None:
+        return None
+    cut, now = detail.cut, result.settings.cutoff
+    shared = ("max_results", "min_results")
+    found = []
+    for name in strategy(cut.strategy).reads:
+        info, value = field(f"cutoff.{name}"), getattr(now, name)
+        if info.value_type not in (int, float) or name == "recall":
+            continue
+        grid = 1 if info.value_type is int else GRID
+        low, high = info.low or 0, max(info.ceiling or value, value)
+        values = tuple(
+            info.value_type(round(low + grid * i, 3)) for i in range(round((high - low) / grid) + 1)
+        )
+        steps = keeps(result, name, values)
+        for (start, kept), (end, _) in zip(steps, (*steps[1:], (high + grid, 0)), strict=True):
+            if by * (kept - cut.kept) > 0:
+                nearest = start if start > value else round(end - grid, 3)
+                miss = abs(kept - cut.kept - by)
+                far = abs(nearest - value) / ((high - low) or 1)
+                found.append((miss > 0, name in shared, miss, far, name, info.value_type(nearest)))
+    before = [hit.id for hit in result.kept]
+    for *_, name, value in sorted(found):
+        path = f"cutoff.{name}"
+        settings = result.settings.with_values({path: value})
+        after = [hit.id for hit in replay(result.pool, settings, result.user, explain=False).kept]
+        if by * (len(after) - len(before)) > 0:
+            came = tuple(i for i in after if i not in before)
+            went = tuple(i for i in before if i not in after)
+            return SettingChange(path, getattr(now, name), value, came, went)
+    return None
 
 
 def first_step(result: PoolResult) -> float | None:

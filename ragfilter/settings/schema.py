@@ -208,7 +208,7 @@ class Cutoff(Section):
     )
     max_results: int = setting(
         5, "Maximum number of chunks kept (k).",
-        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max results (k)",
+        unit="chunks", ge=1, le=MOST_CHUNKS, ceiling=50, label="Max results",
     )  # fmt: skip
     min_results: int = setting(
         2, "Minimum number of chunks kept, if there are that many. A smaller k takes precedence.",

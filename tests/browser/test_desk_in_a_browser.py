@@ -83,7 +83,7 @@ def test_what_decides_is_named_where_one_looks(open_tab: Callable[..., Any]) -> 
     limits = tab.page.get_by_label("Limits in force")
     expect(tab.keyed("curve")).to_contain_text("k 40: not reached")
     expect(limits).to_contain_text(
-        "Max results (k) = 40 (cutoff) is not reached: 7 chunks came in, limited by Background "
+        "Max results = 40 (cutoff) is not reached: 7 chunks came in, limited by Background "
         "share = 0.800 (quality)"
     )
     # A reranker that cannot be had: reason and remedy are whole, and no button invites again.

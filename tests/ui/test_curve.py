@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult
 from ragfilter.report import rows
+from ragfilter.report.thresholds import cut_line
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_panel, curve_plot, curve_points
 
@@ -33,12 +33,19 @@ def result(distances: tuple[float, ...], **settings: Any) -> PoolResult:
 
 
 def drawn(
-    made: PoolResult, window: tuple[float, float] | None = None, *, by_distance: bool = False
+    made: PoolResult,
+    window: tuple[float, float] | None = None,
+    *,
+    by_distance: bool = False,
+    tuning: bool = False,
 ) -> dict[str, Any]:
-    detail = None if by_distance else cut_of(made)
+    detail, line = (None, None) if by_distance else (cut_of(made), cut_line(made))
     placed = curve_points.place(made, rows(made), detail)
-    window = window or curve_points.around_cut(made, placed, detail)
-    plot: dict[str, Any] = curve_plot.plot(made, placed, detail, window).to_dict()
+    frame = curve_points.framed(
+        placed, window or curve_points.around_cut(made, placed, detail), line
+    )
+    tuned = (made, detail) if tuning and detail is not None else None
+    plot: dict[str, Any] = curve_plot.plot(placed, line, frame, tuned=tuned).to_dict()
     # Raises if plotly does not know a property or value.
     go.Figure(plot)
     return plot
@@ -63,12 +70,39 @@ def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
     assert found["dropped by cutoff"] == ([6, 7], [0.660, 0.700])
 
 
-def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
-    plot = drawn(result(CLIFFS))
-    assert notes(plot) == {
-        "<b>cliff 0.150</b>", "skipped", "k 6", "threshold<br>0.100",
-        "fallback:<br>best + 0.400",
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("distances", "settings", "expected"),
+    [
+        (CLIFFS, {}, {"<b>limit 0.510</b><br>kept below", "cliff: 0.150 wide", "dropped above"}),
+        (CLIFFS, {"gap_threshold": 0.16},
+         {"<b>limit 0.500</b><br>kept below", "dropped above · no cliff, a step: 0.040 wide"}),
+        (FLAT, {"distance_offset": 0.05, "max_results": 30},
+         {"<b>limit 0.550</b><br>kept below", "dropped above · no cliff, a step: 0.020 wide"}),
+        (FLAT, {"distance_offset": 0.5}, {"<b>Max results 6</b><br>kept before", "dropped after"}),
+        (CLIFFS[:4], {"gap_threshold": 0.2},
+         {"<b>limit 0.500</b><br>kept below", "no cliff: all that came in stay"}),
+        (FLAT, {"strategy": "fixed"}, {"<b>Max results 6</b><br>kept before", "dropped after"}),
+        (FLAT, {"min_results": 4, "distance_offset": 0.02},
+         {"<b>limit 0.520, but at least 4</b><br>kept below",
+          "dropped above · no cliff, a step: 0.020 wide"}),
+        (FLAT, {"enabled": False}, {"<b>Unfiltered k 6</b><br>kept before", "dropped after"}),
+        (CLIFFS[:4], {"enabled": False}, {"Unfiltered k 6: all that came in stay"}),
+    ],
+)  # fmt: skip
+def test_one_line_cuts_and_both_its_sides_are_named(
+    distances: tuple[float, ...], settings: dict[str, Any], expected: set[str]
+) -> None:
+    made = result(distances, **{f"cutoff.{name}": value for name, value in settings.items()})
+    plot = drawn(made)
+    assert notes(plot) == {"distance", *expected}
+    lines = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "line"]
+    assert len(lines) == any("<b>" in note for note in expected)
+    assert not plot["layout"]["xaxis"]["showticklabels"]
+
+
+def test_tuning_adds_the_steps_and_their_threshold() -> None:
+    plot = drawn(result(CLIFFS), tuning=True)
+    assert "Gap threshold" in notes(plot)
     (steps,) = [trace for trace in plot["data"] if trace["type"] == "bar"]
     assert list(steps["hovertext"]) == [
         "skipped, never a cliff, after hit 1: 0.200", "step after hit 2: 0.040",
@@ -76,67 +110,6 @@ def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
         "step after hit 4: 0.040", "the cliff after hit 5: 0.150",
     ]  # fmt: skip
     assert [round(x, 1) for x in steps["x"]] == [1.5, 2.5, 3.5, 4.5, 5.5]
-    levels = {
-        round(s["y0"], 3) for s in plot["layout"]["shapes"]
-        if s["type"] == "line" and s["y0"] == s["y1"]
-    }  # fmt: skip
-    assert levels == {0.5, 0.1}
-
-
-PER_CHARACTER = 5.6
-"""Pixels of a character of the lane's labels, 11 px high: Chromium draws "skipped" 39 wide."""
-
-
-def lane(plot: dict[str, Any], width: float) -> dict[str, tuple[float, float]]:
-    """Where the labels between curve and steps begin and end, on a plot this many pixels wide."""
-    low, high = plot["layout"]["xaxis"]["range"]
-    found = {}
-    for note in plot["layout"]["annotations"]:
-        if note["y"] != curve_plot.LANE:
-            continue
-        share = note["x"] if note["xref"] == "paper" else (note["x"] - low) / (high - low)
-        at = share * width + note.get("xshift", 0)
-        wide = PER_CHARACTER * len(note["text"])
-        found[note["text"]] = (at, at + wide) if note["xanchor"] == "left" else (at - wide, at)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("k", "shown", "labels"),
-    [
-        (5, 12, {"skipped", "k 5"}),
-        (5, 20, {"k 5"}),
-        (5, 50, {"k 5"}),
-        (15, 30, {"skipped", "k 15"}),
-        (15, 50, {"k 15"}),
-        (3, 10, {"k 3"}),
-        (2, 10, {"skipped"}),
-        (40, 40, {"skipped", "k 40: not reached"}),
-        (40, 2, {"k 40: not reached"}),
-    ],
-)
-@pytest.mark.parametrize("plot", [200, 300, 550, 900])
-def test_labels_between_curve_and_steps_never_overlap(
-    k: int, shown: int, labels: set[str], plot: float
-) -> None:
-    made = result(FLAT[: shown if shown < 10 else 40], **{"cutoff.max_results": k})
-    drawn_at = lane(drawn(made, window=(0.3, shown + 0.7)), plot)
-    assert set(drawn_at) == labels
-    ends = sorted(drawn_at.values())
-    assert all(start >= 0 and end <= plot for start, end in ends)
-    assert all(before[1] < after[0] for before, after in itertools.pairwise(ends))
-
-
-def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:
-    plot = drawn(result(FLAT, **{"cutoff.distance_offset": 0.1}))
-    assert f"<b>fallback:<br>best + 0.100<br>= {FLAT[0] + 0.1:.3f}</b>" in notes(plot)
-
-
-def test_the_line_of_relative_has_a_short_name() -> None:
-    """The headline says where the limit comes from."""
-    far = tuple(0.5 + 0.05 * i for i in range(80))
-    plot = drawn(result(far, **{"cutoff.strategy": "relative", "cutoff.max_results": 40}))
-    assert any(note.startswith("<b>limit<br>= ") for note in notes(plot))
 
 
 def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None:
@@ -172,7 +145,7 @@ def test_the_view_around_the_cut_shows_what_was_almost_kept(
 
 
 def test_only_what_the_axes_show_is_drawn() -> None:
-    plot = drawn(result(FLAT, **{"cutoff.max_results": 30}), window=(9.6, 12.4))
+    plot = drawn(result(FLAT, **{"cutoff.max_results": 30}), window=(9.6, 12.4), tuning=True)
     assert points(plot) == {"kept": ([10, 11, 12], [0.68, 0.70, 0.72])}
     line, bars = plot["data"][0], plot["data"][-1]
     # The line continues to both edges.
@@ -214,22 +187,9 @@ def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> 
     between = [1 + 1 / 3, 1 + 2 / 3, 2.5, 4]
     assert found["dropped by query_must"][0] == pytest.approx(between)
     (band,) = [shape for shape in plot["layout"]["shapes"] if shape["type"] == "rect"]
-    assert (band["x0"], band["x1"]) == (2, 3)
-    assert "k 5: not reached" in notes(plot)
-
-
-@pytest.mark.parametrize("threshold", [0.02, 0.1, 0.9])
-def test_no_label_stands_on_the_curve_or_the_steps(threshold: float) -> None:
-    """Labels are above the plot, next to it, or in the lane, without overlapping."""
-    plot = drawn(result(CLIFFS, **{"cutoff.gap_threshold": threshold}))
-    lane = []
-    for note in plot["layout"]["annotations"]:
-        above = note["yref"] == "paper" and note["y"] == 1.0 and note["yanchor"] == "bottom"
-        beside = note["xref"] == "paper" and note["x"] == 1.0 and note["xanchor"] == "left"
-        between = note["yref"] == "paper" and 0.2 < note["y"] < 0.28
-        assert above or beside or between, note
-        lane += [note["x"]] if between else []
-    assert len(lane) == len(set(lane))
+    assert (band["y0"], band["y1"]) == (0.30, 0.80)
+    folded = curve_points.place(made, rows(made), cut_of(made)).folded("c3")
+    assert [row.id for row in folded.rows] == ["c1", "c3", "c4", "c6"]
 
 
 def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
@@ -244,30 +204,11 @@ def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
     assert not made.needs
     by_score = drawn(made)
     assert points(by_score)["kept"] == ([1, 2], [0.1, 0.5])  # the cliff of 0.1 is after 2
-    assert "3 of 7 chunks have no score" in by_score["layout"]["xaxis"]["title"]["text"]
+    assert "1 − rerank score" in notes(by_score)
     by_distance = drawn(made, by_distance=True)
     assert sorted(x for xs, _ in points(by_distance).values() for x in xs) == [1, 2, 3, 4, 5, 6, 7]
     assert points(by_distance)["kept"] == ([2, 4], [0.3, 0.47])
-    assert notes(by_distance) == set()
-
-
-@pytest.mark.parametrize(
-    ("k", "note", "lines"),
-    [(3, "k 3", [3.5]), (7, "k 7: not reached", []), (20, "k 20: not reached", [])],
-)
-def test_where_only_k_limits_the_result_it_is_the_cut(
-    k: int, note: str, lines: list[float]
-) -> None:
-    made = result(CLIFFS, **{"cutoff.enabled": False, "retrieval.k": k})
-    plot = drawn(made)
-    assert note in notes(plot)
-    shapes = plot["layout"].get("shapes", ())
-    assert [shape["x0"] for shape in shapes if shape["line"].get("dash") == "solid"] == lines
-    assert len(made.kept) == min(k, 7)
-
-
-def test_a_k_that_is_not_reached_is_named() -> None:
-    assert "k 9: not reached" in notes(drawn(result(CLIFFS, **{"cutoff.max_results": 9})))
+    assert notes(by_distance) == {"distance"}
 
 
 def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them() -> None:

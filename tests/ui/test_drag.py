@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import rows
-from ragfilter.report.thresholds import keeps
+from ragfilter.report.thresholds import cut_line, keeps, one_more
 from ragfilter.settings.schema import field
 from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
 from tests.ui.test_curve import CLIFFS, result
@@ -20,24 +20,30 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 """Background: the mean of the farther half, 0.1 + 0.01 × 44.5 = 0.545."""
 
 
-def overlaid(made: PoolResult) -> dict[str, Any]:
-    detail = cut_of(made)
+def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
+    detail, line = cut_of(made), cut_line(made)
     points = curve_points.place(made, rows(made), detail)
-    window = curve_points.around_cut(made, points, detail)
-    return curve_drag.overlay(
-        made, points, detail, curve_plot.plot(made, points, detail, window), "c2"
-    )
+    frame = curve_points.framed(points, curve_points.around_cut(made, points, detail), line)
+    plot = curve_plot.plot(points, line, frame)
+    titles = {row.id: row.title for row in points.rows}
+    given = curve_drag.overlay(made, points, detail, plot, titles, "c2")
+    drawn = [] if detail is None else curve_drag.lines(made, detail, line, tuning=tuning)
+    return given | {"lines": drawn}
 
 
-@pytest.mark.parametrize(("window", "size"), [((14.3, 24.7), 11.0), ((14.3, 60.7), 8.5)])
-def test_the_markers_are_as_large_as_in_the_chart_also_where_nothing_kept_is_seen(
-    window: tuple[float, float], size: float
+@pytest.mark.parametrize(
+    ("settings", "paths"),
+    [
+        ({}, []),  # a cliff has no limit to be moved
+        ({"gap_threshold": 0.16}, ["cutoff.distance_offset"]),
+        ({"strategy": "fixed"}, ["cutoff.max_results"]),
+    ],
+)
+def test_only_the_line_that_cuts_is_moved_while_nothing_is_tuned(
+    settings: dict[str, Any], paths: list[str]
 ) -> None:
-    made = result(FAR)
-    detail = cut_of(made)
-    points = curve_points.place(made, rows(made), detail)
-    plot = curve_plot.plot(made, points, detail, window)
-    assert curve_drag.overlay(made, points, detail, plot, None)["size"] == size
+    made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
+    assert [line["path"] for line in overlaid(made, tuning=False)["lines"]] == paths
 
 
 @pytest.mark.parametrize(
@@ -104,6 +110,49 @@ def test_where_nothing_cuts_there_is_no_line() -> None:
 
 def test_keys_walk_through_what_the_curve_shows_in_its_order() -> None:
     given = overlaid(result(CLIFFS))
-    assert given["chunks"][:2] == [[1.0, 0.1, "Chunk 1"], [2.0, 0.3, "Chunk 2"]]
+    assert given["chunks"][:2] == [[1.0, 0.1, "Chunk 1", True], [2.0, 0.3, "Chunk 2", True]]
     assert len(given["chunks"]) == len(CLIFFS)
     assert given["open"] == 1
+
+
+@given(
+    gaps=st.lists(st.sampled_from((0.0, 0.01, 0.03, 0.1, 0.12, 0.3)), min_size=3, max_size=60),
+    strategy=st.sampled_from(("gap", "fixed", "autocut", "adaptive_k", "otsu", "relative")),
+    by=st.sampled_from((-1, 1)),
+)
+def test_one_more_or_less_is_kept_by_the_change_that_says_so(
+    gaps: list[float], strategy: str, by: int
+) -> None:
+    distances = [0.2]
+    for gap in gaps:
+        distances.append(distances[-1] + gap)
+    settings = {"cutoff.strategy": strategy, "cutoff.max_results": 8}
+    made = result(tuple(distances), **settings)
+    change = one_more(made, by)
+    if change is None:
+        assert len(made.kept) == (len(distances) if by > 0 else 0)
+        return
+    again = result(tuple(distances), **settings | {change.path: change.new})
+    before, after = ({hit.id for hit in each.kept} for each in (made, again))
+    assert (set(change.came), set(change.went)) == (after - before, before - after)
+    assert by * (len(after) - len(before)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "by", "change"),
+    [
+        # The limit is 0.1 + 0.4; the next value is 0.510, the last kept one 0.470.
+        ({"gap_threshold": 0.16}, 1, ("distance_offset", 0.41)),
+        ({"gap_threshold": 0.16}, -1, ("distance_offset", 0.369)),
+        # Past the cliff only a larger minimum goes.
+        ({}, 1, ("min_results", 6)),
+        ({"strategy": "fixed"}, -1, ("max_results", 5)),
+    ],
+)
+def test_the_smallest_change_by_hand(
+    settings: dict[str, Any], by: int, change: tuple[str, float]
+) -> None:
+    made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
+    found = one_more(made, by)
+    assert found is not None
+    assert (found.path, found.new) == (f"cutoff.{change[0]}", change[1])

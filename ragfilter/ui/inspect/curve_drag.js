@@ -21,7 +21,15 @@ export default function ({ parentElement, data, setTriggerValue }) {
 function begin(root) {
   const svg = root.appendChild(make("svg"))
   const marks = svg.appendChild(make("g", { "aria-hidden": "true" }))
+  const titles = svg.appendChild(make("g", { "aria-hidden": "true", "data-passage": "" }))
   const handles = new Map()
+  const box = root.appendChild(document.createElement("div"))
+  box.className = "rf-steps"
+  const buttons = ["−1", "+1"].map(text => {
+    const button = box.appendChild(document.createElement("button"))
+    button.textContent = text
+    return button
+  })
   let data, send, timer, drawn
   let walking = null // the chunk that keys have come to, and that the server does not show yet
   let moving = null // { path, value, held }: what differs from the server's picture
@@ -44,7 +52,11 @@ function begin(root) {
     clamp(line.low + Math.round((value - line.low) / line.step) * line.step, line.low, top(line))
   const now = line => (moving?.path === line.path ? moving.value : line.value)
   const kept = (line, value) => line.steps.findLast(([from]) => from <= value + 1e-9)?.[1] ?? 0
-  const said = line => `${now(line).toFixed(line.digits)} keeps ${kept(line, now(line))}`
+  // What is set is told as what it makes.
+  const made = line => line.axis === "y"
+    ? `limit ${(line.base + line.per * now(line)).toFixed(3)}`
+    : `${line.label} ${now(line).toFixed(line.digits)}`
+  const said = line => `${made(line)} keeps ${kept(line, now(line))}`
 
   const move = (line, value, held) => {
     moving = { path: line.path, value: snap(line, value), held }
@@ -105,7 +117,10 @@ function begin(root) {
     for (const [path, group] of handles)
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()
+    titles.replaceChildren()
+    if (!moving) label()
     step()
+    for (const [i, button] of buttons.entries()) place(button, data.steps[i])
     for (const line of data.lines) {
       if (!handles.has(line.path)) handles.set(line.path, handle(line.path))
       const group = handles.get(line.path), place = along(line.axis).pixel(line.base + line.per * now(line))
@@ -119,11 +134,11 @@ function begin(root) {
       for (const [key, value] of Object.entries(held)) hit.setAttribute(key, value)
       grip.setAttribute("cx", ends.x2)
       grip.setAttribute("cy", line.axis === "x" ? ends.y1 : place)
-      if (line.axis === "x") {
-        name.textContent = "k"
-        name.setAttribute("x", place + 10)
-        name.setAttribute("y", ends.y1 + 4)
-      }
+      group.toggleAttribute("data-own", !line.drawn)
+      name.textContent = line.drawn ? "" : made(line)
+      name.setAttribute("x", line.axis === "x" ? place + 8 : ends.x2 - 8)
+      name.setAttribute("y", line.axis === "x" ? along("y").pixel(-Infinity) - 4 : place - 4)
+      name.setAttribute("text-anchor", line.axis === "x" ? "start" : "end")
       title.textContent = `${line.label}: drag, or use the arrow keys`
       group.dataset.axis = line.axis
       group.toggleAttribute("data-moving", moving?.path === line.path)
@@ -153,8 +168,41 @@ function begin(root) {
       ? make("text", { x: ends.x1 + (ends.x1 > svg.clientWidth / 2 ? -8 : 8), y: ends.y1 + 14,
           "text-anchor": ends.x1 > svg.clientWidth / 2 ? "end" : "start" })
       : make("text", { x: ends.x2 - 8, y: ends.y1 - 7, "text-anchor": "end" })
-    text.textContent = `${line.label} ${said(line)}`
+    text.textContent = said(line)
     marks.append(text)
+  }
+
+  // Titles of what stays, where there is room beside its point.
+  function label() {
+    const { range: [from, to] } = data.axes.x, height = 16
+    const seen = data.chunks.filter(([x]) => x >= from && x <= to)
+      .map(([x, y, title, stays]) => [along("x").pixel(x), along("y").pixel(y), title, stays])
+    const taken = seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6])
+    for (const [x, y, title, stays] of seen) {
+      if (!stays) continue
+      const text = titles.appendChild(make("text", { x: x + 10, y: y + 4 }))
+      text.textContent = title
+      const width = text.getComputedTextLength()
+      const free = left => left > 0 && left + width < svg.clientWidth && taken.every(([a, b, c, d]) =>
+        c < left || a > left + width || d < y - height / 2 || b > y + height / 2)
+      const left = [x + 10, x - 10 - width].find(free)
+      if (left === undefined) { text.remove(); continue }
+      text.setAttribute("x", left)
+      taken.push([left, y - height / 2, left + width, y + height / 2])
+    }
+  }
+
+  // The buttons that keep one less or more lie below the line's words.
+  function place(button, step) {
+    button.hidden = !data.steps.length || moving !== null
+    button.ariaDisabled = step ? "false" : "true"
+    button.title = step?.about ?? "No limit of this strategy does that"
+    button.ariaLabel = `${button.textContent === "+1" ? "Keep one more" : "Keep one less"}: ${button.title}`
+    button.onclick = () => step && send("moved", { path: step.path, value: step.value })
+    const [, top, right, bottom] = data.margin
+    const at = data.cut === null ? top : along("y").pixel(data.cut) + 36
+    box.style.top = `${Math.min(at, svg.clientHeight - bottom - 30)}px`
+    box.style.right = `${right}px`
   }
 
   // Left and right open the chunk before or after on the curve.

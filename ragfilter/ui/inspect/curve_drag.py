@@ -7,19 +7,19 @@ the setting, as any other control does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from ragfilter.engine.whatif import SettingChange
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
-from ragfilter.report.thresholds import keeps
+from ragfilter.report.thresholds import CutLine, keeps
 from ragfilter.settings.schema import field
-from ragfilter.text.titles import short_title
-from ragfilter.ui.inspect.curve_plot import best_of, marker_size
+from ragfilter.ui.inspect.curve_plot import marker_size
 from ragfilter.ui.inspect.curve_points import Points
 from ragfilter.ui.look import frame
 from ragfilter.ui.session import state
@@ -30,10 +30,23 @@ HTML = '<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>'
 
 
 def draw(
-    result: PoolResult, points: Points, detail: CutoffDetail | None, plot: go.Figure, *, told: str
+    result: PoolResult,
+    points: Points,
+    detail: CutoffDetail | None,
+    line: CutLine | None,
+    plot: go.Figure,
+    nearest: tuple[SettingChange | None, SettingChange | None],
+    titles: Mapping[str, str],
+    *,
+    tuning: bool,
+    told: str,
 ) -> None:
-    """Lay the handles over `plot`. `told` is the change to announce to screen readers."""
-    data = overlay(result, points, detail, plot, state.session().chunk)
+    """Lay the handles over `plot`. `nearest` are the changes that keep one less and one more,
+    `titles` the short titles by id; `told` is the change to announce to screen readers."""
+    data = overlay(result, points, detail, plot, titles, state.session().chunk)
+    data["lines"] = [] if detail is None else lines(result, detail, line, tuning=tuning)
+    data["steps"] = [_step(titles, change) for change in nearest] if detail is not None else []
+    data["cut"] = None if line is None else line.limit
     # Counts the moves, so that the browser drops its own position even if undo leads back to the
     # same picture.
     data |= {"told": told, "moves": state.session().drag_moves}
@@ -47,18 +60,18 @@ def overlay(
     points: Points,
     detail: CutoffDetail | None,
     plot: go.Figure,
+    titles: Mapping[str, str],
     chosen: str | None,
 ) -> dict[str, Any]:
-    """The browser's data: the lines with their steps, the points that reached the cut, every chunk
-    on the curve, which one is `chosen`, and the position of the plot's axes."""
+    """The browser's data: the points that reached the cut, every chunk on the curve, the titles of
+    those that are kept, which one is `chosen`, and the position of the plot's axes."""
     layout = plot.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
     return {
-        "lines": [] if detail is None else lines(result, detail),
         "points": [at[i] for i in points.entered if i in at],
         "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
-        "chunks": [[*at[row.id], short_title(row.title, 56)] for row in points.rows],
+        "chunks": [[*at[row.id], titles[row.id], row.kept] for row in points.rows],
         "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
         "size": marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
         "margin": [margin.l, margin.t, margin.r, margin.b],
@@ -69,21 +82,39 @@ def overlay(
     }
 
 
-def lines(result: PoolResult, detail: CutoffDetail) -> list[dict[str, Any]]:
+def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, Any] | None:
+    """A button's setting, value and what it would change, in words."""
+    if change is None:
+        return None
+
+    def named(ids: Sequence[str]) -> str:
+        more = f" and {len(ids) - 2} more" if len(ids) > 2 else ""
+        return ", ".join(f"“{titles.get(i, i)}”" for i in ids[:2]) + more
+
+    moved = (("keeps", change.came), ("drops", change.went))
+    said = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)
+    return {"path": change.path, "value": change.new, "about": f"{change.words} {said}."}
+
+
+def lines(
+    result: PoolResult, detail: CutoffDetail, line: CutLine | None, *, tuning: bool
+) -> list[dict[str, Any]]:
     """The thresholds of the strategy that cut: each with the axis of its line, and the base and
-    factor that convert its value to a position there."""
+    factor that convert its value to a position there. While nothing is tuned, only that of the
+    line which cuts."""
     reads = strategy(detail.cut.strategy).reads
-    best = best_of(detail)
+    best = min(detail.values[: len(detail.cut.gaps) + 1])
     places = {
         "max_results": ("x", 0.5, 1.0),
         "gap_threshold": ("y2", 0.0, 1.0),
         "distance_offset": ("y", best, 1.0),
         "relative_offset": ("y", best, (detail.background or best) - best),
     }
+    cuts = "x" if line is not None and line.place else "y" if detail.cut.limit is not None else ""
     return [
-        _line(result, name, *place)
+        _line(result, name, *place) | {"drawn": place[0] in ("y2", cuts)}
         for name, place in places.items()
-        if name in reads and place[-1] > 0
+        if name in reads and place[-1] > 0 and (tuning or place[0] == cuts)
     ]
 
 

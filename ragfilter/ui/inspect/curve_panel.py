@@ -1,5 +1,5 @@
-"""The curve on the page: which ranks are shown, what a click does, and the most important settings
-beside it.
+"""The curve on the page with its one line, and what tunes it: which ranks are shown, and the
+settings that decide the cut.
 """
 
 from __future__ import annotations
@@ -16,53 +16,107 @@ from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow
-from ragfilter.report.thresholds import first_step, limits
+from ragfilter.report.thresholds import CutLine, cut_line, first_step, limits, one_more
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
-from ragfilter.ui.kit import controls
+from ragfilter.ui.inspect.curve_points import Frame, Points
+from ragfilter.ui.kit import controls as settings_of
 from ragfilter.ui.look import elements, html, plotting, theme
 from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
+VIEW, TITLE_WIDTH = "tune", 24
 BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 
 def draw(view: View) -> None:
-    """The curve with its header."""
-    result = view.shown
-    bar = st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small")
-    detail = cut_of(result)
-    scored = curve_points.reranked(detail)
-    if scored and st.session_state.get("curve-values") == BY_DISTANCE:
+    """Draw the picture, and below it what is folded away."""
+    result, session = view.shown, state.session()
+    detail, line = cut_of(result), cut_line(result)
+    if curve_points.reranked(detail) and st.session_state.get("curve-values") == BY_DISTANCE:
         # The cut is one of scores, which only few hits have.
-        detail = None
-    points = curve_points.place(result, view.rows, detail)
-    last = ceil(max(points.x, default=1.0))
-    window = _window(last) or curve_points.around_cut(result, points, detail)
-    # Drawn before the parts above it, because the user is waiting for it.
-    # As high as the panel beside it, and at least as high as the plot.
-    with st.container(key="curve-box", height="stretch"):
-        chosen = state.session().chunk
-        plot = curve_plot.plot(result, points, detail, window, chosen=chosen, dark=theme.is_dark())
+        detail = line = None
+    every = curve_points.place(result, view.rows, detail)
+    points = every.folded(session.chunk) if _folds() else every
+    frame = _frame(view, points, line)
+    tuned = (result, detail) if session.tuning and detail is not None else None
+    with st.container(key="curve-box"):
+        plot = curve_plot.plot(
+            points, line, frame, tuned=tuned, chosen=session.chunk, dark=theme.is_dark()
+        )
         plotting.draw(
             plot,
             key="curve",
             fixed=True,
-            height="stretch",
             on_select=_selected,
             selection_mode="points",
-            alt="Distance of each hit by its place at the cutoff, with the cut",
+            alt="Each hit by its place at the cutoff and the value compared there, with the limit",
         )
         summary = view.summary
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
-        curve_drag.draw(result, points, detail, plot, told=told)
-    if not state.session().tuning:
+        nearest = one_more(result, -1), one_more(result, 1)
+        names = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
+        titles = dict(zip((row.id for row in view.rows), names, strict=True))
+        curve_drag.draw(
+            result, points, detail, line, plot, nearest, titles,
+            tuning=session.tuning, told=told,
+        )  # fmt: skip
+    _draw_fold(every, points, len(view.rows))
+
+
+def _folds() -> bool:
+    return state.session().window == CUT
+
+
+def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
+    """The ranges of the axes. They stay while the same list is cut and the cut can be seen, so that
+    nothing moves below the pointer that releases a line."""
+    session = state.session()
+    last = ceil(max(points.x, default=1.0))
+    chosen = session.window, session.zoom
+    shown_for = (view.asked, points.unit, points.entered, chosen, last if not _folds() else 0)
+    if session.curve_frame is not None and session.curve_frame[0] == shown_for:
+        held: Frame = session.curve_frame[1]
+        kept = 0.0 if line is None else line.kept
+        if held.window[0] <= kept + 0.5 <= held.window[1] or kept >= len(points.entered):
+            return held
+    window = _window(last) or curve_points.around_cut(view.shown, points, cut_of(view.shown))
+    frame = curve_points.framed(points, window, line)
+    session.curve_frame = shown_for, frame
+    return frame
+
+
+def _draw_fold(every: Points, shown: Points, count: int) -> None:
+    """Draw what is folded away, with the button that shows it; or the one that folds it."""
+    folded = [row for row in every.rows if row not in shown.rows]
+    if folded:
+        by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
+        told = " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items())
+        are = "is" if len(folded) == 1 else "are"
+        label = f"{told.replace(' by ', ' dropped by ', 1)} {are} folded away · show all {count}"
+    elif not _folds() and every.entered:
+        label = "Fold away what was dropped before the cut"
+    else:
         return
-    with bar:
+    st.button(label, key="fold", type="tertiary", on_click=_choose, args=(ALL if folded else CUT,))
+
+
+def controls(view: View) -> None:
+    """Draw what tunes the cut: its settings and limits, the ranks shown and the legend."""
+    result, session = view.shown, state.session()
+    draw_settings(result)
+    with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        scored = curve_points.reranked(cut_of(result))
         if scored:
             elements.choice("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
+        by_distance = scored and st.session_state.get("curve-values") == BY_DISTANCE
+        points = curve_points.place(result, view.rows, None if by_distance else cut_of(result))
+        last = ceil(max(points.x, default=1.0))
+        held = session.curve_frame
+        window = _window(last) or (held[1].window if held else (0.3, last + 0.7))
         _ranges(len(points.x), last, window, scored=scored)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
@@ -158,11 +212,6 @@ def _selected() -> None:
         state.open_chunk(data[0] if data else None)
 
 
-VIEW = "tune"
-SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": "Min gap",
-         "cutoff.distance_offset": "Offset", "cutoff.skip_first": "Skip first"}  # fmt: skip
-
-
 def cut_settings(result: PoolResult) -> tuple[str, ...]:
     """The settings that currently decide where the curve is cut."""
     settings = acting(result)
@@ -179,9 +228,7 @@ def draw_settings(result: PoolResult) -> None:
     with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
         own = state.own()
         for path in shown:
-            controls.draw_setting(
-                field(path), result.settings, own, view=VIEW, label=SHORT.get(path, "")
-            )
+            settings_of.draw_setting(field(path), result.settings, own, view=VIEW)
         if not shown:
             html.draw(
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '

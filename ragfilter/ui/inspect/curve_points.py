@@ -8,33 +8,44 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from ragfilter.layers.cutoff import LOWERED, RERANK
+from ragfilter.layers.cutoff import RERANK
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report import ChunkRow
-from ragfilter.text import numbers
+from ragfilter.report.thresholds import CutLine, compared
 
 FEWEST_SHOWN = 10
-SPACES = {
-    "l2": "squared L2 of unit vectors",
-    "cosine": "cosine distance",
-    "ip": "1 − inner product",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The place of every drawn hit: x by row, y by row. `axis` and `unit` name the two axes.
-    `entered` are the ids that reached the cut, in order; empty if nothing cuts."""
+    """The place of every drawn hit: x by row, y by row. `unit` names the compared value. `entered`
+    are the ids that reached the cut, in order; empty if nothing cuts."""
 
     rows: tuple[ChunkRow, ...]
     x: tuple[float, ...]
     y: tuple[float, ...]
-    axis: str
     unit: str
     entered: tuple[str, ...] = ()
+
+    def folded(self, chosen: str | None) -> Points:
+        """Without what was dropped before the cut, but for the chunk that is open."""
+        if not self.entered:
+            return self
+        reached = {*self.entered, chosen}
+        at = [i for i, row in enumerate(self.rows) if row.kept or row.id in reached]
+        rows, x, y = (tuple(each[i] for i in at) for each in (self.rows, self.x, self.y))
+        return replace(self, rows=rows, x=x, y=y)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The visible ranges of x and y."""
+
+    window: tuple[float, float]
+    span: tuple[float, float]
 
 
 def reranked(detail: CutoffDetail | None) -> bool:
@@ -44,42 +55,15 @@ def reranked(detail: CutoffDetail | None) -> bool:
 
 def place(result: PoolResult, rows: Sequence[ChunkRow], detail: CutoffDetail | None) -> Points:
     """Place every hit by its rank in the list that was cut and the value compared there."""
-    if reranked(detail):
-        every = [row for row in rows if row.rerank_score is not None]
-        own = {row.id: 1.0 - (row.rerank_score or 0.0) for row in every}
-        left = len(rows) - len(every)
-        note = (
-            f" · {numbers.count(left)} of {numbers.chunks(len(rows))} have no score: "
-            "see by distance"
-        )
-        unit = RERANK
-    else:
-        every = [row for row in rows if row.rank > 0]
-        own = {row.id: row.distance for row in every}
-        left = len(rows) - len(every)
-        note = f"; {numbers.chunks(left)} brought in by an expansion have none" if left else ""
-        unit = f"distance, {SPACES[result.pool.space]}"
-        if detail is not None and detail.value_name == LOWERED:
-            # Hits dropped before the words layer keep their own distance.
-            said = result.trace("words").decisions
-            own |= {d.chunk_id: d.value for d in said if d.value is not None}
-            unit = LOWERED
+    unit, values = compared(result, detail)
     entered = _entered(result, detail)
-    values = own if detail is None else own | dict(zip(detail.ids, detail.values, strict=True))
+    every = [row for row in rows if row.id in values and (row.rank > 0 or row.id in entered)]
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
-    fell = len(every) - len(entered)
-    if reranked(detail):
-        axis = "place after reranking"
-    elif entered and fell > 0:
-        axis = f"place at the cutoff · {numbers.chunks(fell)} dropped earlier"
-    else:
-        axis = f"place by {LOWERED}" if unit == LOWERED else "rank by distance"
     return Points(
         rows=tuple(shown),
         x=tuple(at[row.id] for row in shown),
         y=tuple(values[row.id] for row in shown),
-        axis=axis + note,
         unit=unit,
         entered=entered,
     )
@@ -129,3 +113,17 @@ def around_cut(
     last = max(reached, default=0)
     high = max(2 * k, FEWEST_SHOWN, last + 3)
     return 0.3, min(float(high), max(points.x, default=float(FEWEST_SHOWN))) + 0.7
+
+
+def framed(points: Points, window: tuple[float, float], line: CutLine | None) -> Frame:
+    """The ranges in which `points` and, if it is close, the `line` can be seen, with room for the
+    words below it."""
+    seen = [y for x, y in zip(points.x, points.y, strict=True) if window[0] <= x <= window[1]]
+    if not seen:
+        return Frame(window, (0.0, 1.0))
+    low, high = min(seen), max(seen)
+    room = max(high - low, 0.05)
+    if line is not None and line.limit is not None and line.limit <= high + 0.6 * room:
+        low, high = min(low, line.limit), max(high, line.limit)
+        room = max(high - low, 0.05)
+    return Frame(window, (low - 0.24 * room, high + 0.12 * room))
