@@ -322,9 +322,15 @@ class TestRetrieverOfAFullFilter(TestRetriever):
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        return {
-            "filter": rf.Filter("full"), "store": store(), "metric": "similarity", "user": CHIEF,
-        }  # fmt: skip
+        return super().retriever_constructor_params | {"filter": rf.Filter("full"), "user": CHIEF}
+
+
+class TestRetrieverOfAUser(TestRetriever):
+    """The same for a user who sees some, with a limit and a pool of its own."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return super().retriever_constructor_params | {"user": OPS, "k": 10, "fetch_k": 2}
 
 
 def test_lost_scores_name_the_retriever_that_keeps_them(

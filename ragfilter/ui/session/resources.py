@@ -209,7 +209,7 @@ class CachedEmbedder:
     only_known: bool = False
     progress: Progress | None = None
     stored: Sentences | None = None
-    """Vectors from before, which are not cached again."""
+    """Vectors from before."""
 
     @property
     def name(self) -> str:
@@ -219,7 +219,8 @@ class CachedEmbedder:
         known = {text: self.shelf.get((self.name, text)) for text in texts}
         missing = [text for text, vector in known.items() if vector is None]
         if missing and self.stored is not None:
-            known |= self.stored.find(self.name, missing)
+            for text, stored in self.stored.find(self.name, missing).items():
+                known[text] = self.shelf.put((self.name, text), stored)
             missing = [text for text in missing if known[text] is None]
         if missing and self.only_known:
             raise ModelError(f"{len(missing)} texts are not embedded yet.")
