@@ -54,7 +54,6 @@ def zoom(page: Any) -> None:
     low, high = widget.value
     widget.set_value((low, high - 1))
     page.run()
-    assert (low, max(low + 1, high - 1)) in [slider.value for slider in page.at.slider]
 
 
 @pytest.mark.parametrize("setup", SETUPS)

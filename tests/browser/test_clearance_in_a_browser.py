@@ -194,7 +194,7 @@ def test_one_chip_says_who_looks_and_opens_the_choice(open_tab: OpenTab) -> None
     expect(tab.kept).to_contain_text("2 kept")
     expect(tab.cell(0, "title")).to_have_text(re.compile("When The Referee … The Dice"))
     # It stays open, says what was chosen, and offers the departments of the collection.
-    expect(chip).to_contain_text("Viewing as level 1")
+    expect(chip).to_contain_text("Viewing as Player")
     tab.rest().keyed("user-departments").get_by_role("combobox").click()
     for department in ("referee", "treasury"):
         expect(tab.page.get_by_role("option", name=department)).to_be_visible()
