@@ -101,7 +101,8 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
         )
     found = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
     found += [shared[i] for i in ids if i in shared]
-    proposed = [*drafts.findings(work), *_proposals(work, families)]
+    proposed = [*_proposals(work, families)]
+    proposed += [(each.kind, each) for each in drafts.findings(work)]
     here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind]
                         for kind in dict(proposed)}  # fmt: skip
     done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}
