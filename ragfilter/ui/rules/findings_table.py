@@ -162,7 +162,11 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
         key=DOUBTFUL,
         help="Those to check first. They may replace rules that are meant as they are.",
     )
-    change_preview.draw(work, "Apply", _plan(work, findings, include), "findings")
+    plan = _plan(work, findings, include)
+    if plan.after or include or not doubtful:
+        change_preview.draw(work, "Apply", plan, "findings")
+    else:
+        elements.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
 
 def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:
