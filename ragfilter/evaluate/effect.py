@@ -211,27 +211,12 @@ class Effect:
 
 def document(effect: Effect) -> dict[str, Any]:
     """The effect as plain values."""
-    return {
-        "queries": effect.queries,
-        "labelled": effect.labelled,
-        "loses_relevant": effect.loses_relevant,
-        "short": effect.short,
-        "before": asdict(effect.before) if effect.before else None,
-        "after": asdict(effect.after) if effect.after else None,
-        "changed": [
-            {
-                "id": row.id,
-                "query": row.query,
-                "gained": list(row.gained),
-                "lost": list(row.lost),
-                "lost_relevant": list(row.lost_relevant),
-                "gained_relevant": list(row.gained_relevant),
-                "before": asdict(row.before) if row.before else None,
-                "after": asdict(row.after) if row.after else None,
-            }
-            for row in effect.rows
-        ],
-    }
+    whole = asdict(effect)
+    rows = whole.pop("rows")
+    for document, row in zip(rows, effect.rows, strict=True):
+        del document["relevant"]
+        document |= {"lost_relevant": row.lost_relevant, "gained_relevant": row.gained_relevant}
+    return whole | {"loses_relevant": effect.loses_relevant, "changed": rows}
 
 
 def _book(pools: Mapping[str, Pool]) -> RuleBook:

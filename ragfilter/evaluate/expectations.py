@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ragfilter.basics.files import read_lines
 from ragfilter.errors import InputError
+from ragfilter.evaluate.query_files import json_objects
 from ragfilter.rules.match import RuleBook
-from ragfilter.text.normalise import loads
 
 Wanted = Literal["stay", "go"]
 KEYS = ("question", "stay", "go")
@@ -60,8 +59,7 @@ class Outcome:
 
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
     """Read the expectations in a file, in order. Raises InputError naming the line."""
-    lines = enumerate(read_lines(path), start=1)
-    expectations = tuple(_read(line, number, path) for number, line in lines if line.strip())
+    expectations = tuple(_read(where, record) for where, record in json_objects(path, FORM))
     if not expectations:
         raise InputError(f"{path} contains no expectations.", remedy=FORM)
     return expectations
@@ -87,15 +85,7 @@ def check_rules(expectations: Sequence[Expectation], rules: Mapping[str, str | N
     return Outcome(len(expectations), len(named), tuple(broken))
 
 
-def _read(line: str, number: int, path: Path) -> Expectation:
-    where = f"{path}, line {number}"
-    try:
-        record: Any = loads(line)
-    except (ValueError, RecursionError) as error:
-        why = getattr(error, "msg", None) or str(error)
-        raise InputError(f"{where} is not valid JSON: {why}.", remedy=FORM) from None
-    if not isinstance(record, dict):
-        raise InputError(f"{where} is not a JSON object.", remedy=FORM)
+def _read(where: str, record: dict[str, Any]) -> Expectation:
     unknown = next((key for key in record if key not in KEYS), None)
     if unknown is not None:
         raise InputError(f"{where}: unknown key {unknown!r}.", remedy=FORM)
@@ -109,7 +99,7 @@ def _read(line: str, number: int, path: Path) -> Expectation:
     both = next((i for i in stay if i in go), None)
     if both is not None:
         raise InputError(f"{where}: {both!r} must both stay and go.", remedy="Keep one of them.")
-    return Expectation(number, question, stay, go)
+    return Expectation(int(where.rpartition(" ")[2]), question, stay, go)
 
 
 def _ids(value: Any, key: str, where: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ and SetF of ir-measures. Where these say nothing:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
@@ -122,14 +122,3 @@ def mean_of(scores: Sequence[Scores]) -> Scores | None:
         recall=fmean(s.recall for s in scores),
         f1=fmean(s.f1 for s in scores),
     )
-
-
-def noise_reduction(irrelevant: Iterable[tuple[int, int]]) -> float | None:
-    """The share of irrelevant chunks that was removed, over pairs of before and after.
-
-    Chunks of several queries are counted together. None if there were none before, and negative if
-    there are more after.
-    """
-    pairs = list(irrelevant)
-    before, after = sum(b for b, _ in pairs), sum(a for _, a in pairs)
-    return None if before == 0 else 1 - after / before

@@ -13,7 +13,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ragfilter.basics.files import read_lines, read_text, write_text
 from ragfilter.errors import InputError
@@ -57,29 +57,6 @@ def known(
     return found
 
 
-def read_queries(path: Path) -> dict[str, str]:
-    """Query id → text, in file order; a query without an id gets one made from its text. Raises
-    InputError."""
-    texts: dict[str, str] = {}
-    for number, line in _lines(path):
-        where = f"{path}, line {number}"
-        try:
-            record = loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = getattr(error, "msg", None) or str(error)
-            raise InputError(
-                f"{where} is not valid JSON: {reason}.", remedy="Write one JSON object per line."
-            ) from None
-        query_id, text = _fields(record, where)
-        if texts.setdefault(query_id, text) != text:
-            raise InputError(f"{where}: the id {query_id!r} appears twice.", remedy="Remove one.")
-    if not texts:
-        raise InputError(
-            f"{path} contains no queries.", remedy='Write {"_id": …, "text": …} per line.'
-        )
-    return texts
-
-
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
     """Query id → chunk id → label; the header is optional. A repeated label counts once, and a line
     that begins with # is skipped, both with a warning to `tell`. A remark after the columns, which
@@ -91,13 +68,13 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
     differ = False
     comments: list[int] = []
     is_first = True
-    for number, line in _lines(path):
-        where = f"{path}, line {number}"
+    for place, line in _lines(path):
+        where = f"{path}, line {place}"
         if line.lstrip().startswith("#"):
-            comments.append(number)
+            comments.append(place)
             continue
         cells = _cells(line)
-        is_header = is_first and len(cells) > 2 and not _is_number(cells[-1])
+        is_header = is_first and len(cells) > 2 and _number(cells[-1]) is None
         is_first = False
         if is_header:
             continue
@@ -109,7 +86,8 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
         query_id, second, chunk_id, score = cells if len(cells) == 4 else (cells[0], "", *cells[1:])
         if not (query_id and chunk_id):
             raise InputError(f"{where} has no id.", remedy="Write one between the tabs.")
-        label = _grade(score)
+        number = _number(score)
+        label = int(number) if number is not None and number.is_integer() else None
         if label is None or label > HIGHEST:
             wrong = "not a whole number" if label is None else "too high"
             raise InputError(
@@ -125,7 +103,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
                 remedy="Keep one of the two lines.",
             )
         if chunk_id in known:
-            repeated.append(number)
+            repeated.append(place)
             differ = differ or before != label
         known[chunk_id] = max(label, before)
         seconds[query_id, chunk_id] = second
@@ -146,7 +124,7 @@ def _cells(line: str) -> list[str]:
     """The columns of a line, without a remark after them. A # in front of the last column is part
     of an id."""
     cells = _columns(line)
-    if len(cells) in (3, 4) and _is_number(cells[-1]):
+    if len(cells) in (3, 4) and _number(cells[-1]) is not None:
         return cells
     before = (_columns(line[: remark.start()]) for remark in _REMARK.finditer(line))
     return next((columns for columns in before if len(columns) in (3, 4)), cells)
@@ -168,44 +146,48 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _fields(record: object, where: str) -> tuple[str, str]:
-    if not isinstance(record, dict):
-        raise InputError(f"{where} is not a JSON object.", remedy='Write {"_id": …, "text": …}.')
-    query_id, text = (
-        next((record[name] for name in names if record.get(name) is not None), None)
-        for names in (ID, TEXT)
-    )
-    if text is not None and not isinstance(text, str):
-        raise InputError(f"{where}: the text is not a string.", remedy="Write it in quotes.")
-    if not text or not text.strip():
-        raise InputError(f"{where} has no text.", remedy="Give every query a text.")
-    if query_id is None or query_id == "":
-        return id_of(text.strip()), text.strip()
-    if isinstance(query_id, int) and not isinstance(query_id, bool):
-        query_id = str(query_id)
-    if not isinstance(query_id, str) or not query_id.strip():
-        raise InputError(f"{where}: the _id is not a string.", remedy="Write it in quotes.")
-    return query_id.strip(), text
+def json_objects(path: Path, remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each line is and its JSON object. Raises InputError with this remedy."""
+    for number, line in _lines(path):
+        where = f"{path}, line {number}"
+        try:
+            record = loads(line)
+        except (ValueError, RecursionError) as error:
+            why = getattr(error, "msg", None) or str(error)
+            raise InputError(f"{where} is not valid JSON: {why}.", remedy=remedy) from None
+        if not isinstance(record, dict):
+            raise InputError(f"{where} is not a JSON object.", remedy=remedy)
+        yield where, record
 
 
-def _grade(text: str) -> int | None:
-    """A grade as a whole number: 2, 2.0, or NTCIR's L2."""
+def _from_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Where each question is, its id (empty without one) and its text."""
+    for where, record in json_objects(path, 'Write {"_id": …, "text": …} per line.'):
+        query_id, text = (
+            next((record[name] for name in names if record.get(name) is not None), None)
+            for names in (ID, TEXT)
+        )
+        if text is not None and not isinstance(text, str):
+            raise InputError(f"{where}: the text is not a string.", remedy="Write it in quotes.")
+        if not text or not text.strip():
+            raise InputError(f"{where} has no text.", remedy="Give every query a text.")
+        if query_id is None or query_id == "":
+            yield where, "", text.strip()
+            continue
+        if isinstance(query_id, int) and not isinstance(query_id, bool):
+            query_id = str(query_id)
+        if not isinstance(query_id, str) or not query_id.strip():
+            raise InputError(f"{where}: the _id is not a string.", remedy="Write it in quotes.")
+        yield where, query_id.strip(), text
+
+
+def _number(text: str) -> float | None:
+    """A grade as a number: 2, 2.0, or NTCIR's L2."""
     try:
-        number = float(_NTCIR.sub("", text))
+        return float(_NTCIR.sub("", text))
     except ValueError:
         return None
-    return int(number) if number.is_integer() else None
 
-
-def _is_number(text: str) -> bool:
-    try:
-        float(_NTCIR.sub("", text))
-    except ValueError:
-        return False
-    return True
-
-
-log = logging.getLogger(__name__)
 
 LabelRow = tuple[str, str, int]
 """A label: question, chunk id and grade."""
@@ -237,17 +219,15 @@ def read_questions(path: Path) -> dict[str, str]:
     column text (or query, or question) and optionally one with ids, .txt with one question per
     line, otherwise BEIR's JSONL with fields of the same names. A question without an id gets one
     made from its text. Raises InputError."""
-    match path.suffix.lower():
-        case ".csv":
-            found = _from_csv(path)
-        case ".txt":
-            texts = [line.strip() for line in read_lines(path)]
-            found = {id_of(text): text for text in texts if text}
-        case _:
-            found = read_queries(path)
-    if not found:
+    readers = {".csv": _from_csv, ".txt": _from_text}
+    questions: dict[str, str] = {}
+    for where, given_id, text in readers.get(path.suffix.lower(), _from_jsonl)(path):
+        query_id = given_id or id_of(text)
+        if questions.setdefault(query_id, text) != text:
+            raise InputError(f"{where}: the id {query_id!r} appears twice.", remedy="Remove one.")
+    if not questions:
         raise InputError(f"{path} contains no questions.", remedy="Write one question per line.")
-    return found
+    return questions
 
 
 def write(
@@ -278,8 +258,11 @@ def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[LabelRow]:
     return [(text, chunk_id, grade) for (text, chunk_id), grade in found.items()]
 
 
-def _from_csv(path: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _from_text(path: Path) -> Iterator[tuple[str, str, str]]:
+    return ((f"{path}, line {number}", "", line.strip()) for number, line in _lines(path))
+
+
+def _from_csv(path: Path) -> Iterator[tuple[str, str, str]]:
     names: list[str] = []
     text = ""
     for line, cells in rows(read_text(path), str(path)):
@@ -295,13 +278,8 @@ def _from_csv(path: Path) -> dict[str, str]:
             continue
         check_cells(cells, names, place)
         row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
-        question = row.get(text)
-        if not question:
-            continue
-        key = next((row[name] for name in ID if row.get(name)), id_of(question))
-        if found.setdefault(key, question) != question:
-            raise InputError(f"{place}: the id {key!r} appears twice.", remedy="Remove one.")
-    return found
+        if question := row.get(text):
+            yield place, next((row[name] for name in ID if row.get(name)), ""), question
 
 
 def _qrels(qrels: Qrels, form: Form) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from math import nan
 from operator import neg
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.evaluate.caveats import between_ends, gain
+from ragfilter.evaluate.caveats import between_ends, gain, gain_short
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.variants import ABOUT_ORACLE
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
@@ -41,6 +43,46 @@ def verdict(tuning: Tuning) -> str:
     if _alone(tuning):
         return "The choice among all strategies is not shown to beat the best fixed k"
     return "No settings are shown to beat the best fixed k"
+
+
+def headline(tuning: Tuning) -> str:
+    """What tuning gains over the settings before, in a sentence; over the best fixed k if labels
+    had chosen them."""
+    tuned, figure = tuning.tuned, tuning.target.figure
+    gained, other = tuned.gain_over_before.of, "your settings"
+    if tuning.seen:
+        gained, other = tuned.gain.of, "the best fixed k"
+    if tuned.means.recall < tuning.target.recall:
+        return f"{verdict(tuning)}."
+    if not gained.mean and not tuning.seen:
+        return "Nothing tried does better than your settings on questions it was not tuned on."
+    verb = "beat" if gained.shows_gain else "are not shown to beat"
+    digits = 0 if figure == "tokens" else 3
+    how = (
+        f"{gain_short(gained.mapped(neg), digits)} tokens"
+        if figure == "tokens"
+        else (f"{NAMES[figure]} {gain_short(gained, digits)}")
+    )
+    return f"Tuned settings {verb} {other} on questions they were not tuned on: {how}."
+
+
+def changed(before: Settings, after: Settings) -> list[str]:
+    """What changes, each setting in words with its old and new value."""
+    return [
+        f"{field(path).label}: {shown(path, before.get(path))} → {shown(path, value)}"
+        for path, value in after.changed_from(before).items()
+        if path != "cutoff.tuned_on"
+    ]
+
+
+def row(name: str, means: TunedMeans, figure: str) -> dict[str, Any]:
+    """The means as a row of `evaluate.frame`, with an interval of the figure that is tuned for."""
+    figures = {f.name: getattr(means, f.name) for f in fields(means) if f.name != "of"}
+    row: dict[str, Any] = {"variant": name}
+    for each, value in figures.items():
+        low, high = (means.of.ends if each == figure else None) or (nan, nan)
+        row |= {each: value, f"{each}_low": low, f"{each}_high": high}
+    return row
 
 
 def _alone(tuning: Tuning) -> list[str]:

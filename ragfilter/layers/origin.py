@@ -31,6 +31,16 @@ def origin(settings: Settings) -> Origin | None:
     return cutoff.calibration if cutoff.enabled and cutoff.strategy == "calibrated" else None
 
 
+def profile_name(profile: str, settings: Settings, tuned_on: str = "") -> str:
+    """What settings are called that started from a profile: ``tuned on demo (2026-11-28)`` if
+    labels chose them. `tuned_on` is the name of the labels, by default that of the collection."""
+    record = origin(settings)
+    if record is None:
+        return profile
+    when = f" ({record.date})" if record.date else ""
+    return f"tuned on {tuned_on or record.place}{when}"
+
+
 def seen_labels(settings: Settings) -> Origin | None:
     """The record of labels that may have chosen the current strategy or a single current value.
     Moving the values of the chosen strategy, or all but one, does not make the labels unseen."""

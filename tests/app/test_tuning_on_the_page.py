@@ -1,8 +1,9 @@
-"""The Tune page on the demo: a map, its best place, another pair of settings, a suggestion."""
+"""The Tune page on the demo: a suggestion, and the map for exploring by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -11,13 +12,11 @@ import pytest
 
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate.maps import make as make_map
-from ragfilter.evaluate.tune import tune_questions
 from ragfilter.ingest import demo
-from ragfilter.settings.schema import Settings
 from ragfilter.ui.kit import progress
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.jobs import Job
-from ragfilter.ui.tune import suggestion, tuning_map
+from ragfilter.ui.tune import tuning_map
 
 pytestmark = pytest.mark.model
 
@@ -44,50 +43,52 @@ def strip(page: Any) -> str:
     return " ".join(text for text in page.html if "Current" in text)
 
 
-def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    tuned: list[Settings] = []
+def test_a_suggestion_says_what_changes_and_names_the_profile_once_applied(page: Any) -> None:
+    assert page.at.selectbox(key="profile-box").options[3] == "adaptive-gap"
+    page.press("suggest")
+    table = page.at.dataframe[0].value
+    assert list(table["settings"]) == ["Before", "After"]
+    assert table["F1"].is_monotonic_increasing
+    page.at.selectbox(key="tuned-strategy").select("otsu")
+    page.run()
+    assert any("Strategy: gap → otsu" in text for text in page.html)
+    page.press("apply-tuning")
+    assert page.changes["cutoff.strategy"] == "otsu"
+    assert page.at.button(key="apply-tuning").disabled
+    assert any("These are the current settings" in text for text in page.html)
+    # The suggestion stays, with the figures of the settings that it was compared with.
+    assert list(page.at.dataframe[0].value["F1"][:1]) == list(table["F1"][:1])
+    (profile,) = (box for box in page.at.selectbox if box.label == "Profile")
+    assert profile.options[3] == f"tuned on few ({date.today().isoformat()})"
+    page.press("undo")
+    (profile,) = (box for box in page.at.selectbox if box.label == "Profile")
+    assert profile.options[3] == "adaptive-gap"
 
-    def tune(labels: Any, settings: Settings, *given: Any, **more: Any) -> Any:
-        tuned.append(settings)
-        return tune_questions(labels, settings, *given, **more)
 
-    monkeypatch.setattr(suggestion, "tune_questions", tune)
-    assert any("No map yet" in text for text in page.html)
-    page.press("map")
+def test_without_labels_tuning_says_what_opens_it(page: Any) -> None:
+    page.session.query_set = "asked"
+    assert page.run().at.button(key="suggest").disabled
+    assert "map" not in page.buttons
+    page.press("tune-label")
+    assert page.session.labelling
+
+
+def test_the_best_place_of_a_map_is_used(page: Any) -> None:
+    open_map(page).press("map")
     assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert any(f"Only {FEW} questions have a chunk labelled relevant" in text for text in page.html)
-    assert any("Current: of " in text and "have no label" in text for text in page.html)
-    assert any("No click led to these settings" in text for text in page.html)
-    assert not page.at.button(key="map-best").disabled
     page.press("map-best")
     assert any("questions change" in text for text in page.html)
     assert page.at.button(key="map-best").disabled
-    assert sum("have no label" in text for text in page.html) == 1
     assert any("tuned on these same labels" in text for text in page.html)
-    page.at.selectbox(key="map-x").set_value("cutoff.max_results")
-    page.at.selectbox(key="map-y").set_value("")
-    assert "Current: max results (k) 5" in strip(page.run())
+    # The place is the best there is on these questions, and no candidate because of that.
     page.press("suggest")
-    said = next(text for text in page.html if "6 questions, 5-fold cross-validation" in text)
-    assert "have no label: F1 is" in said
-    # The place set by the click on the map is the best there is on these questions, and no
-    # candidate because of that.
     assert any("The previous settings were chosen on labels" in text for text in page.html)
-    assert not page.at.button(key="apply-tuning").disabled
-    before = page.changes
-    page.at.selectbox(key="tuned-strategy").select("otsu")
-    page.run()
-    assert any("cutoff.strategy = otsu" in text for text in page.html)
-    assert not page.at.button(key="apply-tuning").disabled
-    page.press("apply-tuning")
-    assert page.changes != before
-    assert page.at.button(key="apply-tuning").disabled
-    assert len(tuned) == 1
-    # The suggestion stays, with the figures of the settings that it was compared with.
-    assert any("Before (tuned on labels)" in text for text in page.html)
-    # Compared with the current settings.
-    page.press("suggest")
-    assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]
+
+
+def open_map(page: Any) -> Any:
+    page.at.session_state["by-hand"] = True
+    return page.run()
 
 
 def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +99,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
         return make_map(pools, qrels, settings, user, x, y, **more)
 
     monkeypatch.setattr(tuning_map, "make", make)
-    page.at.selectbox(key="map-x").set_value("cutoff.max_results")
+    open_map(page).at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
     assert "Current: max results (k) 5 " in strip(page)
@@ -121,7 +122,7 @@ def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
         "quality.enabled": True, "quality.reranker": "none",
         "quality.min_top_k": 1, "quality.max_top_k": 2,
     }  # fmt: skip
-    page.run()
+    open_map(page)
     page.at.selectbox(key="map-x").set_value("quality.min_top_k")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
@@ -134,7 +135,7 @@ def test_gathering_and_mapping_are_waited_for_in_one_run(
 ) -> None:
     # On a slow machine each takes longer than the page waits silently.
     monkeypatch.setattr(progress, "TURN_S", 0.0)
-    page.press("map")
+    open_map(page).press("map")
     assert "Current: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert not page.at.exception
 
@@ -157,7 +158,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
     with monkeypatch.context() as patch:
         patch.setattr(tuning_map, "make", endless)
         patch.setattr(progress, "until_done", stop)
-        page.at.selectbox(key="map-y").set_value("")
+        open_map(page).at.selectbox(key="map-y").set_value("")
         page.run().press("map")
         assert any("The map was stopped" in text for text in page.html)
     # It stays so until the map is requested.
@@ -171,7 +172,7 @@ def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.M
         raise SettingsError("Too few labels to promise 99%.", remedy="Lower cutoff.recall.")
 
     monkeypatch.setattr(tuning_map, "make", refuse)
-    page.press("map")
+    open_map(page).press("map")
     assert not page.at.exception
     assert any("Lower cutoff.recall." in error.value for error in page.at.error)
 
@@ -180,4 +181,4 @@ def test_the_judge_cannot_be_swept(page: Any) -> None:
     page.session.changes = {"judge.enabled": True}
     page.run()
     assert any("The judge is on" in text for text in page.html)
-    assert page.at.button(key="map").disabled
+    assert page.at.button(key="suggest").disabled

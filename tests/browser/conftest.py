@@ -448,8 +448,6 @@ def open_tab(
             reduced_motion="no-preference" if moving else "reduce",
         )
         page.add_init_script(f"{ONE_BY_ONE if busy else HELD if held else ''}{WIRE}")
-        if not newcomer:
-            page.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
         watch(page)
         page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
         page.on(

@@ -154,38 +154,3 @@ def whoever_it_is_shown_to_decides_what_is_there(tab: Any) -> None:
     expect(page).not_to_have_url(re.compile("level="))
     tab.rest().page.keyboard.press("p")
     expect(chooser).to_have_value("Guest")
-
-
-def test_the_tour_opens_by_itself_once_and_goes_from_stop_to_stop(
-    open_tab: Callable[..., Any],
-) -> None:
-    tab = open_tab(newcomer=True)
-    tour = tab.page.get_by_role("dialog")
-    expect(tour).to_contain_text("Five stops")
-    tour.get_by_role("button", name="Close").click()
-    expect(tour).to_have_count(0)
-    tab.go().rest()
-    expect(tour).to_have_count(0)
-    tab.click("help-button")
-    expect(tour).to_contain_text("Five stops")
-    expect(tour).to_contain_text("cutoff: The layer that cuts the ranked list")
-    # With an example, from part to part of the page.
-    tab.click("tour-begin")
-    tab.rest().expect_kept(2)
-    stop = tab.keyed("tour")
-    for number, part in enumerate(
-        (".st-key-ask-row", ".rf-strip", ".st-key-curve-box", ".stSidebar", ".st-key-panel"), 1
-    ):
-        expect(stop).to_contain_text(f"{number} of 5")
-        expect(tab.page.locator(part)).to_have_css("outline-style", "solid")
-        expect(tab.page.locator(part)).to_be_in_viewport()
-        tab.click("tour-next")
-    expect(stop).to_have_count(0)
-    # With the sidebar closed, it shows what opens it.
-    tab.rest().page.get_by_test_id("stSidebarHeader").hover()
-    tab.page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
-    tab.rest().click("help-button").rest().click("tour-begin")
-    for _ in range(3):
-        tab.rest().click("tour-next")
-    opens = tab.page.get_by_test_id("stExpandSidebarButton")
-    expect(opens).to_have_css("outline-style", "solid")

@@ -410,7 +410,7 @@ def test_the_document_is_plain_and_has_the_promised_keys() -> None:
     assert (made["queries"], made["k"], made["lost"], made["waiting"]) == (2, 4, 1, 0)
     first = made["per_query"][0]
     assert (first["id"], first["n_relevant"], first["status"]) == ("cliff", 3, "ok")
-    assert first["filtered"]["ids"] == ["a", "b"]
+    assert first["filtered"]["ids"] == ("a", "b")
     assert (first["filtered"]["kept"], first["filtered"]["relevant_kept"]) == (2, 2)
 
 

@@ -147,7 +147,7 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         ('{"_id": [], "text": "one"}\n', QRELS, "queries.jsonl, line 1: the _id is not a string"),
         ('\n{"_id": "q1", "text": " "}\n', QRELS, "queries.jsonl, line 2 has no text"),
         (QUERIES + '{"_id": "q1", "text": "x"}', QRELS, "line 3: the id 'q1' appears twice"),
-        ("\n", QRELS, "queries.jsonl contains no queries"),
+        ("\n", QRELS, "queries.jsonl contains no questions"),
         ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
         (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
         (QUERIES, "q1 0 a 1 x\nq1 0 a 1 2\n", "qrels.tsv, line 2 has 5 columns."),
@@ -177,7 +177,7 @@ def test_bad_files_are_named_with_their_line(
 def test_queries_are_in_whole_characters(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"_id": "\\udcff", "text": "\\ud83d\\ude00 \\ud83d"}')
-    assert query_files.read_queries(path) == {"\ufffd": "😀 \ufffd"}
+    assert query_files.read_questions(path) == {"\ufffd": "😀 \ufffd"}
 
 
 def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from ragfilter.ui.session.jobs import Job
 DEPTH = 10
 STOP = "Stops after the current call. Labels so far are kept."
 COLUMNS = {"question": st.column_config.TextColumn(width=320)}
-JOB, BILL = "proposing", "bill"
 
 
 def draw(asked: ChosenSet) -> None:
@@ -91,10 +90,10 @@ def _propose(asked: ChosenSet) -> None:
             "labels here.",
         )
         return
-    job: Job[int] | None = st.session_state.get(JOB)
+    job = state.session().proposing
     if job is not None:
         made = progress.result(job, "proposing", "Asking the LLM", stop=STOP)
-        del st.session_state[JOB]
+        state.session().proposing = None
         if made is not None:
             st.toast(f"The LLM made {counted(made, 'label')}.")
             st.rerun()
@@ -111,7 +110,7 @@ def _propose(asked: ChosenSet) -> None:
         )
         settings = asked.visit.settings
         wanted = (asked.collection, versions, asked.name, depth, settings, state.user())
-        held = st.session_state.get(BILL)
+        held = state.session().bill
         if held is None or held[0] != wanted:
             if st.button(
                 "What would it cost?",
@@ -120,7 +119,7 @@ def _propose(asked: ChosenSet) -> None:
                 help="Looks up the chunks and counts the tokens that would be sent. The LLM is not "
                 "called.",
             ):
-                st.session_state[BILL] = wanted, *_prepare(asked, int(depth))
+                state.session().bill = wanted, *_prepare(asked, int(depth))
                 st.rerun()
             return
         _, requests, bill = held
@@ -168,5 +167,5 @@ def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
                 break
         return made
 
-    st.session_state.pop(BILL, None)
-    st.session_state[JOB] = resources.jobs.start(state.user(), object(), work)
+    state.session().bill = None
+    state.session().proposing = resources.jobs.start(state.user(), object(), work)

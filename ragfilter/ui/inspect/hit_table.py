@@ -95,7 +95,7 @@ def draw(view: View) -> None:
         )
         share.report_button(
             partial(share.report_of_query, view, str(state.session().profile)),
-            "ragfilter.html",
+            share.report_name(view.asked.query),
             key="download-report",
         )
     refs = references(result, as_operator=view.operator) if with_refs else None

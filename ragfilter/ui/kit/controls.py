@@ -179,8 +179,8 @@ def choose(visit: Visit, *, steps: bool = True) -> None:
     names = list(labels)
     with st.sidebar:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
-        chosen = state.session().collection
-        shown = chosen if chosen in names else None
+        chosen, profile = state.session().collection, state.session().profile
+        shown, called = chosen if chosen in names else None, state.profile_label()
         st.selectbox(
             "Collection",
             names,
@@ -194,9 +194,10 @@ def choose(visit: Visit, *, steps: bool = True) -> None:
             st.selectbox(
                 "Profile",
                 list(profiles.PROFILES),
-                list(profiles.PROFILES).index(state.session().profile),
+                list(profiles.PROFILES).index(profile),
                 filter_mode=None,
-                **widget.of("profile-box", state.session().profile, state.choose_profile),
+                format_func=lambda name: called if name == profile else name,
+                **widget.of("profile-box", profile, state.choose_profile, labels=called),
             )
             if steps:
                 _steps()
@@ -249,7 +250,8 @@ def _layers(visit: Visit, view: View | None) -> None:
             _line(layer, settings, own, visit.resources, view, did.get(layer.name, ""))
     if folded:
         have = "has" if folded == 1 else "have"
-        said = f"{folded} {have} nothing to do here" if view else f"{folded} layers"
+        other = "other layers" if busy else "layers"
+        said = f"{folded} {have} nothing to do here" if view else f"{folded} {other}"
         _opener("idle", said)
 
 

@@ -19,6 +19,7 @@ import streamlit as st
 from ragfilter.engine.replay import Replays
 from ragfilter.errors import RagfilterError, SettingsError
 from ragfilter.layers.clearance import with_clearance
+from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
@@ -27,6 +28,7 @@ from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
+    from ragfilter.ui.session.jobs import Job
 
 P = ParamSpec("P")
 KEY = "session"
@@ -191,6 +193,15 @@ class Session:
     """The stored rules from which unsaved ones started, by collection and chunk."""
     rules: RuleDesk = field(default_factory=RuleDesk)
 
+    tuned_on: dict[str, str] = field(default_factory=dict)
+    """The query sets that settings were tuned on here, by the version of their labels."""
+    map_click: tuple[str, Settings, Settings] | None = None
+    """The collection of the last click on Tune's map, and the settings after and before it."""
+    map_job: Job[Any] | None = None
+    proposing: Job[int] | None = None
+    """An LLM that is asked for labels."""
+    bill: tuple[Any, ...] | None = None
+    """What it would be asked and cost, after what that depends on."""
     query_set: str | None = None
     """The query set to measure with, None for the first one with questions."""
     run: int = 0
@@ -208,7 +219,10 @@ class Session:
     scene: int | None = None
     scene_before: int | None = None
     """Steps of the picture in Present mode; None shows the last one."""
-    tour: int | None = None
+    tour: list[bool] | None = None
+    """Which tasks of the tour are done; None if no tour is running."""
+    tour_chunk: str = ""
+    """The dropped chunk that was opened last during the tour."""
     compared: dict[str, str] = field(default_factory=dict)
     """The sides of Compare and its query set, as in the link."""
 
@@ -311,6 +325,20 @@ def change(values: Mapping[str, Any]) -> None:
         notice(str(error))
         return
     _move(now.profile, changed.changed_from(settings_of(now.profile, ON)))
+
+
+def tune(values: Mapping[str, Any], query_set: str) -> None:
+    """Change settings as tuning on a query set suggests."""
+    change(values)
+    if record := origin(settings()):
+        session().tuned_on[record.labels] = query_set
+
+
+def profile_label() -> str:
+    """What the current settings are called: by their profile, or by the labels that chose them."""
+    now, record = session(), origin(settings())
+    tuned_on = now.tuned_on.get(record.labels, "") if record else ""
+    return profile_name(now.profile, settings(), tuned_on)
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:

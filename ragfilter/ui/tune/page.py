@@ -1,4 +1,4 @@
-"""The Tune page: a map of one or two settings, and settings suggested by cross-validation."""
+"""The Tune page: settings suggested by cross-validation, and a map for exploring by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ragfilter.settings.schema import Settings, field
 from ragfilter.text import numbers
 from ragfilter.ui.kit import empty, grid, problems
 from ragfilter.ui.kit.runs import chosen
-from ragfilter.ui.kit.runs.running import open_inspect
+from ragfilter.ui.kit.runs.running import open_inspect, open_labelling
 from ragfilter.ui.look import elements, plotting, theme
 from ragfilter.ui.look.elements import Fact
 from ragfilter.ui.session import state
@@ -30,46 +30,56 @@ from ragfilter.ui.tune.tuning_map import GatheredQuestions
 
 @problems.shown(retry=True)
 def draw(visit: Visit) -> None:
-    """Draw the bar, the suggestion, the map, and what a click on it changes."""
+    """Draw the bar and the suggestion, and below it the map for exploring by hand."""
     if not visit.ready:
         empty.draw(visit, None)
         return
     problems.incomplete(visit.incomplete)
     query_set = chosen.read(visit)
-    judged = visit.settings.judge.enabled
+    labels = query_set.given
     with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         chosen.choose(query_set)
-        x, y, measure = _axes(visit.settings)
-        pressed = st.button(
-            "Map",
-            key="map",
-            type="primary",
-            icon=":material/grid_on:",
-            disabled=query_set.given is None or judged,
-            help="Gathers every labelled question once; the map is then replayed.",
-        )
+        wish = suggestion.ask(visit, labels)
     chosen.explain(query_set)
-    if query_set.given is None:
+    if labels is None:
+        if st.button("Label questions", key="tune-label", icon=":material/edit_note:"):
+            open_labelling()
         return
-    if judged:
+    if visit.settings.judge.enabled:
         elements.empty(
             "The judge is on, and tuning cannot replay LLM answers.",
             "Switch it off to tune the rest.",
         )
         return
+    _warn(visit.settings, labels)
+    if not suggestion.draw(visit, labels, wish, query_set.name):
+        elements.empty(
+            "Suggest settings tries every strategy and threshold on the labelled questions.",
+            "Its figures are those of questions that it was not tuned on.",
+        )
+    with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
+        if by_hand.open:
+            _explore(visit, labels)
+
+
+def _explore(visit: Visit, labels: Labels) -> None:
+    """Draw the map of one or two settings."""
+    with st.container(key="map-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
+        x, y, measure = _axes(visit.settings)
+        pressed = st.button(
+            "Map",
+            key="map",
+            icon=":material/grid_on:",
+            help="Gathers every labelled question once; the map is then replayed.",
+        )
     if pressed:
-        tuning_map.gather(visit, query_set.given, (x, y))
-    suggestion.ask(visit, query_set.given)
-    _warn(visit.settings, query_set.given)
-    suggestion.draw(visit, query_set.given)
-    questions = tuning_map.gathered(visit, query_set.given, (x, y))
+        tuning_map.gather(visit, labels, (x, y))
+    questions = tuning_map.gathered(visit, labels, (x, y))
     if questions is None:
         elements.empty(
             "No map yet.",
-            "Map replays all labelled questions under many values of the settings chosen "
-            "above. A click on the map then sets the sliders. Suggest settings tries "
-            "strategies and thresholds itself, and shows their gain on questions that they "
-            "were not tuned on.",
+            "Map replays all labelled questions under many values of these settings. A click on it "
+            "sets them.",
         )
         return
     surface = tuning_map.replayed(visit, questions, (x, y), again=pressed)
@@ -206,12 +216,12 @@ def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
 
 def _remember(old: Settings, new: Settings) -> None:
     """Remember the settings before and after a click."""
-    st.session_state.clicked = (state.session().collection, new, old)
+    state.session().map_click = (state.session().collection, new, old)
 
 
 def _before(settings: Settings) -> Settings | None:
     """The settings that the last click replaced, if it led to these settings of this collection."""
-    collection, new, old = st.session_state.get("clicked", (None, None, None))
+    collection, new, old = state.session().map_click or ("", None, None)
     return old if (collection, new) == (state.session().collection, settings) else None
 
 

@@ -1,22 +1,28 @@
-"""Settings suggested by cross-validation: before and after, applied only by a click."""
+"""Settings suggested by cross-validation: one card, applied only by a click."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
+from ragfilter.errors import SettingsError
 from ragfilter.evaluate import caveats, tuning_words
+from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
-from ragfilter.evaluate.tune import TunedMeans, Tuning, tune_questions
-from ragfilter.text import numbers
+from ragfilter.evaluate.learning import Provenance
+from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.sweep import HitChange, changes
+from ragfilter.evaluate.tune import Tuning, check_tunable, tune
+from ragfilter.model import Pool, User
+from ragfilter.settings.schema import Settings
+from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import progress
-from ragfilter.ui.look import elements
-from ragfilter.ui.look.elements import Fact
-from ragfilter.ui.look.prose import message
+from ragfilter.ui.kit.runs import table
+from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.jobs import Job
 from ragfilter.ui.session.visit import Visit
@@ -26,152 +32,188 @@ FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
 
 
-def ask(visit: Visit, labels: Labels) -> None:
-    """Draw the target of the tuning, whether to try reranking, and the button."""
-    with st.container(key="ask-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
-        figure = st.selectbox(
-            "Tune for", list(FIGURES), key="tune-for", persist_state="session", width=160,
-            format_func=lambda name: FIGURES[name],
-            help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens "
-            "looks for the shortest context at a recall that you set.",
-        )  # fmt: skip
-        recall = 0.0
-        if figure == "tokens":
-            recall = st.number_input(
-                "Recall", min_value=0.05, max_value=1.0, value=0.7, step=0.05, key="tune-recall",
-                persist_state="session", width=110,
-                help="The mean share of the relevant chunks that must stay.",
-            )  # fmt: skip
-        rerank = st.toggle(
-            "Try reranking", key="tune-rerank", persist_state="session", value=True,
-            help="Also tries settings that rerank. Scoring the first 50 hits of every question "
-            "takes most of the time.",
-        )  # fmt: skip
-        pressed = st.button(
-            "Suggest settings",
-            key="suggest",
-            icon=":material/auto_awesome:",
-            help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
-            "changes until you apply it.",
-        )
-    target = Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall)
-    st.session_state.tune_as = (target, rerank)
-    if pressed:
-        _begin(visit, labels)
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to tune for, and whether settings that rerank are tried."""
+
+    target: Target
+    rerank: bool
 
 
-def _begin(visit: Visit, labels: Labels) -> None:
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What tuning found for the settings `before`, with the pools it found it on."""
+
+    tuning: Tuning
+    before: Settings
+    pools: Mapping[str, Pool]
+    known: dict[Settings, tuple[HitChange, ...]] = field(default_factory=dict)
+
+    def losses(self, after: Settings, labels: Labels, user: User) -> list[HitChange]:
+        """The questions that keep fewer relevant chunks than before."""
+        if after not in self.known:
+            try:
+                found = changes(self.pools, labels.qrels, self.before, after, user)
+            except SettingsError:
+                # The settings before do not apply here, as the card says.
+                found = ()
+            self.known[after] = found
+        return [each for each in self.known[after] if each.lost > each.won]
+
+
+def ask(visit: Visit, labels: Labels | None) -> Wish:
+    """Draw the button, and what to tune for."""
+    figure = st.selectbox(
+        "Tune for", list(FIGURES), key="tune-for", persist_state="session", width=150,
+        format_func=lambda name: FIGURES[name],
+        help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens looks "
+        "for the shortest context at a recall that you set.",
+    )  # fmt: skip
+    recall = 0.0
+    if figure == "tokens":
+        recall = st.number_input(
+            "Recall", min_value=0.05, max_value=1.0, value=0.7, step=0.05, key="tune-recall",
+            persist_state="session", width=110,
+            help="The mean share of the relevant chunks that must stay.",
+        )  # fmt: skip
+    rerank = st.toggle(
+        "Try reranking", key="tune-rerank", persist_state="session", value=True,
+        help="Also tries settings that rerank, which takes most of the time.",
+    )  # fmt: skip
+    wish = Wish(Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall), rerank)
+    pressed = st.button(
+        "Suggest settings",
+        key="suggest",
+        type="primary",
+        icon=":material/auto_awesome:",
+        disabled=labels is None or visit.settings.judge.enabled,
+        help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
+        "changes until you apply it.",
+    )
+    if pressed and labels is not None:
+        _begin(visit, labels, wish)
+    return wish
+
+
+def _begin(visit: Visit, labels: Labels, wish: Wish) -> None:
     """Start tuning, unless it is already running. An earlier suggestion is replaced, because it was
     compared with the settings of that time."""
     backends = visit.resources.backends(state.session().collection)
     settings, user = visit.settings, state.user()
-    target, rerank = st.session_state.tune_as
 
-    def work(job: Job[Tuning]) -> Tuning:
-        return tune_questions(
-            labels, settings, backends, user, target=target, rerank=rerank,
-            gathered=job.step, replayed=partial(job.step, what="Replaying"),
+    def work(job: Job[Suggestion]) -> Suggestion:
+        check_tunable(settings, len(labels.qrels))
+        wide = gathering(settings, rerank=wish.rerank)
+        pools = gather_all(labels.labelled, wide, backends, user, progress=job.step)
+        tuning = tune(
+            pools, labels.qrels, settings, user, target=wish.target, rerank=wish.rerank,
+            provenance=Provenance.of(labels), progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
+        return Suggestion(tuning, settings, pools)
 
-    visit.resources.jobs.start(user, _key(visit, labels), work, again=True)
+    visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
 
 
-def draw(visit: Visit, labels: Labels) -> None:
-    """Draw the suggestion, if one was requested."""
-    job = visit.resources.jobs.find(_key(visit, labels))
-    made = progress.result(job, "tuning", "Gathering", stop=STOP)
+def draw(visit: Visit, labels: Labels, wish: Wish, query_set: str) -> bool:
+    """Draw the suggestion, if one was requested. Returns whether there is one."""
+    job = visit.resources.jobs.find(_key(visit, labels, wish))
+    made: Suggestion | None = progress.result(job, "tuning", "Gathering", stop=STOP)
     if made is not None:
-        _draw(made, visit)
+        _draw(made, visit, labels, query_set)
+    return made is not None
 
 
-def _draw(tuning: Tuning, visit: Visit) -> None:
+def _draw(made: Suggestion, visit: Visit, labels: Labels, query_set: str) -> None:
+    tuning = made.tuning
     with st.container(key="suggestion", border=True, gap="small"):
-        facts, text = st.empty(), st.empty()
-        for note in tuning_words.notes(tuning):
-            elements.aside(note)
-        _draw_strategies(tuning)
-        with st.container(
-            key="apply-bar", horizontal=True, vertical_alignment="bottom", gap="small"
-        ):
+        head = st.empty()
+        with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox(
                 "Strategy", [BEST, *tuning.strategies], key="tuned-strategy", width=200,
                 help="The best strategy, or one of your choice even if others score higher: "
                 "calibrated has the recall dial, for example.",
             )  # fmt: skip
             chosen = tuning if name == BEST else tuning.only(name)
-            changed = chosen.tuned.settings.changed_from(visit.settings)
+            after = chosen.tuned.settings
+            changed = after.changed_from(visit.settings)
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
-                on_click=_apply, args=(changed,), disabled=not changed,
-                help="Applies the tuned settings. Save in the sidebar keeps them.",
+                on_click=_apply, args=(after, visit.settings, query_set), disabled=not changed,
+                help="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
-        with facts:
-            means = tuning_words.compared_means(chosen).items()
-            elements.facts("Suggestion", (_fact(name, each, chosen.target) for name, each in means))
-        text.markdown(_summary(chosen, changed))
+        with head.container(gap="small"):
+            html.draw(f'<p class="rf-lead">{html.text(tuning_words.headline(chosen))}</p>')
+            target = tuning.target.figure
+            means = {"Before": tuning.before, "After": chosen.tuned.means}
+            rows = [tuning_words.row(word, each, target) for word, each in means.items()]
+            table.draw(rows, target, key="tuned-figures")
+            if not changed:
+                elements.aside("These are the current settings.")
+            else:
+                lines = tuning_words.changed(visit.settings, after)
+                items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
+                html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
+        _losses(made.losses(after, labels, state.user()), labels)
+        _more(chosen)
 
 
-def _summary(tuning: Tuning, changed: Mapping[str, Any]) -> str:
-    """Whether the tuned settings are better, how that was measured, and what changes."""
-    figure, tuned, means = tuning.target.figure, tuning.tuned, tuning.tuned.means
-    changes = ", ".join(
-        f"{path} = {tuning_words.shown(path, value)}" for path, value in changed.items()
-    )
-    over_before = tuning_words.gain_in(figure, tuned.gain_over_before.of)
-    against = "" if tuning.seen else f"; against the settings when suggested {over_before}"
-    sentences = (
-        tuning_words.gain_in(figure, tuned.gain.of) + f"{against}.",
-        f"{tuning.queries} questions, {tuning.folds}-fold cross-validation, {tuning.candidates} "
-        "candidates.",
-        f"Changes: {changes}." if changes else "These are the current settings.",
-        tuning_words.fixed_k(tuned.settings),
-        caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
-    )
-    return (
-        f"**{message(tuning_words.verdict(tuning))}**: {message(' '.join(filter(None, sentences)))}"
-    )
-
-
-def _apply(changed: Mapping[str, Any]) -> None:
-    """Apply the suggestion, and fetch the scores that it needs for the current question."""
-    state.change(changed)
-    state.session().settle = True
-
-
-def _draw_strategies(tuning: Tuning) -> None:
-    """Draw every strategy tuned alone, and how much better the learned one is."""
-    gains = {
-        name: tuning_words.gain_in(tuning.target.figure, gain.of)
-        for name, gain in tuning.over_strategies.items()
-    }
-    with st.expander("Every strategy, tuned alone", key="tuned-alone"):
+def _losses(lost: list[HitChange], labels: Labels) -> None:
+    """Draw the questions that lose relevant chunks."""
+    if not lost:
+        elements.aside("No question loses a relevant chunk.")
+        return
+    label = f"{counted(len(lost), 'question')} would keep fewer relevant chunks"
+    with st.expander(label, key="tuned-losses"):
         st.dataframe(
-            [
-                {"strategy": name}
-                | tuning_words.cells(each.means, tuning.target)
-                | {"calibrated is better by": gains.get(name, "")}
-                for name, each in tuning.strategies.items()
-            ],
+            {
+                "question": [labels.queries[each.id] for each in lost],
+                "relevant lost": [each.lost for each in lost],
+                "kept before": [each.before for each in lost],
+                "kept after": [each.after for each in lost],
+            },
             hide_index=True,
         )
 
 
-def _fact(name: str, means: TunedMeans, target: Target) -> Fact:
-    row = tuning_words.cells(means, target)
-    shown = [row["95% interval"]]
-    shown += [f"F1 upper bound {row['F1 upper bound']}"] if means.unlabelled else []
-    shown += [f"recall {row['recall']}"] if target.figure != "f1" else []
-    size = f"{row['chunks']} chunks, {numbers.tokens(round(means.tokens))}"
-    figure = tuning_words.NAMES[target.figure]
-    return name, f"{figure} {row[figure]}", ", ".join([*shown, size])
+def _more(tuning: Tuning) -> None:
+    """Draw every strategy tuned alone, and the caveats about the figures."""
+    with st.expander("Every strategy, and how sure the figures are", key="tuned-alone"):
+        target = tuning.target.figure
+        named = tuning_words.compared_means(tuning)
+        named |= {f"{name}, alone": each.means for name, each in tuning.strategies.items()}
+        rows = [tuning_words.row(name, each, target) for name, each in named.items()]
+        table.draw(rows, target, key="tuned-alone-figures", every=True)
+        means = tuning.tuned.means
+        for note in (
+            f"{counted(tuning.queries, 'question')}, {tuning.folds}-fold cross-validation, "
+            f"{tuning.candidates} candidates.",
+            f"{tuning_words.verdict(tuning)}: "
+            f"{tuning_words.gain_in(target, tuning.tuned.gain.of)}.",
+            tuning_words.fixed_k(tuning.tuned.settings),
+            caveats.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most),
+            *(
+                f"Calibrated against {name}: {tuning_words.gain_in(target, gain.of)}."
+                for name, gain in tuning.over_strategies.items()
+            ),
+            *tuning_words.notes(tuning),
+        ):
+            if note:
+                elements.aside(note)
 
 
-def _key(visit: Visit, labels: Labels) -> tuple[object, ...]:
+def _apply(after: Settings, before: Settings, query_set: str) -> None:
+    """Apply the suggestion, and fetch the scores that it needs for the current question."""
+    state.tune(after.changed_from(before), query_set)
+    state.session().settle = True
+
+
+def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:
     """The key of a suggestion. It does not include the cutoff's settings, so applying the
     suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
-    version = visit.resources.bench.collection(state.session().collection).version
+    now = state.session()
+    version = visit.resources.bench.collection(now.collection).version
     return (
-        "tuning", state.session().collection, version, labels_version(labels), state.user(),
-        str(settings), state.session().profile, st.session_state.get("tune_as"),
+        "tuning", now.collection, version, labels_version(labels), state.user(), str(settings),
+        now.profile, wish,
     )  # fmt: skip

@@ -8,8 +8,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import streamlit as st
-
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.maps import Map, by_factors, gathering_for, make
 from ragfilter.evaluate.measure import gather_all
@@ -102,7 +100,7 @@ def replayed(
     key = ("map", questions.key, others, state.user(), axes)
     job = visit.resources.jobs.find(key)
     # A map that was abandoned for another one was stopped too, and starts again when chosen again.
-    stays = st.session_state.get("map-job") is job and not again
+    stays = state.session().map_job is job and not again
     failed = again and job is not None and job.failure
     if job is None or failed or (job.stop.is_set() and not stays):
         job = _replay(visit, questions, axes, key)
@@ -120,7 +118,7 @@ def _replay(
     visit: Visit, questions: GatheredQuestions, axes: tuple[str, str], key: Hashable
 ) -> Job[Map]:
     """Start the replay, and stop the one this session waited for before."""
-    before: Job[Map] | None = st.session_state.get("map-job")
+    before: Job[Map] | None = state.session().map_job
     if before is not None and not before.done:
         before.stop.set()
     settings, user = visit.settings, state.user()
@@ -133,7 +131,7 @@ def _replay(
             questions.pools, questions.labels.qrels, settings, user, *axes, progress=job.step
         ),
     )
-    st.session_state["map-job"] = job
+    state.session().map_job = job
     return job
 
 

@@ -37,25 +37,22 @@ WIDTH, HEIGHT = 76, 32
 
 
 def draw(
-    rows: Sequence[Row], measure: str, *, own: str, key: str, every: bool = False,
+    rows: Sequence[Row], measure: str, *, key: str, own: str = "", every: bool = False,
     prices: Prices | None = None,
 ) -> None:  # fmt: skip
-    """Draw rows that are sorted by `measure`, whose interval is shown. The first one that is no
-    oracle is the best, and the one called `own` the visitor's. Rows may be missing figures."""
+    """Draw rows with the interval of `measure`. With `own`, the name of the visitor's row, they are
+    sorted by it, and the best one and the visitor's are marked."""
     shown = [name for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
              if name in rows[0] or (name == "cost" and prices)]  # fmt: skip
-    best = next((row for row in rows if row.get("group") != "oracle"), None)
-    marks = [
-        " ".join([*([BEST] if row is best else []), *([OWN] if own in _names(row) else [])])
-        for row in rows
-    ]
-    columns: dict[str, list[Any]] = {"": marks, "settings": [" = ".join(_names(r)) for r in rows]}
+    columns: dict[str, list[Any]] = {"settings": [" = ".join(_names(row)) for row in rows]}
     config: dict[str, Any] = {
         "": st.column_config.TextColumn(width=110),
         "settings": st.column_config.TextColumn(
             width=250, help="Settings that keep the same chunks of every question share a row."
         ),
     }
+    if own:
+        columns = {"": _marks(rows, own), **columns}
     for name in shown:
         label, about = LABELS[name], HELP.get(name)
         if name == "cost" and prices is not None and prices.currency:
@@ -74,11 +71,18 @@ def draw(
                 width=120, help=f"The 95% interval of the mean {label} over the questions."
             )
     table = pd.DataFrame(columns)
-    with st.container(key="table"):
-        st.dataframe(
-            table, key=key, hide_index=True, row_height=HEIGHT, placeholder="–",
-            height=36 + HEIGHT * len(table) + 3, column_config=config,
-        )  # fmt: skip
+    st.dataframe(
+        table, key=key, hide_index=True, row_height=HEIGHT, placeholder="–",
+        height=HEIGHT * (len(table) + 1) + 3, column_config=config,
+    )  # fmt: skip
+
+
+def _marks(rows: Sequence[Row], own: str) -> list[str]:
+    best = next((row for row in rows if row["group"] != "oracle"), None)
+    return [
+        " ".join([*([BEST] if row is best else []), *([OWN] if own in _names(row) else [])])
+        for row in rows
+    ]
 
 
 def _names(row: Row) -> Sequence[str]:
