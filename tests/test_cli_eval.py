@@ -44,7 +44,7 @@ class Line:
     def __init__(self) -> None:
         self.all = {str(i): Chunk(str(i), f"no. {i}", source=f"{i % 2}.md") for i in range(30)}
 
-    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return np.array([[float(text)] for text in texts], dtype=np.float32)
 
     def count(self) -> int:

@@ -110,7 +110,7 @@ def test_without_cutoff_and_judge_the_first_k_stay() -> None:
     settings = Settings().with_values({"cutoff.enabled": False, "retrieval.k": 2})
     result = replay(plain(0.1, 0.2, 0.3), settings)
     assert [hit.id for hit in result.kept] == ["c1", "c2"]
-    assert result.outcomes()["c3"].reason == "beyond k 2"
+    assert result.outcomes()["c3"].reason == "beyond the first 2"
 
 
 def test_entity_hits_count_only_with_the_switch_on() -> None:

@@ -22,7 +22,6 @@ GOOD = Draft(
     "a",
     category="general",
     rule=RULE,
-    text=RULE.text,
     remarks=("too wide",),
     repaired=True,
     model="tiny",

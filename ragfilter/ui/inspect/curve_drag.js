@@ -55,7 +55,7 @@ function begin(root) {
   // What is set is told as what it makes.
   const made = line => line.axis === "y"
     ? `limit ${(line.base + line.per * now(line)).toFixed(3)}`
-    : `${line.label} ${now(line).toFixed(line.digits)}`
+    : `${line.label} = ${now(line).toFixed(line.digits)}`
   const said = line => `${made(line)} keeps ${kept(line, now(line))}`
 
   const move = (line, value, held) => {
