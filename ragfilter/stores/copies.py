@@ -171,7 +171,7 @@ def read_texts(path: Path) -> list[Chunk]:
     Raises StoreError if it is damaged."""
     table = _read(path, ["id", "title", "text"])
     rows = [] if table is None else table.to_pylist()
-    return [Chunk(**{name: value or "" for name, value in row.items()}) for row in rows]
+    return [Chunk(row["id"], row["text"] or "", title=row["title"] or "") for row in rows]
 
 
 def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
