@@ -366,6 +366,8 @@ def choose_profile(name: str) -> None:
     except SettingsError as error:
         notice(f"The tuned values are not valid with the profile {name} and were left out. {error}")
     take(name, changes)
+    # How far a question reaches depends on the profile, and a link to this page asks it anew.
+    renew()
 
 
 def load(content: bytes, name: str) -> None:
