@@ -121,10 +121,12 @@ def a_family_is_applied_and_measured(tab: Any) -> None:
     apply = tab.rest().keyed("findings-save", "button")
     expect(apply).to_have_text("Apply 83 rules")
     expect(tab.page.locator(".rf-effect")).to_contain_text("labelled questions would change")
-    expect(tab.page.locator(".rf-lost")).to_have_count(0)
     # The one written by hand is replaced only if asked for.
     tab.keyed("findings-doubtful", "label").click()
     expect(apply).to_have_text("Apply 84 rules")
+    # Other layers may lose a relevant chunk to those that come in.
+    if tab.rest().keyed("findings-sure").count():
+        tab.keyed("findings-sure", "label").click()
     tab.rest().click("findings-save")
     expect(tab.page.get_by_text("Saved: apply 84 rules.")).to_be_visible()
     tab.rest().choose("rules-part", "Matrix")
