@@ -21,12 +21,12 @@ from ragfilter.evaluate.labelled_queries import Labels, choose
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.evaluate.tune import tune
 from ragfilter.settings.config import load
-from ragfilter.workbench import open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 
 def main(folder: Path, names: list[str], *, rerank: bool) -> None:
     full = load(profile="full", environ={}).settings
-    with open_workbench(read_deployment()) as bench:
+    with Workbench.open(read_deployment()) as bench:
         for name, given in sets(folder).items():
             if names and name not in names:
                 continue

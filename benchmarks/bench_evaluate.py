@@ -17,13 +17,13 @@ from ragfilter.evaluate.measure import QueryRecord, count, shared_pools
 from ragfilter.evaluate.variants import variants
 from ragfilter.model import PUBLIC
 from ragfilter.settings.config import load
-from ragfilter.workbench import open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 
 def main(folder: Path) -> None:
     labels = query_files.read(folder / "queries.jsonl", folder / "qrels.tsv")
     named = variants(load(profile="full", environ={}).settings)
-    with open_workbench(read_deployment()) as bench:
+    with Workbench.open(read_deployment()) as bench:
         backends = bench.backends("cranfield")
         pools = {i: shared_pools(labels.queries[i], named, backends, PUBLIC) for i in labels.qrels}
 

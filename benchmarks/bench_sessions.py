@@ -32,7 +32,7 @@ MOVES = 20
 PAUSE_S = 0.5
 """Between two moves of one session."""
 PATIENT_S = 600.0
-SLIDER = "set-cutoff-relative_offset"
+SLIDER = "tune-cutoff-relative_offset"
 
 
 class Session:
@@ -85,12 +85,13 @@ def main() -> None:
     parser.add_argument("--load", type=int, default=0, help="busy processes beside it")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    asked = list(islice(cycle(queries().values()), options.sessions))
+    questions = list(islice(cycle(queries().values()), options.sessions))
     together = Barrier(options.sessions)
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (url, pid):
 
         def visit(question: str) -> tuple[float, list[float]]:
-            link = urlencode({"q": question, "profile": "full", "collection": "demo"})
+            asked = {"q": question, "profile": "full", "collection": "demo", "open": "tuning"}
+            link = urlencode(asked)
             address = f"{url.replace('http', 'ws')}/_stcore/stream"
             protocols = [Subprotocol("streamlit")]
             with connect(address, subprotocols=protocols, max_size=None) as socket:
@@ -105,7 +106,7 @@ def main() -> None:
                 return first, times
 
         with busy(options.load), ThreadPoolExecutor(options.sessions) as pool:
-            visits = list(pool.map(visit, asked))
+            visits = list(pool.map(visit, questions))
         before = cpu_s(pid)
         time.sleep(5)
         after = cpu_s(pid) - before

@@ -19,7 +19,7 @@ from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.demo import queries
 from ragfilter.ui.kit.controls import key
 from ragfilter.ui.session.resources import open_resources
-from ragfilter.workbench import open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
 RUNS = 15
@@ -59,7 +59,7 @@ def main() -> None:
     logging.getLogger("streamlit").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["RAGFILTER_DATA_DIR"] = folder
-        with open_workbench(read_deployment(data_dir=Path(folder)), kind="index") as bench:
+        with Workbench.open(read_deployment(data_dir=Path(folder)), kind="index") as bench:
             carry_out(Order("demo", "demo"), bench)
         app = AppTest.from_file(str(APP), default_timeout=300)
         app.query_params.update({"q": queries()["fighter-druid"], "profile": "full"})

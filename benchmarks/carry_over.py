@@ -31,7 +31,7 @@ from ragfilter.layers.base import far_end
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 SEED_QUESTIONS = {
     "cleric-ac6",
@@ -110,7 +110,7 @@ def main(folder: Path, *, rerank: bool) -> None:
     f1: list[Floats] = []
     kept: list[Floats] = []
     fixed: list[Floats] = []
-    with open_workbench(read_deployment()) as bench:
+    with Workbench.open(read_deployment()) as bench:
         for name, given in sets.items():
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
             asked = full.with_values(RERANK) if rerank else full

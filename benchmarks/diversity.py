@@ -19,7 +19,7 @@ from ragfilter.evaluate.evaluation import score
 from ragfilter.evaluate.measure import gather_all
 from ragfilter.report.summary import tokens
 from ragfilter.settings.config import load
-from ragfilter.workbench import open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 PROFILES = ("full", "adaptive-gap", "query-must")
 SIDES: dict[str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
         "adsapi": query_sets.load_files("adsapi", None),
         "cranfield": query_files.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
-    with open_workbench(read_deployment()) as bench:
+    with Workbench.open(read_deployment()) as bench:
         for name, given in sets.items():
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
             for profile in PROFILES:

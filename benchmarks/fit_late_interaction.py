@@ -68,9 +68,7 @@ def main() -> None:
 def runs(folder: Path, labels: Labels, embedder: BundledEmbedder) -> tuple[Run, Run]:
     """The first hits of every labelled query: scored by cosine, and by raw late interaction."""
     chunks = [record.chunk for record in load(folder / "corpus.jsonl")]
-    vectors = embedder.embed(
-        [chunk.passage for chunk in chunks], lambda done, all: progress("chunks", done, all)
-    )
+    vectors = embedder.embed([chunk.passage for chunk in chunks])
     # Room for the token vectors of a whole small corpus.
     reranker = LateInteraction(embedder, cache_bytes=4 * 2**30)
     plain: Run = {}

@@ -36,7 +36,7 @@ class Embedder(Protocol):
     @property
     def name(self) -> str: ...
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (len(texts), dimension). Raises ModelError."""
         ...
 

@@ -81,7 +81,7 @@ class Workbench:
         """
         with ExitStack() as closing:
             closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
-            workspace = closing.enter_context(lock_workspace(deployment, kind=kind))
+            workspace = closing.enter_context(_open_workspace(deployment, kind))
             chat = chat_of(deployment)
             if chat is not None:
                 closing.callback(chat.close)
@@ -303,11 +303,7 @@ class Workbench:
         return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
 
 
-open_workbench = Workbench.open
-
-
-def lock_workspace(deployment: Deployment, *, kind: str = "ragfilter") -> Workspace:
-    """The workspace alone, locked unless a Chroma server holds the vectors."""
+def _open_workspace(deployment: Deployment, kind: str) -> Workspace:
     server = None
     if deployment.chroma_url:
         from ragfilter.stores.chroma.connection import Server

@@ -24,14 +24,12 @@ def share_encodings(folder: Path, patch: Patch = setattr) -> None:
     embed, interact = BundledEmbedder.embed, LateInteraction._encode
 
     @functools.wraps(embed)
-    def embedded(self: BundledEmbedder, texts: Sequence[str], progress: Any = None) -> Any:
+    def embedded(self: BundledEmbedder, texts: Sequence[str]) -> Any:
         if not is_bundled(self):
-            return embed(self, texts, progress)
+            return embed(self, texts)
         file = _file(folder, "batch", *texts)
         if not file.exists():
-            _save(file, embed(self, texts, progress))
-        elif progress is not None:
-            progress(len(texts), len(texts))
+            _save(file, embed(self, texts))
         return np.load(file)
 
     @functools.wraps(interact)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ragfilter.ingest.records import Record, to_record
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 
 ROOT = Path(__file__).resolve().parents[1]
 N = 60
@@ -27,7 +27,7 @@ class Even:
 
     name = "all-MiniLM-L6-v2"
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         made = np.ones((len(texts), 384), dtype=np.float32)
         for n, text in enumerate(texts):
             made[n, sum(map(ord, text)) % 384] = 9.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragfilter.engine.search import Backends
 from ragfilter.models.bundled import BundledEmbedder
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.stores.chroma.store import ChromaStore
 
 N = 60
@@ -26,7 +26,7 @@ class OneVector:
         self.vectors = vectors
         self.default = default
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return np.stack([self.vectors.get(text, self.default) for text in texts])
 
 
@@ -59,7 +59,7 @@ class Remembering(BundledEmbedder):
         super().__init__()
         self.known: dict[str, Vectors] = {}
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         new = [text for text in dict.fromkeys(texts) if text not in self.known]
         if new:
             self.known.update(zip(new, super().embed(new), strict=True))

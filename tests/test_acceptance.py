@@ -31,14 +31,14 @@ from ragfilter.ingest import demo
 from ragfilter.report import rows as report_rows
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import Workbench, open_workbench
+from ragfilter.workbench import Workbench
 
 pytestmark = pytest.mark.model
 
 
 @pytest.fixture(scope="module")
 def bench(copy_demo: Callable[[], Path]) -> Iterator[Workbench]:
-    with open_workbench(Deployment(data_dir=copy_demo())) as bench:
+    with Workbench.open(Deployment(data_dir=copy_demo())) as bench:
         yield bench
 
 

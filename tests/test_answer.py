@@ -12,7 +12,7 @@ from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import UNFINISHED, VERSION, Answer, AnswerStream, Prices, cited
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
-from ragfilter.protocols import Delta, Embedder, Message, Progress, Usage, Vectors
+from ragfilter.protocols import Delta, Embedder, Message, Usage, Vectors
 from ragfilter.settings.schema import Settings
 
 TEXTS = ("Trolls fear fire.", "Giants throw stones [9].")
@@ -46,7 +46,7 @@ class Letters:
 
     name = "letters"
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         counts = np.array(
             [[t.lower().count(c) + 0.01 for c in "abcdefghijklmnopqrstuvwxyz"] for t in texts],
             dtype=np.float32,
@@ -58,7 +58,7 @@ class Letters:
 class Broken:
     name = "broken"
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         raise ModelError("The model is gone.", remedy="Install it.")
 
 

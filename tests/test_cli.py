@@ -759,7 +759,7 @@ def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
     workspace: Path, tmp_path: Path, cli: Cli, damage: bytes
 ) -> None:
     shutil.copytree(workspace, tmp_path / "ws")
-    with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         edits.save(
             opened.collection("small"), opened.journal,
             chunk_id="boat", rule='{"contain":"boat"}', expected=None, who="me",
@@ -797,7 +797,7 @@ def test_indexing_again_embeds_nothing_and_keeps_edited_rules(tmp_path: Path, cl
     first = cli.json("index -c mine", source, *where)
     assert (first["total"], first["added"], first["embedded"]) == (3, 3, 3)
     edited = '{"contain":"druid"}'
-    with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         edits.save(
             opened.collection("mine"), opened.journal,
             chunk_id="cleric", rule=edited, expected=None, who="me",
@@ -806,7 +806,7 @@ def test_indexing_again_embeds_nothing_and_keeps_edited_rules(tmp_path: Path, cl
     assert (again["unchanged"], again["embedded"]) == (3, 0)
     cli("index -c mine --reset", source, *where)
     cli("index --rebuild -c mine", *where)
-    with bench.open_workbench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         assert opened.collection("mine").rule("cleric") == edited
 
 
@@ -816,7 +816,7 @@ def test_query_uses_the_same_decisions_as_the_library(small: Cli, workspace: Pat
 
     question = "hill giant vs troll"
     shown = small.json("query", question)["kept"]
-    with bench.open_workbench(bench.read_deployment(data_dir=workspace)) as opened:
+    with bench.Workbench.open(bench.read_deployment(data_dir=workspace)) as opened:
         result = retrieve.run(question, load(environ={}).settings, opened.backends("small"))
     assert shown == [hit.id for hit in result.kept]
 

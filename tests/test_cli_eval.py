@@ -6,7 +6,6 @@ The collection and the embedder are fakes, so that no model is loaded.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import signal
@@ -19,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import Cli, write
 from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
-from ragfilter.cli import access, main
+from ragfilter.cli import access
 from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.call import Judgements
@@ -44,7 +44,7 @@ class Line:
     def __init__(self) -> None:
         self.all = {str(i): Chunk(str(i), f"no. {i}", source=f"{i % 2}.md") for i in range(30)}
 
-    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return np.array([[float(text)] for text in texts], dtype=np.float32)
 
     def count(self) -> int:
@@ -83,14 +83,12 @@ class Workbench:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[str]:
-    """Two labelled queries and one without labels, as flags."""
-    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
-    lines = [json.dumps({"_id": i, "text": text}) for i, text in TEXTS.items()]
-    queries.write_text("\n".join(lines), encoding="utf-8")
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
+    """Runs commands over two labelled queries and one without labels."""
+    queries = write(tmp_path / "q.jsonl", *({"_id": i, "text": text} for i, text in TEXTS.items()))
     rows = [f"{i}\t{chunk}\t1" for i, chunks in LABELS.items() for chunk in chunks]
-    qrels.write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]), encoding="utf-8")
-    return ["-c", "small", "--queries", str(queries), "--qrels", str(qrels)]
+    qrels = write(tmp_path / "qrels.tsv", "query-id\tcorpus-id\tscore", *rows)
+    return Cli(capsys, ["-c", "small", "--queries", queries, "--qrels", qrels])
 
 
 @pytest.fixture
@@ -98,7 +96,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Makes the commands open a workbench with this LLM in the workspace `tmp_path`."""
     monkeypatch.setenv("RAGFILTER_DATA_DIR", str(tmp_path))
 
-    def with_chat(chat: ChatModel | None, line: Line | None = None) -> None:
+    def with_chat(chat: ChatModel | None = None, line: Line | None = None) -> None:
         @contextmanager
         def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
             yield Workbench(chat, line or Line())
@@ -106,15 +104,6 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(access, "open_for", opened)
 
     return with_chat
-
-
-@pytest.fixture(autouse=True)
-def _logging() -> Iterator[None]:
-    """Undo what a command does to logging."""
-    root, ours = logging.getLogger(), logging.getLogger("ragfilter")
-    before = root.handlers[:], root.level, ours.level
-    yield
-    root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
 
 
 def labelled(handler: Handler, body: dict[str, Any]) -> None:
@@ -139,12 +128,8 @@ def llm(serve: Serve, behave: Behave = labelled) -> OpenAIChat:
     return OpenAIChat(model="tiny", base_url=serve(behave).url)
 
 
-def printed(capsys: pytest.CaptureFixture[str]) -> Any:
-    return json.loads(capsys.readouterr().out)
-
-
-PATIENT = ["--set", f"judge.timeout_ms={PATIENT_MS}"]
-FOUR = [*PATIENT, "--set", "judge.max_chunks=4", "--set", "retrieval.k=4"]
+PATIENT = f"--set judge.timeout_ms={PATIENT_MS}"
+FOUR = f"{PATIENT} --set judge.max_chunks=4 --set retrieval.k=4"
 
 
 def rows(document: Any) -> dict[str, Any]:
@@ -153,13 +138,10 @@ def rows(document: Any) -> dict[str, Any]:
     return {row["name"]: row for row in document["rows"] if row["name"] not in bounds}
 
 
-def test_every_prompt_of_the_judge_is_measured(
-    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_prompt_of_the_judge_is_measured(bench: Any, serve: Serve, cli: Cli) -> None:
     bench(llm(serve))
-    command = ["eval", *files, *FOUR, "--prompts", "default, strict,terse"]
-    assert main([*command, "--json"]) == 0
-    made = printed(capsys)
+    command = f"eval {FOUR} --prompts default,strict,terse"
+    made = cli.json(command)
     assert (made["collection"], made["queries"], made["complete"]) == ("small", 2, True)
     _, none, default, strict, terse = rows(made).values()
     assert [*rows(made)] == ["unfiltered, k 4", "no judge", "default", "strict", "terse"]
@@ -171,22 +153,10 @@ def test_every_prompt_of_the_judge_is_measured(
     assert (default["fallbacks"], terse["chunks"]["mean"]) == (0, 4)
     assert len(made["per_query"]) == 10
     assert "out of memory" in made["per_query"][4]["error"]
-
-    assert main(command) == 0
-    shown = capsys.readouterr().out
+    shown = cli(command)
     assert shown.startswith("small: means over 2 queries\n")
     assert re.search(r"^default .* 2\.5 .* 100\.0%", shown, re.MULTILINE)
     assert "fallback: The endpoint failed (HTTP 500): out of memory" in shown
-
-
-def test_all_prompts_are_tried(
-    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench(llm(serve))
-    assert main(["eval", *files, *PATIENT, "--prompts", "all", "--only", "first", "--json"]) == 0
-    made = printed(capsys)
-    assert [*rows(made)][1:] == ["no judge", "default", "strict", "terse"]
-    assert made["queries"] == 1
 
 
 OWN = """
@@ -198,9 +168,8 @@ instructions = "KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD, in my words."
 
 @pytest.mark.parametrize("named", [False, True])
 def test_a_prompt_of_ones_own_is_measured(
-    bench: Any, serve: Serve, files: list[str], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: bool,
-) -> None:  # fmt: skip
+    bench: Any, serve: Serve, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
     folder = tmp_path / ("elsewhere" if named else "prompts")
     folder.mkdir()
     (folder / "mine.toml").write_text(OWN, encoding="utf-8")
@@ -209,28 +178,23 @@ def test_a_prompt_of_ones_own_is_measured(
         monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(folder))
     server = serve(labelled)
     bench(OpenAIChat(model="tiny", base_url=server.url))
-    command = ["eval", *files, *PATIENT, "--only", "first", "--json", "--prompts"]
-    assert main([*command, "mine"]) == 0
-    out, err = capsys.readouterr()
-    assert [*rows(json.loads(out))][1:] == ["no judge", "mine"]
+    command = f"eval {PATIENT} --only first --prompts"
+    assert [*rows(cli.json(f"{command} mine"))][1:] == ["no judge", "mine"]
+    assert cli.err.count(f"{folder / 'bad.toml'}: version: it must be a string.") == 1
     (asked,) = server.asked
     assert asked["body"]["messages"][0]["content"].startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5")
     assert "in my words" in asked["body"]["messages"][0]["content"]
-    assert err.count(f"{folder / 'bad.toml'}: version: it must be a string.") == 1
-    assert main([*command, "all"]) == 0
-    assert [*rows(printed(capsys))][1:] == ["no judge", "default", "strict", "terse", "mine"]
-    assert main([*command, "bad"]) == 2
-    assert "Use one of default, strict, terse, mine." in capsys.readouterr().err
+    made = cli.json(f"{command} all")
+    assert [*rows(made)][1:] == ["no judge", "default", "strict", "terse", "mine"]
+    assert made["queries"] == 1
+    cli(f"{command} bad", code=2)
+    assert "Use one of default, strict, terse, mine." in cli.err
 
 
-def test_profiles_are_compared_with_a_plain_search_and_with_a_side(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench(None)
-    command = ["eval", *files, "--set", "retrieval.k=4", "--json", "--limit", "1"]
-    profiles = ["-p", "adaptive-gap", "-p", "query-must"]
-    assert main([*command, *profiles]) == 0
-    made = printed(capsys)
+def test_profiles_are_compared_with_a_plain_search_and_with_a_side(bench: Any, cli: Cli) -> None:
+    bench()
+    command = "eval --set retrieval.k=4 --limit 1"
+    made = cli.json(f"{command} -p adaptive-gap -p query-must")
     assert [(name, row["chunks"]["mean"]) for name, row in rows(made).items()] == [
         ("unfiltered, k 4", 4), ("adaptive-gap", 5), ("query-must", 4),
     ]  # fmt: skip
@@ -242,9 +206,7 @@ def test_profiles_are_compared_with_a_plain_search_and_with_a_side(
         gain = f1[name] - f1["unfiltered, k 4"]
         assert row["gain"]["mean"] == pytest.approx(gain)
         assert (row["wins"], row["losses"]) == (int(gain > 0), int(gain < 0))
-
-    assert main([*command, "-p", "query-must", "--against", "adaptive-gap"]) == 0
-    made = printed(capsys)
+    made = cli.json(f"{command} -p query-must --against adaptive-gap")
     # --set applies to what is measured, not to what it is compared with.
     assert [*rows(made)][1:] == ["unfiltered, k 5", "A: adaptive-gap", "query-must"]
     assert made["against"] == "A: adaptive-gap"
@@ -252,13 +214,10 @@ def test_profiles_are_compared_with_a_plain_search_and_with_a_side(
     assert rows(made)["query-must"]["gain"]["mean"] == pytest.approx(gain)
 
 
-def test_values_of_a_setting_are_compared(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench(None)
-    vary = ["--vary", "cutoff.max_results=1,3", "--vary", "retrieval.source_pattern=,1.md"]
-    assert main(["eval", *files, "-p", "adaptive-gap", *vary, "--json"]) == 0
-    made = printed(capsys)
+def test_values_of_a_setting_are_compared(bench: Any, cli: Cli) -> None:
+    bench()
+    vary = "--vary cutoff.max_results=1,3 --vary retrieval.source_pattern=,1.md"
+    made = cli.json(f"eval -p adaptive-gap {vary}")
     kept = {row["name"]: row["ids"] for row in made["per_query"] if row["id"] == "first"}
     assert kept == {
         "unfiltered, k 5": ["0", "1", "2", "3", "4"],
@@ -269,82 +228,49 @@ def test_values_of_a_setting_are_compared(
     }
 
 
-def test_with_and_without_the_judge(
-    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_and_without_the_judge(bench: Any, serve: Serve, cli: Cli) -> None:
     bench(llm(serve))
-    assert main(["eval", *files, "-p", "llm-filter", *FOUR, "--against", "unfiltered"]) == 0
-    shown = capsys.readouterr().out
+    shown = cli(f"eval -p llm-filter {FOUR} --against unfiltered")
     assert "llm-filter against A: unfiltered, F1: 2 better, 0 worse" in shown
     assert re.search(r"\(paired permutation test\)\n  \+0\.\d+  \S", shown)
     assert re.search(r"^unfiltered, k 4 +0\.625 +1\.000", shown, re.MULTILINE)
 
 
-def test_without_labels_there_is_the_rest(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench(None)
-    compared = ["eval", *files[:4], "-p", "full", "--against", "adaptive-gap"]
-    assert main([*compared, "--set", "retrieval.k=4", "--json"]) == 0
-    made = printed(capsys)
+def test_without_labels_there_is_the_rest(bench: Any, cli: Cli) -> None:
+    bench()
+    bare = Cli(cli.capsys, cli.where[:4])
+    made = bare.json("eval -p full --against adaptive-gap --set retrieval.k=4")
     assert {row["id"] for row in made["per_query"]} == set(TEXTS)
     plain, *_ = rows(made).values()
-    assert (plain["precision"], plain["noise_reduction"], plain["chunks"]["mean"]) == (
-        None,
-        None,
-        4,
-    )
-    assert main([*compared, "--except", "first", "--only", "first"]) == 0
-    assert "means over 0 queries" in capsys.readouterr().out
+    assert (plain["precision"], plain["noise_reduction"]) == (None, None)
+    assert plain["chunks"]["mean"] == 4
+    assert "means over 0 queries" in bare("eval --against full --except first --only first")
 
 
-@pytest.mark.parametrize("more", [[], ["--against", "full"]])
-def test_a_query_without_a_relevant_chunk_in_the_collection_is_left_out(
-    more: list[str], bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench(None)
-    Path(files[5]).write_text("first\t0\t1\nsecond\t10\t0\nsecond\tx\t1\n", "utf-8")
-    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == 0
-    assert "Only 1 question has a chunk labelled relevant" in (told := capsys.readouterr().err)
-    assert (
-        "1 of 2 labelled queries, such as 'second': none of their relevant chunks is in the "
-        "collection line, as this user sees it, so they are left out" in told
-    )
-    Path(files[5]).write_text("second\t10\t0\nsecond\tx\t1\n", "utf-8")
-    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == 2
-    assert "None of the chunks labelled as relevant is in" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("more", [[], ["--against", "full"]])
+@pytest.mark.parametrize("more", ["", "--against full"])
 @pytest.mark.parametrize(
-    ("chunks", "code", "missing", "said"),
+    ("labels", "code", "unknown", "words"),
     [
-        ("0 x", 0, ["x"],
-         "WARNING 1 of 2 labelled ids is not in the collection line, such as 'x': their "
-         "labels are left out. Index those chunks, or label others\n"),
-        ("0 x y", 0, ["x", "y"],
-         "WARNING 2 of 3 labelled ids are not in the collection line, such as 'x': their "
-         "labels are left out. Index those chunks, or label others\n"),
-        ("0 1", 0, [], ""),
-        ("x", 2, None, "ragfilter: None of the labelled ids, such as 'x', is in the collection "
-        "'line'. Check that the labels belong to this collection.\n"),
+        ("first 0; first 1", 0, [], ""),
+        ("first 0; first x", 0, ["x"], "1 of 2 labelled ids is not in the collection"),
+        ("first 0; first x; first y", 0, ["x", "y"], "2 of 3 labelled ids are not in"),
+        ("first x", 2, [], "None of the labelled ids, such as 'x', is in the collection"),
+        ("first 0; second x", 0, ["x"], "such as 'second': none of their relevant chunks is in"),
+        ("second 10 0; second x", 2, [], "None of the chunks labelled as relevant is in"),
     ],
-)  # fmt: skip
+)
 def test_labels_that_name_unknown_chunks_are_told(
-    more: list[str], chunks: str, code: int, missing: list[str] | None, said: str,
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    bench(None)
-    rows = "".join(f"first\t{chunk}\t1\n" for chunk in chunks.split())
-    Path(files[5]).write_text(rows, encoding="utf-8")
-    assert main(["eval", *files, "-p", "adaptive-gap", "--json", *more]) == code
-    out, err = capsys.readouterr()
-    # Both also say that one query is not much.
-    assert (
-        "".join(line for line in err.splitlines(True) if "too few for reliable" not in line) == said
-    )
-    assert ("Only 1 question has a chunk labelled relevant" in err) == (code == 0)
-    assert (json.loads(out)["unknown_labels"] if out else None) == missing
+    more: str, labels: str, code: int, unknown: list[str], words: str, bench: Any, cli: Cli
+) -> None:
+    bench()
+    lines = (line.split() for line in labels.split("; "))
+    write(Path(cli.where[5]), *("\t".join([*line, "1"][:3]) for line in lines))
+    out = cli(f"eval -p adaptive-gap --json {more}", code=code)
+    assert words in cli.err
+    assert ("Only 1 question has a chunk labelled relevant" in cli.err) == (code == 0)
+    assert (json.loads(out)["unknown_labels"] if out else []) == unknown
+    if not words:
+        assert "left out" not in cli.err
 
 
 def ctrl_c() -> None:
@@ -392,85 +318,59 @@ class Losing(Line):
 @pytest.mark.parametrize("as_json", [True, False])
 @pytest.mark.parametrize("end", [ctrl_c, sigterm, None], ids=["Ctrl+C", "SIGTERM", "store"])
 def test_stopped_it_prints_what_is_finished(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
-    end: Callable[[], None] | None, as_json: bool,
-) -> None:  # fmt: skip
+    bench: Any, cli: Cli, end: Callable[[], None] | None, as_json: bool
+) -> None:
     bench(Stopping(end or list), Line() if end else Losing())
-    command = ["eval", *files, "--prompts", "default,strict"]
-    assert main([*command, *(["--json"] if as_json else [])]) == (130 if end else 2)
+    more = "--json" if as_json else ""
+    out = cli(f"eval --prompts default,strict {more}", code=130 if end else 2)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    out, err = capsys.readouterr()
-    assert err.endswith("Stopped.\n" if end else "ragfilter: The store is gone. Start it.\n")
+    assert cli.err.endswith("Stopped.\n" if end else "ragfilter: The store is gone. Start it.\n")
     if as_json:
         made = json.loads(out)
-        assert made["complete"] is False
-        assert len(made["per_query"]) == 4
+        assert (made["complete"], len(made["per_query"])) == (False, 4)
     else:
         assert "means over 1 query; stopped after 1 of 2" in out
 
 
-def test_stopped_at_once_it_has_nothing_to_print(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench(None)
-    command = ["eval", *files, "-p", "adaptive-gap", "--against", "adaptive-gap", "--json"]
-    assert main([*command, "--set", "retrieval.source_pattern=nowhere"]) == 2
-    out, err = capsys.readouterr()
-    warning, refusal = err.splitlines()
-    assert (out, "too few for reliable" in warning) == ("", True)
+def test_stopped_at_once_it_has_nothing_to_print(bench: Any, cli: Cli) -> None:
+    bench()
+    pattern = "--set retrieval.source_pattern=nowhere"
+    assert cli(f"eval -p adaptive-gap --against adaptive-gap --json {pattern}", code=2) == ""
+    warning, refusal = cli.err.splitlines()
+    assert "too few for reliable" in warning
     assert refusal.startswith("ragfilter: ")
 
 
 def test_progress_goes_to_standard_error(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    bench(None)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert main(["eval", *files, "-p", "adaptive-gap", "--against", "full", "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["complete"]
-    assert "queries" in err
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (["--prompts", "all"], "The judge is on and needs an LLM, and none is configured. "
-         "Set OPENAI_API_KEY, or OPENAI_BASE_URL"),
-        (["-p", "llm-filter", "-p", "full"], "The judge is on and needs an LLM"),
-        (["--prompts", "default,srict"],
-         "judge.prompt = 'srict' (from --prompts) is not allowed. Use one of default, strict"),
-        (["-p", "best"], "There is no profile 'best'."),
-        (["--against", "best"], "There is no profile 'best'."),
-        (["--save", "x", "--against", "full"], "--against has no effect beside --save."),
-        (["--save", "x", "--limit", "2"], "--limit has no effect beside --save."),
-        (["--only", "zz", "--against", "full"], "There is no query 'zz'."),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_line(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], args: list[str], said: str
+    bench: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench(None)
-    assert main(["eval", *files, *args]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"ragfilter: {said}")
+    bench()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert cli.json("eval -p adaptive-gap --against full")["complete"]
+    assert "queries" in cli.err
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("words", "said"),
     [
-        (["--prompts", "all", "--queries", "QUERIES"], "The qrels are missing."),
-        (["--queries", "QUERIES"], "The qrels are missing."),
-        (["--against", "full", "--queries", "/nowhere"], "/nowhere cannot be read"),
-        ([], "Missing option '--queries'"),
+        ("--prompts all", "The judge is on and needs an LLM, and none is configured."),
+        ("-p llm-filter -p full", "The judge is on and needs an LLM"),
+        ("--prompts default,srict", "judge.prompt = 'srict' (from --prompts) is not allowed."),
+        ("-p best", "There is no profile 'best'."),
+        ("--against best", "There is no profile 'best'."),
+        ("--save x --against full", "--against has no effect beside --save."),
+        ("--save x --limit 2", "--limit has no effect beside --save."),
+        ("--only zz --against full", "There is no query 'zz'."),
+        ("--prompts all BARE", "The qrels are missing."),
+        ("BARE", "The qrels are missing."),
+        ("--against full NONE --queries /nowhere", "/nowhere cannot be read"),
+        ("NONE", "Missing option '--queries'"),
     ],
 )
-def test_queries_that_cannot_be_measured_are_one_line(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], args: list[str], said: str
-) -> None:
-    bench(None)
-    given = [files[3] if arg == "QUERIES" else arg for arg in args]
-    assert main(["eval", "-c", "small", *given]) == 2
-    assert capsys.readouterr().err.startswith(f"ragfilter: {said}")
+def test_bad_input_is_one_line(bench: Any, cli: Cli, words: str, said: str) -> None:
+    bench()
+    kept = 2 if "NONE" in words else 4 if "BARE" in words else 6
+    command = f"eval {words.replace('BARE', '').replace('NONE', '')}"
+    refusal = Cli(cli.capsys, cli.where[:kept])
+    refusal(command, code=2)
+    assert refusal.err.splitlines()[-1].startswith(f"ragfilter: {said}")

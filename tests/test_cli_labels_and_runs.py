@@ -20,7 +20,7 @@ from ragfilter.evaluate import query_files
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.preferences import Answered, Preferences
 from ragfilter.text.numbers import signed
-from ragfilter.workbench import Workbench, open_workbench
+from ragfilter.workbench import Workbench
 
 # Indexes a collection, and evaluates it.
 pytestmark = [pytest.mark.slow, pytest.mark.model]
@@ -81,7 +81,7 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
 
 
 def test_a_set_without_labels_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
-    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
         bench.labels.remember("small", "who rows at night?")
     cli(f"labels export {tmp_path} --set-name asked")
     assert '"text": "who rows at night?"' in (tmp_path / "queries.jsonl").read_text("utf-8")
@@ -147,7 +147,7 @@ def test_a_set_is_renamed_and_removed_and_its_labels_stay(cli: Cli, files: str) 
 
 def test_the_history_is_switched(cli: Cli, place: Path) -> None:
     assert cli.json("labels history")["keeps"] is True
-    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
         bench.labels.remember("small", "who bakes?")
     for switch, keeps, asked in (("", True, 1), ("off", False, 0), ("on", True, 0)):
         document = {"collection": "small", "keeps": keeps, "asked": asked}

@@ -16,7 +16,7 @@ from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 
 # Each fits models on every fold.
 pytestmark = pytest.mark.slow
@@ -100,7 +100,7 @@ def test_query_keeps_what_the_tuned_settings_keep(
 ) -> None:
     question = "tell me about the bread"
     kept = cli.json("query", question, "--config", str(tuned[1]))["kept"]
-    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
         settings = load(file=tuned[1], environ={}).settings
         result = run(question, settings, bench.backends("small"))
     assert kept == [hit.id for hit in result.kept]

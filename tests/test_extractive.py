@@ -170,7 +170,7 @@ def test_nothing_to_quote_asks_no_model() -> None:
     class NoModel:
         name = "none"
 
-        def embed(self, texts: object, progress: object = None) -> object:
+        def embed(self, texts: object) -> object:
             raise AssertionError("asked")
 
     assert extract("q", (), NoModel()) == ()  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from ragfilter.evaluate.frame import FIGURES
 from ragfilter.evaluate.variants import CURRENT, FIXED, UNFILTERED
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
@@ -28,7 +28,7 @@ def test_figures_agree_wherever_they_are_shown(
 ) -> None:
     place, settings = copy_demo(), load(profile=profile, environ={}).settings
     labels = query_sets.of_demo("demo")
-    with open_workbench(Deployment(data_dir=place)) as bench:
+    with Workbench.open(Deployment(data_dir=place)) as bench:
         backends = bench.backends("demo")
         results = {i: run(text, settings, backends, wide=True)
                    for i, text in labels.labelled.items()}  # fmt: skip

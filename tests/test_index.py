@@ -18,7 +18,7 @@ from ragfilter.errors import InputError, ModelError, StoreError, WorkspaceLocked
 from ragfilter.ingest.load import load
 from ragfilter.ingest.records import Record, to_record
 from ragfilter.model import Chunk
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.stores import copies
 from ragfilter.stores import index as indexing
 from ragfilter.stores.chroma.store import ChromaCollection
@@ -35,7 +35,7 @@ class FakeEmbedder:
         self.budget = budget
         self.embedded: list[str] = []
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), 4), dtype=np.float32)
         for n, text in enumerate(texts):
             if len(self.embedded) >= self.budget:
@@ -44,8 +44,6 @@ class FakeEmbedder:
             seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
             vector = np.random.default_rng(seed).normal(size=4)
             vectors[n] = vector / np.linalg.norm(vector)
-        if progress is not None:
-            progress(len(texts), len(texts))
         return vectors
 
 
@@ -322,7 +320,7 @@ from ragfilter.stores.workspace import Workspace
 
 class Embedder:
     name = "fake"
-    def embed(self, texts, progress=None):
+    def embed(self, texts):
         return np.tile(np.float32([1, 0, 0, 0]), (len(texts), 1))
 
 real = ChromaCollection.write

@@ -28,7 +28,7 @@ from ragfilter.ingest import adsapi
 from ragfilter.judge.call import without
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import Workbench, open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 pytestmark = pytest.mark.model
 
@@ -56,7 +56,7 @@ def judged_by(workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) ->
     def open_with(behave: Any) -> tuple[Workbench, Server]:
         server = serve(behave)
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        opened.append(open_workbench(read_deployment(data_dir=workspace)))
+        opened.append(Workbench.open(read_deployment(data_dir=workspace)))
         return opened[-1], server
 
     yield open_with

@@ -22,14 +22,14 @@ from ragfilter.ingest import demo
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 
 KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
 
 
 def kept_now(workspace: Path) -> Iterator[str]:
     """The lines of the table for what the profiles keep today. No LLM is called."""
-    with open_workbench(Deployment(data_dir=workspace)) as opened:
+    with Workbench.open(Deployment(data_dir=workspace)) as opened:
         backends = replace(opened, embedder=Remembering()).backends("demo")
         for profile in PROFILES:
             settings = load(profile=profile, environ={}).settings

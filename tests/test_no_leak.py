@@ -86,7 +86,7 @@ class Ports:
         bare = {"text": "", "title": "", "loaded": False}
         return {i: Chunk(**{**as_dict(c), **bare}) for i, c in self.all.items()}
 
-    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         self.out += texts
         return np.array([[len(text) % 7 / 10, 1.0] for text in texts], dtype=np.float32)
 

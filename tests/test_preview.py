@@ -41,7 +41,7 @@ class World(MemoryCollection):
         self.fetched += ids
         return super().chunks(ids)
 
-    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return np.ones((len(texts), 2), dtype=np.float32)
 
     def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:

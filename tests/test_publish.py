@@ -109,10 +109,6 @@ def compared(a: Run, b: Run, settings: tuple[Settings, Settings] | None = None) 
     return ComparedRuns((a, b), settings or (PLAIN, GAP), both)
 
 
-def test_a_report_says_what_it_was_made_from() -> None:
-    assert "embedding model" in question.of_query(result(GAP), "adaptive-gap", ORIGIN)
-
-
 def records_of(name: str, kept: int, lost: int = 1) -> list[QueryRecord]:
     """A question of which every variant keeps `kept` chunks, and the run's settings one."""
     query = f"{name} {EVIL}"
@@ -199,12 +195,10 @@ def test_an_answer_says_that_the_context_may_not_hold_it() -> None:
     made = shown_answer("with the filter", answer, pack(result(GAP).kept, GAP))
     page = question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=[made])
     assert "The context may not hold the answer: it is far." in Tags(page).text
-
-
-def test_a_chunk_without_a_rank_gets_a_dash() -> None:
-    made = result(settings("adaptive-gap"), UNRESTRICTED)
-    brought = tuple(replace(hit, rank=0) if hit.id == "c6" else hit for hit in made.hits)
-    page = question.of_query(replace(made, hits=brought), "adaptive-gap", ORIGIN)
+    # A chunk without a rank gets a dash.
+    open_ = result(settings("adaptive-gap"), UNRESTRICTED)
+    brought = tuple(replace(hit, rank=0) if hit.id == "c6" else hit for hit in open_.hits)
+    page = question.of_query(replace(open_, hits=brought), "adaptive-gap", ORIGIN)
     assert '<td class="n">–</td><td>title 6</td>' in page
 
 
@@ -220,49 +214,38 @@ def test_two_results_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query_set", "command"),
+    ("plan", "words"),
     [
-        ("mine", "--queries mine"),
-        ("mine, with LLM labels", "--queries mine --with-llm"),
-        ("q.jsonl, labels of my q.tsv", "--queries q.jsonl --qrels 'my q.tsv'"),
+        ({}, "--queries mine"),
+        ({"query_set": "mine, with LLM labels"}, "--queries mine --with-llm"),
+        ({"query_set": "q.jsonl, labels of my q.tsv"}, "--queries q.jsonl --qrels 'my q.tsv'"),
+        ({"viewer": UNRESTRICTED}, "--save 'run 7'"),
+        ({"viewer": User(2)}, "--save 'run 7' --level 2"),
+        ({"viewer": User(2, ("referee", "a b"))},
+         "--save 'run 7' --level 2 --department 'a b' --department referee"),
     ],
-)
-def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -> None:
-    page = Tags(measured.of_run(MeasuredRun(run_of(2, query_set=query_set), RECORDS)))
-    assert f"--collection rules {command} " in f"{page.text} "
+)  # fmt: skip
+def test_a_report_names_the_command_that_repeats_it(plan: dict[str, Any], words: str) -> None:
+    page = Tags(measured.of_run(MeasuredRun(run_of(2, **plan), RECORDS)))
+    assert f"{words} " in f"{page.text} "
+    if user := plan.get("viewer"):
+        own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
+        query = Tags(question.of_query(result(own, user), "adaptive-gap", ORIGIN))
+        options = words.removeprefix("--save 'run 7'")
+        assert f"ragfilter.toml{options} " in f"{query.text} "
 
 
 @pytest.mark.parametrize(
-    ("user", "options"),
-    [
-        (UNRESTRICTED, ""),
-        (PUBLIC, ""),
-        (User(2), " --level 2"),
-        (User(2, ("referee", "a b")), " --level 2 --department 'a b' --department referee"),
-    ],
-)
-def test_the_command_asks_as_the_same_user(user: User, options: str) -> None:
-    run = Tags(measured.of_run(MeasuredRun(run_of(2, viewer=user), RECORDS)))
-    assert f"--queries mine --save 'run 7'{options} " in f"{run.text} "
-    own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
-    query = Tags(question.of_query(result(own, user), "adaptive-gap", ORIGIN))
-    assert f"--config ragfilter.toml{options} " in f"{query.text} "
-
-
-@pytest.mark.parametrize(
-    ("page", "named"), [("run", True), ("runs", True), ("query", False), ("two", False)]
-)
-def test_what_is_measured_names_the_version_of_its_labels(page: str, named: bool) -> None:
-    assert ("labels version l1" in Tags(pages()[page]).text) == named
-
-
-@pytest.mark.parametrize(
-    ("page", "command"),
-    [("two", "ragfilter query"), ("runs", "ragfilter eval")],
-)
-def test_two_sides_name_the_command_of_each(page: str, command: str) -> None:
+    ("page", "labels", "command"),
+    [("run", True, ""), ("runs", True, "ragfilter eval"), ("query", False, ""),
+     ("two", False, "ragfilter query")],
+)  # fmt: skip
+def test_sides_name_their_commands_and_figures_their_labels(
+    page: str, labels: bool, command: str
+) -> None:
     text = Tags(pages()[page]).text
-    for file in ("a.toml", "b.toml"):
+    assert ("labels version l1" in text) == labels
+    for file in ("a.toml", "b.toml") if command else ():
         assert f"({file})" in text
         assert re.search(rf"{command} [^|]*--config {file}", text)
 

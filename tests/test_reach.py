@@ -17,7 +17,7 @@ from ragfilter.engine.search import Backends
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, User
-from ragfilter.protocols import Progress, Vectors, Where
+from ragfilter.protocols import Vectors, Where
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.stores.chroma.collection import ChromaCollection
@@ -40,7 +40,7 @@ class OneVector:
     name = "given"
     vector = np.ones(8, dtype=np.float32) / np.float32(np.sqrt(8))
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return np.stack([self.vector for _ in texts])
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv as csv_module
 import io
 import json
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -68,24 +70,19 @@ def secrets(user: User | None = User(1), **settings: object) -> PoolResult:
 
 def test_rows_show_rank_place_gap_and_what_decided() -> None:
     made = report.rows(giants())
-    assert [(r.rank, r.place, r.id, r.outcome, r.layer) for r in made] == [
-        (1, 1, "hill", "kept", "cutoff"),
-        (2, 2, "category", "kept", "cutoff"),
-        (3, 3, "troll", "kept", "cutoff"),
-        (4, None, "frost", "dropped", "cutoff"),
-        (5, None, "mammoth", "dropped", "cutoff"),
+    assert [(r.rank, r.place, r.id, r.title, r.outcome, r.layer) for r in made] == [
+        (1, 1, "hill", "HILL", "kept", "cutoff"),
+        (2, 2, "category", "CATEGORY", "kept", "cutoff"),
+        (3, 3, "troll", "TROLL", "kept", "cutoff"),
+        (4, None, "frost", "FROST", "dropped", "cutoff"),
+        (5, None, "mammoth", "MAMMOTH", "dropped", "cutoff"),
     ]
     assert made[0].gap is None
     assert [round(r.gap or 0, 4) for r in made[1:]] == [0.05, 0.0043, 0.1407, 0.0071]
-    assert made[3].reason == "after the cliff: gap 0.141 ≥ 0.100 after hit 3"
     assert made[0].similarity == pytest.approx(1 - 0.8813 / 2)
     assert [r.confidence for r in made] == ["low"] * 5
-    assert [r.title for r in made[:2]] == ["HILL", "CATEGORY"]
-
-
-def test_a_chunk_without_a_title_is_shown_by_its_id() -> None:
-    (row,) = report.rows(replay(pool(hit("x-1", 0.1, title="")), Settings()))
-    assert row.title == "x-1"
+    (bare,) = report.rows(replay(pool(hit("x-1", 0.1, title="")), Settings()))
+    assert bare.title == "x-1"
 
 
 def decision(layer: LayerName, outcome: Outcome) -> Decision:
@@ -157,11 +154,7 @@ def test_an_operator_sees_all_with_the_reason() -> None:
     assert [r.rank for r in made] == [1, 2, 3, 4, 5]
     assert {(r.outcome, r.layer) for r in made[1:4]} == {("dropped", "clearance")}
     assert made[1].reason == "clearance 3 > 1"
-
-
-def test_without_the_clearance_layer_nothing_is_hidden() -> None:
-    result = secrets(None, **{"clearance.enabled": False})
-    assert report.visible(result) == {"open", "secret", "broken", "guild", "other"}
+    assert len(report.visible(secrets(None, **{"clearance.enabled": False}))) == 5
 
 
 @pytest.mark.parametrize(
@@ -189,15 +182,6 @@ def test_csv_is_harmless_in_texts_and_plain_in_numbers() -> None:
     }  # fmt: skip
 
 
-def test_csv_leaves_hidden_rows_out() -> None:
-    result = secrets()
-    cells = list(csv_module.DictReader(io.StringIO(report.csv(report.rows(result)))))
-    assert [c["id"] for c in cells] == ["open", "other"]
-    assert [c["page"] for c in cells] == ["3", ""]
-    everything = report.csv(report.rows(result, as_operator=True))
-    assert len(everything.splitlines()) == 6
-
-
 def test_the_table_has_the_same_columns_and_types_when_empty() -> None:
     full, empty = report.frame(report.rows(secrets())), report.frame(())
     assert [*full.columns] == [*empty.columns] == [*report.COLUMNS]
@@ -206,44 +190,17 @@ def test_the_table_has_the_same_columns_and_types_when_empty() -> None:
     assert full["page"].isna().tolist() == [False, True]
 
 
-def test_document_has_the_promised_shape() -> None:
+def test_document_has_the_promised_shape(snapshot: Any) -> None:
     made = report.document(giants(**{"query_must.enabled": True}))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert {k: made[k] for k in ("query", "collection", "space", "status", "message", "kept")} == {
-        "query": "hill giant vs troll", "collection": "demo", "space": "l2", "status": "ok",
-        "message": "", "kept": ["hill", "category", "troll"],
-    }  # fmt: skip
-    first = made["hits"][3]
-    assert {k: first[k] for k in ("rank", "id", "title", "distance", "rerank_score")} == {
-        "rank": 4, "id": "frost", "title": "FROST", "distance": 1.0763, "rerank_score": None,
-    }  # fmt: skip
-    assert {k: first[k] for k in ("outcome", "layer", "reason", "value", "limit")} == {
-        "outcome": "dropped", "layer": "cutoff", "value": 1.0763, "limit": 0.9356,
-        "reason": "after the cliff: gap 0.141 ≥ 0.100 after hit 3",
-    }  # fmt: skip
-    layers = {layer["layer"]: layer for layer in made["layers"]}
-    assert (layers["cutoff"]["enabled"], layers["cutoff"]["n_in"], layers["cutoff"]["n_out"]) == (
-        True, 5, 3,
-    )  # fmt: skip
-    assert layers["cutoff"]["ms"] >= 0
-    assert layers["judge"]["enabled"] is False
-    cutoff = made["cutoff"]
-    assert (cutoff["strategy"], cutoff["cliff_after_rank"], cutoff["limit"]) == ("gap", 3, None)
-    assert cutoff["gap"] == pytest.approx(0.1407)
-    assert made["rounds"] == [{"round": 1, "retrieved": 5, "excluded": 0, "kept": 5}]
-    assert 0 < made["context_tokens"] < made["unfiltered_tokens"]
-    assert made["unfiltered"] == ["hill", "category", "troll", "frost", "mammoth"]
-
-
-def test_document_without_cutoff_and_rules() -> None:
-    made = report.document(giants(**{"cutoff.enabled": False}))
-    assert (made["cutoff"], made["rounds"], len(made["kept"])) == (None, [], 5)
-
-
-def test_document_does_not_count_what_is_hidden() -> None:
-    made = report.document(secrets())
-    assert [h["id"] for h in made["hits"]] == ["open", "other"]
-    assert (made["retrieved"], made["hidden"]) == (2, None)
+    for layer in made["layers"]:
+        assert layer.pop("ms") >= 0
+    assert made == snapshot
+    bare = report.document(giants(**{"cutoff.enabled": False}))
+    assert (bare["cutoff"], bare["rounds"], len(bare["kept"])) == (None, [], 5)
+    hidden = report.document(secrets())
+    assert [h["id"] for h in hidden["hits"]] == ["open", "other"]
+    assert (hidden["retrieved"], hidden["hidden"]) == (2, None)
 
 
 LEVELS = [
@@ -367,43 +324,14 @@ def test_tokens_and_times_are_written_alike_wherever_people_read_them() -> None:
         assert part in text
 
 
-def test_trace_names_gaps_thresholds_rounds_and_the_final_list() -> None:
-    text = report.trace_text(giants(**{"query_must.enabled": True}))
-    for part in (
-        "Query: hill giant vs troll",
-        "gap_threshold 0.1, distance_offset 0.4",
-        "Found: 5 hits, by distance",
-        "    1. 0.8813  HILL [hill]",
-        "round 1: 5 retrieved, 0 excluded, 5 kept",
-        "gap after 1: +0.0500  (0.8813 to 0.9313)  skipped",
-        "gap after 3: +0.1407  (0.9356 to 1.0763)  <- cut here",
-        "gap threshold: 0.1000",
-        "distance limit: 1.2813 (best 0.8813 + 0.4000), not needed",
-        "gap: gap 0.141 ≥ 0.100 after hit 3",
-        "cut: 2 with 1.0763, 1.0834",
-        "dropped  FROST [frost]: after the cliff",
-        "Result: 3 chunks of 5, status ok",
-        "    3. TROLL [troll]  0.9356  kept:",
-        "Context: about ",
-    ):
-        assert part in text
-
-
-def test_trace_of_a_fallback_and_of_losing_cliffs() -> None:
-    assert "(best 0.8813 + 0.4000), used" in report.trace_text(
-        giants(**{"cutoff.gap_threshold": 0.2})
-    )
+def test_trace_names_gaps_thresholds_rounds_and_the_final_list(snapshot: Any) -> None:
     five = [hit(f"c{i}", d) for i, d in enumerate((0.05, 0.08, 0.2, 0.35, 0.55))]
-    text = report.trace_text(replay(pool(*five), Settings()))
-    assert text.count("cliff, not the largest") == 2
-    assert "gap after 4: +0.2000  (0.3500 to 0.5500)  <- cut here" in text
-
-
-def test_trace_shortens_long_lists_and_says_so() -> None:
     many = [hit(f"c{i:03d}", 0.5 + i / 1000) for i in range(200)]
-    text = report.trace_text(replay(pool(*many), Settings()))
-    assert "… and 170 more" in text
-    assert "… and 170 dropped" in text
+    for result in (
+        giants(**{"query_must.enabled": True}), giants(**{"cutoff.gap_threshold": 0.2}),
+        replay(pool(*five), Settings()), replay(pool(*many), Settings()),
+    ):  # fmt: skip
+        assert re.sub(r"[\d.]+ ms", "N ms", report.trace_text(result)) == snapshot
 
 
 def test_trace_tells_of_a_failed_reranker() -> None:

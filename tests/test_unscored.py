@@ -15,7 +15,7 @@ from ragfilter import report
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
 from ragfilter.model import Chunk, PoolResult, Space
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
 from ragfilter.testing import MemoryCollection
 
@@ -46,7 +46,7 @@ class Ordered(MemoryCollection):
 class Embedder:
     name = "none"
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return np.ones((len(texts), 1), dtype=np.float32)
 
 

@@ -20,7 +20,7 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.connection import Server
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.text.urls import UNSHOWN, shown
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 
 SECRET = "s3cr@t/x"
 IN_A_URL = quote(SECRET, safe="")
@@ -153,7 +153,7 @@ def test_no_repr_and_no_chain_of_errors_shows_a_secret(url: str, tmp_path: Path)
     check(*map(repr, made), *map(str, made), repr(Server(url)), str(Server(url)))
     for deployment in made:
         try:
-            with open_workbench(deployment) as bench:
+            with Workbench.open(deployment) as bench:
                 check(repr(bench), repr(bench.workspace), repr(bench.journal), repr(bench.chat))
                 bench.collections()
         except RagfilterError as error:

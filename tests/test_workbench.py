@@ -23,7 +23,7 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.copies import StoredRow
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def crossed(model: Path) -> Quality:
 def test_rerankers_are_made_once(
     deployment: Deployment, cross_encoders: Path, tmp_path: Path
 ) -> None:
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         late = bench.reranker(Quality())
         assert isinstance(late, LateInteraction)
         assert bench.reranker(Quality(reranker_threshold=0.9)) is late
@@ -70,7 +70,7 @@ def test_loading_a_cross_encoder_is_not_part_of_scoring(
     deployment: Deployment, cross_encoders: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         with pytest.raises(ModelError, match="cannot be loaded"):
             bench.reranker(crossed(folder))
         shutil.copytree(cross_encoders / "one", folder)
@@ -94,7 +94,7 @@ def test_a_model_is_fetched_only_where_that_is_asked_for(
     monkeypatch.setattr(sentence_transformers, "CrossEncoder", loading)
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loading)
     given = Deployment(data_dir=tmp_path, fetch_models=fetch, embedding_model="some/model")
-    with open_workbench(given) as bench:
+    with Workbench.open(given) as bench:
         with pytest.raises(ModelError, match="stopped here"):
             bench.embedder.embed(["text"])
         with pytest.raises(ModelError, match="stopped here"):
@@ -103,31 +103,31 @@ def test_a_model_is_fetched_only_where_that_is_asked_for(
 
 
 def test_a_missing_collection_names_those_that_are_there(deployment: Deployment) -> None:
-    with open_workbench(deployment) as bench, pytest.raises(CollectionMissing) as raised:
+    with Workbench.open(deployment) as bench, pytest.raises(CollectionMissing) as raised:
         bench.collection("smal")
     assert raised.value.message == "There is no collection 'smal'."
     assert raised.value.remedy.startswith("There are: foreign, small. ")
 
 
 def test_vectors_of_another_model_are_asked_with_it_or_refused(deployment: Deployment) -> None:
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         assert bench.backends("foreign").embedder.name == "another-model"
     named = deployment.model_copy(update={"embedding_model": "all-MiniLM-L6-v2"})
-    with open_workbench(named) as bench, pytest.raises(StoreError, match="another-model"):
+    with Workbench.open(named) as bench, pytest.raises(StoreError, match="another-model"):
         bench.backends("foreign")
 
 
 def test_a_dead_chroma_server_is_told_when_it_is_asked(tmp_path: Path) -> None:
     given = Deployment(data_dir=tmp_path, chroma_url="http://127.0.0.1:9", chroma_timeout_s=2)
-    with open_workbench(given) as bench, pytest.raises(StoreUnavailable):
+    with Workbench.open(given) as bench, pytest.raises(StoreUnavailable):
         bench.collections()
 
 
 def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> None:
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         (edit,) = bench.journal.begin([Entry("x", None, RULE)], who="me", collection="small")
         bench.collection("small").set_rules({"x": RULE})
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         assert bench.journal.unfinished() == ()
         (entry,) = bench.journal.history("small")
         assert (entry.id, entry.state) == (edit.id, "done")
@@ -135,10 +135,10 @@ def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> N
 
 
 def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         bench.journal.begin([Entry("x", None, RULE)], who="me", collection="small")
         bench.journal.begin([Entry("y", None, RULE)], who="me", collection="gone")
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         assert [entry.state for entry in bench.journal.history("small")] == ["rolled_back"]
         assert bench.collection("small").rule("x") is None
         # What cannot be settled stays, and does not prevent opening.
@@ -148,12 +148,12 @@ def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
 def test_a_damaged_journal_keeps_nobody_from_searching(
     deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         save(
             bench.collection("small"), bench.journal, chunk_id="x", rule=RULE, expected=None, who=""
         )
     (deployment.data_dir / "ragfilter.db").write_bytes(b"no database" * 1000)
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         assert "rules cannot be edited or restored: The journal of edits failed" in caplog.text
         backends = bench.backends("small")
         (found,) = backends.collection.nearest(vector(), 3)
@@ -162,18 +162,18 @@ def test_a_damaged_journal_keeps_nobody_from_searching(
             bench.journal.history("small")
         assert "move it away" in raised.value.remedy
     (deployment.data_dir / "ragfilter.db").unlink()
-    with open_workbench(deployment) as bench:
+    with Workbench.open(deployment) as bench:
         assert bench.journal.history("small") == ()
         assert bench.collection("small").rule("x") == RULE
 
 
 def test_closing_lets_others_in_and_a_failed_opening_leaves_nothing_open(tmp_path: Path) -> None:
-    bench = open_workbench(Deployment(data_dir=tmp_path))
+    bench = Workbench.open(Deployment(data_dir=tmp_path))
     bench.close()
     bench.close()
     assert not (tmp_path / ".owner.json").exists()
     with pytest.raises(SettingsError):
-        open_workbench(Deployment(data_dir=tmp_path, openai_base_url="no url at all"))
+        Workbench.open(Deployment(data_dir=tmp_path, openai_base_url="no url at all"))
     assert not (tmp_path / ".owner.json").exists()
 
 

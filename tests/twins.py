@@ -20,7 +20,7 @@ from ragfilter.cli import main
 from ragfilter.model import User
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.preferences import Answered
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 
 USER = User(1, ("sales",))
 SECRET = "Secretly"
@@ -121,7 +121,7 @@ def make_world(folder: Path, records: list[dict[str, Any]]) -> Path:
     assert main(["index", str(folder / "chunks.jsonl"), *place]) == 0
     files = ["--queries", str(folder / "queries.jsonl"), "--qrels", str(folder / "qrels.tsv")]
     assert main(["labels", "import", *files, "--set-name", "mine", *place]) == 0
-    with open_workbench(Deployment(data_dir=folder / "ws")) as bench:
+    with Workbench.open(Deployment(data_dir=folder / "ws")) as bench:
         for chunks in (("cat-0", "cat-1"), ("cat-0", "hidden-cat-0")):
             sides = (Answered("full", {}, chunks, "a"), Answered("full", {}, ("cat-0",), "b"))
             bench.preferences.vote("small", "the cat", *sides, "left", who="ann")

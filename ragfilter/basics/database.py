@@ -173,6 +173,8 @@ class Book:
             for secret in (url.password, *map(str, url.query.values())):
                 cause = cause.replace(secret, "…") if secret else cause
             remedy = f"Check that {where} is a writable file and that its disk is not full."
+            if url.host:
+                remedy = f"Check that the server of {where} runs and lets this user in."
             if _DAMAGED.search(cause):
                 remedy = f"Restore {where} from a backup, or move it away: {LOST}"
             raise StoreError(f"{self.called} failed ({cause}).", remedy=remedy) from error

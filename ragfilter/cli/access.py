@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 def open_for(data_dir: Path | None, kind: str) -> Workbench:
     """Open the workspace until it is closed; `kind` names who holds it."""
-    from ragfilter.workbench import open_workbench, read_deployment
+    from ragfilter.workbench import Workbench, read_deployment
 
-    return open_workbench(read_deployment(data_dir=data_dir), kind=kind)
+    return Workbench.open(read_deployment(data_dir=data_dir), kind=kind)
 
 
 def backends(bench: Workbench, name: str) -> Backends:

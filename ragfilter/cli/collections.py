@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import LOOK, app, command
-from ragfilter.cli.options import OTHER_OUT, DataDir, Json, Verbose, Viewing, text_argument
+from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, text_argument
 from ragfilter.cli.output import start_logging
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import chunks
@@ -79,11 +78,7 @@ def export(
 
     with access.open_for(data_dir, "collections") as bench:
         records = list(lines(bench.workspace, bench.collection(name), user))
-    if out is None:
-        output.emit("".join(records), as_file=True)
-    else:
-        write_text(out, "".join(records), remedy=OTHER_OUT)
-        output.emit(f"{name}: {chunks(len(records))} written to {out}\n")
+    output.write("".join(records), out, f"{name}: {chunks(len(records))} written to ")
 
 
 @command(group, name="open")

@@ -131,7 +131,6 @@ GapThreshold = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 # Larger numbers no longer fit into what takes them: SQLite, a slice.
 MOST = 1_000_000_000
-OTHER_OUT = "Use another file with --out."
 Limit = Annotated[
     int | None,
     typer.Option("--limit", min=1, max=MOST, help="Use only the first N queries."),

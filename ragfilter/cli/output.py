@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from pydantic import BaseModel
 
+from ragfilter.basics.files import write_text
 from ragfilter.errors import Action, InputError, RagfilterError
 from ragfilter.protocols import Progress
 from ragfilter.text.normalise import whole
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 UNUSABLE = 2
+OTHER_OUT = "Use another file with --out."
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 UNBOUNDED = 10_000
 """The width of a table that is not shown on a terminal: no cell is wrapped."""
@@ -97,6 +99,16 @@ def emit(result: object, *, as_file: bool = False) -> bool:
             ) from None
         return False
     return not shown
+
+
+def write(content: str, out: Path | None, told: str = "") -> bool:
+    """Write a file's content to `out`, and say so, or to standard output. Returns whether a file or
+    pipe took all of it. Raises InputError."""
+    if out is None:
+        return emit(content, as_file=True)
+    write_text(out, content, remedy=OTHER_OUT)
+    emit(f"{told}{out}\n")
+    return True
 
 
 def plain(value: object) -> Any:

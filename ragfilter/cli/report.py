@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place, file_of, load_config
+from ragfilter.cli.options import DataDir, Filtering, Place, file_of, load_config
 from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError, SettingsError
@@ -88,7 +87,7 @@ def query(
                 (first, result), names, origin, prices=prices,
                 answers=answers([("A", first), ("B", result)]),
             )  # fmt: skip
-    _write(made, out)
+    output.write(made, out)
 
 
 @command(report, "run")
@@ -105,7 +104,7 @@ def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
             f"Run {number} has no measured query yet.",
             remedy="Continue it with the same `ragfilter eval --save` command.",
         )
-    _write(measured.of_run(run, bench.prices, since=since), out)
+    output.write(measured.of_run(run, bench.prices, since=since), out)
 
 
 @command(report)
@@ -126,7 +125,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = Non
         Called(f"run {a.run.id}", a.run.plan.profile, a.settings),
         Called(f"run {b.run.id}", b.run.plan.profile, b.settings),
     )
-    _write(measured.of_runs(compared, names, bench.prices), out)
+    output.write(measured.of_runs(compared, names, bench.prices), out)
 
 
 def compared_settings(against: str, bench: Workbench) -> Called:
@@ -146,11 +145,3 @@ def compared_settings(against: str, bench: Workbench) -> Called:
         ) from None
     loaded = load_config(profile, file, None, {})
     return Called(file.name if file else against, loaded.profile, loaded.settings)
-
-
-def _write(page: str, out: Path | None) -> None:
-    if out is None:
-        output.emit(page, as_file=True)
-    else:
-        write_text(out, page, remedy=OTHER_OUT)
-        output.emit(f"{out}\n")

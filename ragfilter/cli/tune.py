@@ -12,7 +12,8 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import LabelledOptions, warn_of
-from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
+from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.output import OTHER_OUT
 from ragfilter.errors import InputError
 from ragfilter.evaluate import caveats, tuning_words
 from ragfilter.evaluate.crossval import read_target

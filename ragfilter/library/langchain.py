@@ -14,7 +14,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError
 from ragfilter.library.result import FilterCall, Result, keep
 from ragfilter.library.scores import Metric
-from ragfilter.library.tools import ChunkTools, Searchable, raising
+from ragfilter.library.tools import ChunkTools, Searchable, profile_settings, raising
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.schema import Settings
 
@@ -170,7 +170,8 @@ def chunk_tools(
     who asks, unless the run is configured with another (``config["configurable"]["user"]``). The
     agent can change neither, and sees no more whatever profile it chooses.
     """
-    tools = ChunkTools.of(workspace, collection, settings, user)
+    settings = profile_settings(settings) if isinstance(settings, str) else settings
+    tools = ChunkTools(workspace, collection, settings, user)
 
     def asked(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

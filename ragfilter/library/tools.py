@@ -70,14 +70,6 @@ class ChunkTools:
     settings: Settings
     user: User = PUBLIC
 
-    @classmethod
-    def of(
-        cls, workspace: Searchable, collection: str, settings: Settings | str, user: User
-    ) -> ChunkTools:
-        """The tools with settings or a profile of that name. Raises SettingsError."""
-        made = _profile(settings) if isinstance(settings, str) else settings
-        return cls(workspace, collection, made, user)
-
     def search_chunks(
         self, query: str, k: K = None, profile: Profile = None, collection: Collection = None
     ) -> dict[str, Any]:
@@ -87,7 +79,7 @@ class ChunkTools:
         refers to in `refs`; `get_chunks` reads those. `status` and `message` say where the search
         found nothing good enough, or may have missed something.
         """
-        settings = _profile(profile) if profile else self.settings
+        settings = profile_settings(profile) if profile else self.settings
         if k is not None:
             settings = settings.with_values(_at_most(k, settings))
         searched = self.workspace[collection or self.collection]
@@ -155,7 +147,7 @@ def raising(function: Callable[P, R], kind: type[Exception]) -> Callable[P, R]:
     return wrapped
 
 
-def _profile(name: str) -> Settings:
+def profile_settings(name: str) -> Settings:
     """The settings of a profile; a file's name is none, so no agent makes us read one."""
     return load(profile=name, environ={}).settings
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from ragfilter.basics.extras import extra
 from ragfilter.errors import DependencyError, ModelError
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 
 BUNDLED = "all-MiniLM-L6-v2"
@@ -56,28 +56,20 @@ class BundledEmbedder:
         self._loading = threading.Lock()
         self._loaded: MiniLM | None = None
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), 384); a text is cut at the model's
-        own length. `progress` may end the work by raising. Raises ModelError."""
-
-        def told(done: int) -> None:
-            if progress is not None:
-                progress(done, len(texts))
-
-        told(0)
+        own length. Raises ModelError."""
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for row, tokens in zip(vectors, self.tokens(texts, told), strict=True):
+        for row, tokens in zip(vectors, self.tokens(texts), strict=True):
             mean = tokens.mean(axis=0)
             np.divide(mean, np.linalg.norm(mean), out=row)
         return vectors
 
-    def tokens(
-        self, texts: Sequence[str], told: Callable[[int], None] = lambda done: None
-    ) -> list[Vectors]:
+    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """The vectors of each text's tokens, shape (tokens, 384), as `MiniLM.tokens`. Raises
         ModelError."""
         clean = [whole(text[: CHARS_PER_TOKEN * MOST_TOKENS]) for text in texts]
-        return self._model().tokens(clean, told)
+        return self._model().tokens(clean)
 
     def knows(self, word: str) -> bool:
         """Whether `word` is one token of the model. Raises ModelError."""
@@ -164,28 +156,23 @@ class MiniLM:
         """Whether `word` is one token."""
         return self._tokenizer.token_to_id(word) is not None
 
-    def tokens(
-        self, texts: Sequence[str], told: Callable[[int], None] = lambda done: None
-    ) -> list[Vectors]:
+    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """A vector for each token of each text, shape (tokens, 384). The first and the last one of
-        a text belong to the marks that stand around it. `told` is called with the number of texts
-        that are done, and ends the work if it raises.
+        a text belong to the marks that stand around it.
 
         A call of few tokens, such as a question, is computed at once. Longer ones share the cores.
         """
         ids = [self._tokenizer.encode(text).ids for text in texts]
         batches = _batches(ids)
-        found: dict[int, Vectors] = {}
-        pool = ThreadPoolExecutor(os.cpu_count())
-        try:
-            inputs = [[ids[i] for i in batch] for batch in batches]
+        inputs = [[ids[i] for i in batch] for batch in batches]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             many = len(inputs) > 1
             made = pool.map(self._in_turn, inputs) if many else map(self._computed, inputs)
-            for batch, vectors in zip(batches, made, strict=True):
-                found |= zip(batch, vectors, strict=True)
-                told(len(found))
-        finally:
-            pool.shutdown(cancel_futures=True)
+            found = {
+                i: vectors
+                for batch, part in zip(batches, made, strict=True)
+                for i, vectors in zip(batch, part, strict=True)
+            }
         return [found[i] for i in range(len(texts))]
 
     def _in_turn(self, ids: list[list[int]]) -> Vectors:

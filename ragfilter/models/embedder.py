@@ -17,7 +17,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.basics.files import kind
 from ragfilter.errors import DependencyError, ModelError
 from ragfilter.models.bundled import BUNDLED, CHARS_PER_TOKEN
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SentenceEmbedder:
     def name(self) -> str:
         return self._model
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension); text is cut at the
         model's own length. Raises ModelError."""
         model = self.model()
@@ -53,13 +53,9 @@ class SentenceEmbedder:
         # Longest first wastes least padding; the order is restored below.
         order = sorted(range(len(clean)), key=lambda i: -len(clean[i]))
         vectors = np.zeros((len(clean), _dimension(model)), dtype=np.float32)
-        if progress is not None:
-            progress(0, len(clean))
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
             vectors[batch] = self._encode(model, [clean[i] for i in batch])
-            if progress is not None:
-                progress(start + len(batch), len(clean))
         return vectors
 
     def knows(self, word: str) -> bool:

@@ -15,7 +15,7 @@ from ragfilter.basics.extras import extra
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.models.embedder import OPENAI
 from ragfilter.models.endpoint import explain, read_endpoint, timed_out
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.text.normalise import whole
 
 with extra("openai"):
@@ -54,14 +54,12 @@ class OpenAIEmbedder:
         """Close the connections."""
         self._client.close()
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Raises ModelError."""
         made: list[Vectors] = []
         for start in range(0, len(texts), BATCH):
             batch = [whole(text[:MOST_CHARS]) or " " for text in texts[start : start + BATCH]]
             made.append(self._ask(batch))
-            if progress is not None:
-                progress(start + len(batch), len(texts))
         try:
             return np.concatenate(made) if made else np.zeros((0, 0), dtype=np.float32)
         except ValueError:

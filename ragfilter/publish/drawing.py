@@ -73,7 +73,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Axes:
     """Maps the values of two axes, each from its first to its last, to positions in a drawing."""
 
     xs: At
@@ -126,7 +126,7 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
         return Drawing(0, "")
     low, high = min(r.distance for r in found), max(r.distance for r in found)
     last = max(row.rank for row in found)
-    frame = Frame((0.5, last + 0.5), (low, high), 220)
+    frame = Axes((0.5, last + 0.5), (low, high), 220)
     lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
     band = frame.box("band", (0.5, min(k, last) + 0.5), (low, high))
     points = tuple(
@@ -170,7 +170,7 @@ def lists(contrast: Contrast) -> Drawing:
 
 def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing:
     """A mean with its interval for every row, from 0 to 1."""
-    frame = Frame((0, 1), (0, 1), _row(len(rows)) + 14, left=190, right=WIDTH - 60)
+    frame = Axes((0, 1), (0, 1), _row(len(rows)) + 14, left=190, right=WIDTH - 60)
     points, lines, texts = [], [], []
     for mark in UNIT:
         x = frame.x(mark)
@@ -198,7 +198,7 @@ def tradeoff(
 ) -> Drawing:
     """Precision against recall of every row (name, recall, precision), with the lines of all fixed
     k and of the oracle. Rows in `named` are labelled."""
-    frame = Frame((0, 1), (0, 1), 330, right=WIDTH - 130)
+    frame = Axes((0, 1), (0, 1), 330, right=WIDTH - 130)
     lines, texts = frame.grid(UNIT, "g", "precision")
     lines += [frame.line("grid", [(x, 0), (x, 1)]) for x in UNIT]
     lines += [frame.line("fixed", fixed), frame.line("kept", oracle)]
@@ -218,7 +218,7 @@ def tradeoff(
 def counts(questions: Sequence[int]) -> Drawing:
     """How many questions keep 0, 1, 2 … chunks."""
     most, last = max(questions), len(questions) - 1
-    frame = Frame((-0.5, last + 0.5), (0, most), 180)
+    frame = Axes((-0.5, last + 0.5), (0, most), 180)
     lines, texts = frame.grid(sorted({0, most // 2, most}), "g", "questions")
     lines += [frame.box("bar kept", (n - 0.4, n + 0.4), (0, many))
               for n, many in enumerate(questions) if many]  # fmt: skip
@@ -234,7 +234,7 @@ def distances(curves: Sequence[Curve], threshold: float | None) -> Drawing:
     if not every:
         return Drawing(0, "")
     low, high = min(each[0] for each in every), max(each[-1] for each in every)
-    frame = Frame((1, max(map(len, every))), (low, high), 330)
+    frame = Axes((1, max(map(len, every))), (low, high), 330)
     lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
     lines += [frame.line("faint", list(enumerate(each, start=1))) for each in every]
     if threshold is not None and low <= threshold <= high:
@@ -258,7 +258,7 @@ def gains(values: Sequence[float]) -> Drawing:
     if not ordered:
         return Drawing(0, "")
     most = max(max(map(abs, ordered)), 1e-9)
-    frame = Frame((0, len(ordered)), (-most, most), 150, below=14)
+    frame = Axes((0, len(ordered)), (-most, most), 150, below=14)
     lines, texts = frame.grid([most, 0, -most], "+.2f", "ΔF1")
     lines += [frame.box(f"bar {'kept' if gain > 0 else 'lost'}", (n + 0.1, n + 0.9), (0, gain))
               for n, gain in enumerate(ordered) if gain]  # fmt: skip

@@ -59,17 +59,13 @@ def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
     return {name for name, word in last.items() if word in found}
 
 
-def held_forms(name: str, held: Collection[str], *, proper: bool = False) -> tuple[str, ...]:
-    """The forms of a name: as written, in the singular unless it is `proper`, and in a plural that
-    is among the `held`. A name of two letters has no other form: "uses" is not US."""
+def held_forms(name: str, held: Collection[str]) -> tuple[str, ...]:
+    """The forms of a name: as written, in the singular, and in a plural that is among the `held`. A
+    name of two letters has no other form: "uses" is not US."""
     own = without_hyphens(name)
     if len(name) < 3:
         return own
-    return tuple(
-        form
-        for form in forms(name)
-        if form in own or (not proper if len(form) < len(name) else form in held)
-    )
+    return tuple(f for f in forms(name) if f in own or len(f) < len(name) or f in held)
 
 
 def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:

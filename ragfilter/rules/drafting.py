@@ -89,7 +89,7 @@ SCHEMA: dict[str, object] = {
 class Draft:
     """One drafted rule, or why there is none: `rule` is None exactly if `error` is not empty.
 
-    `text` is the rule's canonical JSON. `remarks` are doubts about it that a person should settle.
+    `remarks` are doubts about it that a person should settle.
     `repaired`: the rule is the model's second answer. `failed` says in one word what went wrong:
     how the endpoint failed (see ChatError), ``chunk`` (nothing to send), ``rule`` (no usable rule
     in the answer) or ``model`` (the chat model raised an unexpected error). `retry_after` is in
@@ -99,7 +99,6 @@ class Draft:
     chunk_id: str
     category: str = ""
     rule: Rule | None = None
-    text: str = ""
     error: str = ""
     remarks: tuple[str, ...] = ()
     repaired: bool = False
@@ -109,6 +108,11 @@ class Draft:
     prompt_version: str = ""
     usage: Usage = field(default_factory=Usage)
     ms: float = field(default=0.0, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The rule's canonical JSON, empty if there is none."""
+        return "" if self.rule is None else self.rule.text
 
 
 def suggest(
@@ -182,7 +186,6 @@ def of_fields(values: Mapping[str, Any]) -> Draft:
     return Draft(
         plain.pop("id"),
         rule=read_,
-        text="" if read_ is None else read_.text,
         remarks=tuple(plain.pop("remarks")),
         usage=usage,
         **plain,
@@ -223,7 +226,6 @@ def _suggest(
     return replace(
         draft,
         rule=reading.rule,
-        text=reading.rule.text,
         remarks=reading.faults,
         repaired=repaired,
     )

@@ -163,11 +163,9 @@ def values(text: str) -> tuple[Value, ...]:
     return tuple(value for value in found if value is not None)
 
 
-def value_at(
-    every: tuple[str | Number, ...], at: int, *, units: Collection[str] = ()
-) -> Value | None:
+def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
     """The number at a place of `parts` with what it counts, None if nothing says so. That is the
-    words before it, unless there are none or one of `units` follows."""
+    words before it, unless there are none."""
     number = every[at]
     if not isinstance(number, Number) or _is_joined(every, at):
         return None
@@ -182,8 +180,7 @@ def value_at(
     after = [word for word in every[at + 1 : at + 2] if _tells(word)]
     if _begins_field(every[at + 1 : at + 4]):
         after = []
-    counted = _is_ordinal(number.written) or any(word in units for word in after)
-    if not counted and at and _is_word(every[at - 1]):
+    if at and not _is_ordinal(number.written) and _is_word(every[at - 1]):
         after = []
     if not before and not after and not stands_alone(number.written):
         return None

@@ -118,7 +118,7 @@ def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
         # Without the error's own message, which may contain a password.
         raise StoreError(
             f"The workspace's database failed ({type(error).__name__}).",
-            remedy="Check that it is a writable file and that its disk is not full.",
+            remedy="Check that it can be reached and written, and that its disk is not full.",
         ) from None
     finally:
         engine.dispose()

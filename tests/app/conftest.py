@@ -241,7 +241,7 @@ def open_page(
     opened: dict[str, Deployment],
     downloads: dict[str, Callable[[], str]],
 ) -> OpenPage:
-    """Opens the page in a new session, as a link with these parameters would.
+    """Opens the page in a new session, as a link with these parameters would, with everything open.
 
     The default `workspace` is the shared one, which nobody changes.
     """
@@ -254,7 +254,7 @@ def open_page(
             deployment = read_deployment()
             opened[deployment.model_dump_json()] = deployment
         at = AppTest.from_file(str(APP), default_timeout=PROCESS_S)
-        at.query_params.update(params or {})
+        at.query_params.update({"open": "tuning,evidence", **(params or {})})
         return Page(at, downloads).run()
 
     return open_

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragfilter.report import seen
+from ragfilter.stores.labels import ASKED
+from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
@@ -58,8 +61,12 @@ def test_the_headline_names_the_cliff_and_the_layers_that_acted(
     assert page.funnel == ["retrieved", "clearance", "cutoff", "context"]
 
 
-def test_an_example_puts_its_question(open_page: Callable[..., Any]) -> None:
-    page = open_page().press("example-0")
+def test_a_visit_opens_on_an_answered_example_that_nobody_has_asked(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    page = open_page(workspace=copy_demo())
+    bench = resources.open_resources().bench
+    assert CLERIC not in (bench.labels.queries("demo", ASKED).values())
     assert page.at.text_input(key="question").value == CLERIC
     assert page.at.query_params["q"] == CLERIC
     assert "attack-matrix-clerics-ac-6" in page.kept

@@ -48,20 +48,6 @@ def holder(tmp_path: Path, bare_environ: dict[str, str]) -> Iterator[subprocess.
             process.kill()
 
 
-def test_no_question(open_page: Callable[..., Any]) -> None:
-    page = open_page()
-    assert any("Ask a question to see the filter at work" in text for text in page.html)
-    assert {"example-0", "ask-button"} <= page.buttons
-    assert len(page.at.dataframe) == 0
-
-
-def test_a_card_of_the_first_page_asks_its_example(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "adaptive-gap"}).press("lesson-5")
-    assert page.at.text_input(key="question").value == "Tell me about owlbears"
-    assert page.strip.startswith("4 kept")
-    assert not any(button.startswith("lesson-") for button in page.buttons)
-
-
 def test_no_collection_offers_the_demo_and_builds_it(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +57,6 @@ def test_no_collection_offers_the_demo_and_builds_it(
     assert any("No collection yet" in text for text in page.html)
     assert "ask-button" not in page.buttons
     page.press("build-demo")
-    assert any("Ask a question" in text for text in page.html)
     page.ask("title 2")
     assert "of 3 retrieved" in page.strip
 

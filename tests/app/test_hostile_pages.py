@@ -134,6 +134,5 @@ def test_text_from_outside_does_nothing(page: Any, walk: Callable[[Any], Iterato
 def test_the_stage_does_nothing_with_it(open_page: Callable[..., Any], workspace: Path) -> None:
     asked = {"profile": "query-must", "q": f"What is in the vault? {HOSTILE[0]}", "present": "true"}
     page = open_page(asked, workspace=workspace)
-    for each in (page, page.press("scene-back"), page.press("scene-flip")):
-        assert active(each) == []
-        assert CANARY in each.sent
+    assert active(page) == []
+    assert CANARY in page.sent

@@ -14,6 +14,7 @@ from ragfilter.ui.kit.view_as import DEPARTMENTS, LEVEL
 pytestmark = pytest.mark.model
 
 OWLBEARS = "Tell me about owlbears"
+OPEN = {"open": "tuning,evidence"}
 
 
 def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> None:
@@ -36,6 +37,7 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
         "quality.enabled": "true",
         "quality.mode": "always",
         "unscored": "true",
+        **OPEN,
     }
     second = open_page(link)
     assert second.kept == first.kept
@@ -86,7 +88,7 @@ def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(
     assert page.changes == {"cutoff.max_results": 3}
     assert page.kept == ["monster-owlbear", "monster-owlbear-lair", "monster-owl"]
     # Rejected values leave the address bar, and the message is shown once.
-    assert page.at.query_params == good | {"collection": "demo"}
+    assert page.at.query_params == good | OPEN | {"collection": "demo"}
     assert page.run().warnings == []
 
 

@@ -37,7 +37,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 def test_scores_that_came_too_late_can_be_asked_for_again(
     slow: threading.Event, open_page: Callable[..., Any], calls: Counter[str]
 ) -> None:
-    page = open_page(LINK).ask(QUESTION)
+    page = open_page(LINK | {"q": QUESTION})
     other = open_page(LINK | {"q": QUESTION})
     assert calls["LateInteraction.score"] == 2
     slow.set()

@@ -411,7 +411,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def open_tab(
     browser: Browser, warm: BrowserContext, request: pytest.FixtureRequest
 ) -> Iterator[OpenTab]:
-    """Opens the page in a browser session without history: ``open_tab({"q": …}, width=900)``.
+    """Opens the page in a browser session without history: ``open_tab({"q": …}, width=900)``, with
+    everything open unless `params` say otherwise.
 
     At the end, no page may show an exception or have written an error to the console.
     """
@@ -448,15 +449,13 @@ def open_tab(
             reduced_motion="no-preference" if moving else "reduce",
         )
         page.add_init_script(f"{ONE_BY_ONE if busy else HELD if held else ''}{WIRE}")
-        if not newcomer:
-            page.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
         watch(page)
         page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
         page.on(
             "console",
             lambda line: tab.troubles.append(line.text) if line.type == "error" else None,
         )
-        return tab.go(params)
+        return tab.go({} if newcomer else {"open": "tuning,evidence", **(params or {})})
 
     yield open_
     exceptions = [tab.page.locator(".stException").all_inner_texts() for tab in tabs]

@@ -172,10 +172,6 @@ def walk(tab: Any, folder: Path) -> None:
     tab.click("index")
     expect(page.get_by_text("holds 9 chunks")).to_be_visible()
     page.get_by_role("button", name="Ask a question").first.click()
-    # The tour, once.
-    tour = page.get_by_role("dialog")
-    expect(tour).to_contain_text("Five stops")
-    tour.get_by_role("button", name="Close").click()
     tab.keyed("question", "input").fill(TROLLS)
     tab.keyed("question", "input").press("Enter")
     expect(tab.kept).to_contain_text("of 9 retrieved")

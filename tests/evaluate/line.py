@@ -21,7 +21,7 @@ class Line(MemoryCollection):
         super().__init__(Chunk(str(i), f"number {i}") for i in range(30))
         self.embedded: list[str] = []
 
-    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         self.embedded += texts
         return np.array([[float(text)] for text in texts], dtype=np.float32)
 

@@ -14,7 +14,7 @@ from ragfilter.ingest.load import load
 from ragfilter.ingest.openapi.read import records
 from ragfilter.model import Chunk
 from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 
 CHUNKS: dict[str, Chunk] = {record.chunk.id: record.chunk for record in load("adsapi")}
 SEED = "How do I authenticate with sponsored-display API?"
@@ -96,7 +96,7 @@ def test_the_name_stands_for_its_labels() -> None:
 @pytest.mark.model
 def test_the_seed_question_brings_mostly_noise(adsapi_workspace: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(adsapi_workspace, tmp_path / "workspace")
-    with open_workbench(Deployment(data_dir=folder)) as bench:
+    with Workbench.open(Deployment(data_dir=folder)) as bench:
         found = bench.collection("adsapi").nearest(bench.embedder.embed([SEED]), 40)
     ranked = [chunk_id for chunk_id, _ in found]
     relevant = adsapi.qrels()["sd-authenticate"]

@@ -16,7 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 from waiting import PROCESS_S
 
 from ragfilter.cli import main
-from ragfilter.library.tools import ChunkTools, make_server
+from ragfilter.library.tools import ChunkTools, make_server, profile_settings
 from ragfilter.model import PUBLIC
 from ragfilter.workbench import Workbench
 
@@ -35,7 +35,7 @@ def called(server: Any, name: str, **given: Any) -> tuple[bool, Any]:
 
 
 def test_an_agent_searches_and_reads(workspace: Workbench) -> None:
-    server = make_server(ChunkTools.of(workspace, "refs", "full", PUBLIC))
+    server = make_server(ChunkTools(workspace, "refs", profile_settings("full"), PUBLIC))
     failed, said = called(server, "search_chunks", query="what is there?", k=2)
     assert not failed
     assert [chunk["id"] for chunk in said["chunks"]] == ["root", "a"]

@@ -8,7 +8,7 @@ import pytest
 
 from ragfilter.engine import replay
 from ragfilter.layers.registry import LAYERS
-from ragfilter.library.tools import ChunkTools
+from ragfilter.library.tools import ChunkTools, profile_settings
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -20,7 +20,8 @@ SEES_ALL = User(level=2)
 def tools(
     workspace: Workbench, user: User = PUBLIC, settings: Settings | str = "full"
 ) -> ChunkTools:
-    return ChunkTools.of(workspace, "refs", settings, user)
+    settings = profile_settings(settings) if isinstance(settings, str) else settings
+    return ChunkTools(workspace, "refs", settings, user)
 
 
 def ids(chunks: list[dict[str, Any]]) -> list[str]:

@@ -21,7 +21,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 import ragfilter as rf
 from ragfilter.cli import main
 from ragfilter.library.langchain import FilterRetriever, chunk_tools
-from ragfilter.library.tools import ChunkTools
+from ragfilter.library.tools import ChunkTools, profile_settings
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.workbench import Workbench
 
@@ -322,9 +322,15 @@ class TestRetrieverOfAFullFilter(TestRetriever):
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        return {
-            "filter": rf.Filter("full"), "store": store(), "metric": "similarity", "user": CHIEF,
-        }  # fmt: skip
+        return super().retriever_constructor_params | {"filter": rf.Filter("full"), "user": CHIEF}
+
+
+class TestRetrieverOfAUser(TestRetriever):
+    """The same for a user who sees some, with a limit and a pool of its own."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return super().retriever_constructor_params | {"user": OPS, "k": 10, "fetch_k": 2}
 
 
 def test_lost_scores_name_the_retriever_that_keeps_them(
@@ -392,7 +398,7 @@ def test_a_user_of_an_open_workspace_sees_no_more_in_any_profile(
     for user, seen in SEEN.items():
         found = bench["vault"].search(QUERY, profile, user=user)
         assert {hit.id for hit in found.hits} <= seen
-        tools = ChunkTools.of(bench, "vault", "full", user)
+        tools = ChunkTools(bench, "vault", profile_settings("full"), user)
         for each in (None, *PROFILES):
             told = tools.search_chunks(QUERY, profile=each)
             assert {chunk["id"] for chunk in told["chunks"]} <= seen

@@ -25,7 +25,7 @@ from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import OpenAIChat
-from ragfilter.protocols import Message, Progress, Vectors
+from ragfilter.protocols import Message, Vectors
 from ragfilter.rules.drafting import suggest
 from ragfilter.rules.rule import parse
 from ragfilter.settings.schema import Judge, Settings
@@ -53,7 +53,7 @@ class NoEmbedder:
 
     name = "none"
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         raise AssertionError("embedded")
 
 

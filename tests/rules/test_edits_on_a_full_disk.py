@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.copies import StoredRow, write_copy
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench
 from ragfilter.settings.deployment import Deployment
 from ragfilter.errors import RagfilterError
 from ragfilter.stores.index import rebuild
@@ -49,7 +49,7 @@ vector = np.eye(1, 384, dtype=np.float32)[0]
 long = json.dumps({"contain": "y" * 8000}, separators=(",", ":"))
 
 def opened(at):
-    return open_workbench(Deployment(data_dir=at))
+    return Workbench.open(Deployment(data_dir=at))
 
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

@@ -91,7 +91,6 @@ def test_a_good_answer_is_a_draft(serve: Serve) -> None:
         chunk_id="matrix-6",
         category="attack-matrix",
         rule=RULE,
-        text=GOOD,
         model="tiny",
         prompt_version="suggest-1 attack-matrix-1",
         usage=Usage(7, 3),

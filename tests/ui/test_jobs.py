@@ -17,7 +17,7 @@ from ragfilter.answer.context import Context
 from ragfilter.basics.shelf import Shelf
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk, Hit
-from ragfilter.protocols import Progress, Vectors
+from ragfilter.protocols import Vectors
 from ragfilter.ui.kit import progress
 from ragfilter.ui.session import answers
 from ragfilter.ui.session.answers import AnswerSide
@@ -107,7 +107,7 @@ class Counting:
         self.texts: list[str] = []
         self.at_work, self.may_go_on = threading.Event(), threading.Event()
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         self.texts += texts
         self.at_work.set()
         assert self.may_go_on.wait(PATIENT_S)

@@ -9,7 +9,7 @@ import typer
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, text_option
 from ragfilter.cli.output import show
-from ragfilter.cli.rules.saving import Saving, change_text, effect_document, effect_text
+from ragfilter.cli.rules.saving import Saving, change_text
 from ragfilter.cli.rules.select import FOUND, Where, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules import bulk as changes
@@ -69,8 +69,7 @@ def bulk(
         f"{'changed' if saved.done else 'would be changed'}, {len(plan.unchanged)} unchanged, "
         f"{len(plan.refused)} refused\n"
     )
-    document |= effect_document(saved.effect)
-    show(document, text + effect_text(saved.effect), as_json=as_json)
+    show(document | saved.document, text + saved.text, as_json=as_json)
     return 0 if saved.wanted and not plan.refused else FOUND
 
 

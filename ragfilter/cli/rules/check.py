@@ -12,7 +12,7 @@ import typer
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, refuse_beside, refuse_without
 from ragfilter.cli.output import show
-from ragfilter.cli.rules.saving import Saved, Saving, change_text, effect_document, effect_text
+from ragfilter.cli.rules.saving import Saved, Saving, change_text
 from ragfilter.cli.rules.select import FOUND, Where, known_words, rules, select
 from ragfilter.errors import InputError
 from ragfilter.rules.findings import KINDS, SEVERITIES, Finding, by_severity
@@ -100,10 +100,10 @@ def check(
     text = _text(place.collection, len(ruled), findings)
     if apply:
         changes = [{"id": i, "before": stored[i], "after": rule} for i, rule in fixed.items()]
-        document |= {"fixed": changes, "saved": saved.done} | effect_document(saved.effect)
+        document |= {"fixed": changes, "saved": saved.done} | saved.document
         text += change_text(stored, fixed) if saving.dry_run else ""
         verb = "fixed" if saved.done else "would be fixed"
-        text += f"{counted(len(fixed), 'rule')} {verb}\n{effect_text(saved.effect)}"
+        text += f"{counted(len(fixed), 'rule')} {verb}\n{saved.text}"
     show(document, text, as_json=as_json)
     return FOUND if any(f.severity in grave for f in findings) or not saved.wanted else 0
 

@@ -7,11 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from ragfilter.basics.files import write_text
 from ragfilter.cli.app import command
-from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place, Viewing
-from ragfilter.cli.output import emit, show, tell
-from ragfilter.cli.rules.saving import Saving, effect_document, effect_text
+from ragfilter.cli.options import Filtering, Json, Place, Viewing
+from ragfilter.cli.output import show, tell, write
+from ragfilter.cli.rules.saving import Saving
 from ragfilter.cli.rules.select import FOUND, Where, rules, select_rules
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import FileChange, ImportPlan
@@ -49,12 +48,8 @@ def export(
         text = rule_files.csv_text(selected.chunks)
     else:
         text = "".join(rule_files.lines(selected.chunks))
-    if out is None:
-        written = emit(text, as_file=True)
-    else:
-        write_text(out, text, remedy=OTHER_OUT)
-        emit(f"{place.collection}: {len(selected.chunks)} rules written to {out}\n")
-        written = True
+    told = f"{place.collection}: {len(selected.chunks)} rules written to "
+    written = write(text, out, told)
     # What is not in the file still counts as changed since the last export.
     if written and not where and has_all_edited and not selected.incomplete:
         with place.open("rules") as bench:
@@ -95,9 +90,8 @@ def import_(
         "skipped": plan.skipped,
         "refused": plan.refusals,
     }
-    document |= effect_document(saved.effect)
-    text = _import_text(place.collection, plan, saved=saved.done) + effect_text(saved.effect)
-    show(document, text, as_json=as_json)
+    text = _import_text(place.collection, plan, saved=saved.done) + saved.text
+    show(document | saved.document, text, as_json=as_json)
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 

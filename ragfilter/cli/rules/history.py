@@ -10,7 +10,7 @@ import typer
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MOST, Filtering, Json, Place
 from ragfilter.cli.output import emit, show, table
-from ragfilter.cli.rules.saving import Saving, change_text, effect_document, effect_text
+from ragfilter.cli.rules.saving import Saving, change_text
 from ragfilter.cli.rules.select import FOUND, OneChunk, rules
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
@@ -18,6 +18,10 @@ from ragfilter.text.numbers import counted
 if TYPE_CHECKING:
     from ragfilter.rules.journal import Edit, Journal, Step, Turn
 
+EditId = Annotated[
+    int | None,
+    typer.Option("--edit", min=1, max=MOST, help="An edit, with all that was changed in its step."),
+]
 RULE_CHARS = 60
 MOST_LISTED = 5
 
@@ -26,14 +30,7 @@ MOST_LISTED = 5
 def history(
     place: Place,
     chunk: OneChunk = None,
-    edit: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST,
-            help="Show what this edit changed, including everything changed in the same step.",
-        ),
-    ] = None,
+    edit: EditId = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of edits.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -74,15 +71,7 @@ class Turning:
     """What to revert or restore: a change, one chunk's last edit, or the last of all."""
 
     chunk: OneChunk = None
-    edit: Annotated[
-        int | None,
-        typer.Option(
-            "--edit",
-            min=1,
-            max=MOST,
-            help="Any edit of the history, with what was changed together with it.",
-        ),
-    ] = None
+    edit: EditId = None
     rest: Annotated[bool, "Leave out rules that were changed since."] = False
 
 
@@ -94,7 +83,7 @@ def undo(
 
     Exits with 1 if nothing was undone because labelled queries would lose recall.
     """
-    return _turn("undo", place, filtering, saving, turning, as_json=as_json)
+    return _turn("undo", place, filtering, saving, turning, as_json)
 
 
 @command(rules)
@@ -105,17 +94,11 @@ def redo(
 
     Exits with 1 if nothing was redone because labelled queries would lose recall.
     """
-    return _turn("redo", place, filtering, saving, turning, as_json=as_json)
+    return _turn("redo", place, filtering, saving, turning, as_json)
 
 
 def _turn(
-    kind: Turn,
-    place: Place,
-    filtering: Filtering,
-    saving: Saving,
-    turning: Turning,
-    *,
-    as_json: bool,
+    kind: Turn, place: Place, filtering: Filtering, saving: Saving, turning: Turning, as_json: Json
 ) -> int:
     from ragfilter.rules import edits
 
@@ -143,8 +126,7 @@ def _turn(
         lines = [f"the rule of {i} would be {rule or 'none'}\n" for i, rule in after.items()]
     more = len(lines) - MOST_LISTED
     lines[MOST_LISTED:] = [f"and {more} more; --json lists them\n"] if more > 0 else []
-    text = "".join([*lines, effect_text(saved.effect)])
-    show(document | effect_document(saved.effect), text, as_json=as_json)
+    show(document | saved.document, "".join([*lines, saved.text]), as_json=as_json)
     return 0 if saved.wanted else FOUND
 
 

@@ -35,6 +35,16 @@ class Saved:
     wanted: bool
     done: bool
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """The key `effect`, if one was measured."""
+        return effect_document(self.effect)
+
+    @property
+    def text(self) -> str:
+        """The same as text."""
+        return effect_text(self.effect)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving(QueryOptions):

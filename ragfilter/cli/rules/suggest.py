@@ -26,7 +26,8 @@ from ragfilter.basics.files import kind, write_text
 from ragfilter.cli import options, output
 from ragfilter.cli.app import command
 from ragfilter.cli.labelled import QueryOptions
-from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
+from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.output import OTHER_OUT
 from ragfilter.cli.rules.matrix import row_text
 from ragfilter.cli.rules.saving import effect_document, effect_text, gather_labelled
 from ragfilter.cli.rules.select import Selection, Where, rules, select

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.kit import controls, problems, view_as
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.ui.kit import controls, help, path, problems, view_as
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
 
 
 def surround(here: Visit, *, steps: bool = True) -> None:
-    """Draw what stands around a page: the top line, the choices in the sidebar, and messages."""
-    view_as.draw_chip()
+    """Draw what stands around a page: the path and help, whose view it is, the choices in the
+    sidebar, and messages."""
+    place = path.reserve()
     controls.choose(here, steps=steps)
+    lead(here, place)
     problems.notices(state.notices())
+
+
+def lead(here: Visit, place: DeltaGenerator) -> None:
+    """Draw the line at the top: the path and help in `place`, and whose view it is."""
+    path.draw(here, place)
+    with place:
+        help.draw(here.resources)
+    view_as.draw_chip()
 
 
 def begin(title: str) -> Visit:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ragfilter.served.pages import lead
 from ragfilter.ui.collections import page
-from ragfilter.ui.kit import problems, view_as
+from ragfilter.ui.kit import path, problems
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import state, visit
 
@@ -12,7 +13,7 @@ def draw() -> None:
     frame.dress()
     html.heading("Collections", level=1)
     here = visit.begin(anew=True)
-    view_as.draw_chip()
+    lead(here, path.reserve())
     problems.notices(state.notices())
     page.draw(here)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.served.pages import surround
-from ragfilter.ui.kit import ask, controls, empty, help
+from ragfilter.ui.kit import ask, controls, empty, help, path, problems, view_as
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
 
@@ -19,7 +18,10 @@ def draw() -> None:
 
         present.draw(here)
     else:
-        surround(here)
+        place = path.reserve()
+        view_as.draw_chip()
+        controls.choose(here)
+        problems.notices(state.notices())
         ask.draw(here)
         view, error = visit.view(here)
         if view is not None:
@@ -30,7 +32,9 @@ def draw() -> None:
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
         controls.draw(here, view)
+        path.draw(here, place)
         if view is not None:
+            help.draw_tour(view)
             page.finish(view, places)
         else:
             html.heading("Inspect", level=1)

@@ -11,18 +11,19 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.report.story import story
 from ragfilter.text import numbers
-from ragfilter.ui.inspect import curve_panel, hit_table, needs, panel
+from ragfilter.ui.inspect import curve_panel, needs
 from ragfilter.ui.kit import answer, ask, empty, help, problems, share, stacks, summary
-from ragfilter.ui.kit.rule_editor import saving
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 
 class Places(NamedTuple):
-    """Where `finish` draws: the answers or the table, the panel if it is open, and the buttons."""
+    """Where `finish` draws: the answers or the table, the panel if it is open, what stands under
+    both, and the buttons."""
 
     below: DeltaGenerator
+    under: DeltaGenerator
     panel: DeltaGenerator | None
     bar: DeltaGenerator
 
@@ -39,7 +40,6 @@ def begin(view: View) -> Places:
         problems.failed(view.result)
         needs.draw(view)
         if now.tuning:
-            summary.draw_strip(view)
             curve_panel.controls(view)
     stage = st.container(key="stage")
     bar = _bar() if now.evidence else None
@@ -47,11 +47,13 @@ def begin(view: View) -> Places:
     place = st.empty() if now.answered != view.asked else st
     below = place.container(key="below")
     bar = bar or _bar()
-    beside = None
+    under, beside = below, None
     if now.evidence:
         with below:
             below, beside = st.columns(2, gap="medium")
         if _clicked():
+            from ragfilter.ui.inspect import panel
+
             with beside:
                 beside = panel.draw(view)
     with stage:
@@ -62,7 +64,7 @@ def begin(view: View) -> Places:
     with right:
         html.heading("Curve")
         curve_panel.draw(view)
-    return Places(below, beside, bar)
+    return Places(below, under, beside, bar)
 
 
 def finish(view: View, places: Places) -> None:
@@ -77,16 +79,24 @@ def finish(view: View, places: Places) -> None:
                 empty.nothing_kept(view.result)
             answer.draw_both(view)
         else:
+            # Loaded when the evidence is opened.
+            from ragfilter.ui.inspect import hit_table
+
             html.heading("Chunks")
             hit_table.draw(view)
     if places.panel is not None:
+        from ragfilter.ui.inspect import panel
+        from ragfilter.ui.kit.rule_editor import saving
+
         with places.panel:
             if _clicked():
                 panel.finish(view)
             else:
                 panel.draw(view)
+        with places.under:
+            summary.draw_strip(view)
+            saving.keep_all_in_browser()
     state.session().answered = view.asked
-    saving.keep_all_in_browser()
 
 
 def _bar() -> DeltaGenerator:
@@ -102,6 +112,7 @@ def _open_more(view: View) -> None:
         type="primary",
         on_click=state.put,
         args=(not now.tuning, "tuning"),
+        help="Strategy and limits of the cut, beside the curve.",
     )
     chunks = numbers.chunks(view.summary.retrieved)
     st.button(
@@ -109,9 +120,14 @@ def _open_more(view: View) -> None:
         key="open-evidence",
         on_click=state.put,
         args=(not now.evidence, "evidence"),
+        help="Every chunk with its reason, and the panels.",
     )
     st.button(
-        "Prompt and answers…", key="open-answers", on_click=state.open_panel, args=("Answer",)
+        "Prompt and answers…",
+        key="open-answers",
+        on_click=state.open_panel,
+        args=("Answer",),
+        help="Both answers with their citations and costs, and what is sent to an LLM.",
     )
     ask.draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 
 import streamlit as st
@@ -22,7 +23,6 @@ from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
-from ragfilter.ui.kit import votes
 from ragfilter.ui.look import elements, html, prose
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
@@ -47,6 +47,8 @@ Show = Callable[[str, AnswerSide, AnswerSide, Answer, Resources], object]
 def draw(view: View) -> None:
     """Draw both answers, with a button for those that an LLM has not given yet."""
     k = view.result.settings.retrieval.k
+    from ragfilter.ui.kit import votes
+
     sides = answers.sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
     found = both(view, sides, lambda side: title(side, notes[side.name]), _show)
@@ -67,7 +69,8 @@ def is_awaited() -> bool:
 
 def draw_both(view: View) -> None:
     """Draw the words of both answers; the panel has what they cite, what they cost, and votes."""
-    both(view, answers.sides(view.mine), _brief_title, draw_words, "")
+    word = "Answer" if view.resources.bench.chat else "Quotes"
+    both(view, answers.sides(view.mine), partial(_brief_title, word), draw_words, "")
 
 
 def answered(side: AnswerSide, answer: Answer, profile: str, settings: Settings) -> Answered:
@@ -185,10 +188,10 @@ def title(side: AnswerSide, note: str = "") -> None:
     )
 
 
-def _brief_title(side: AnswerSide) -> None:
+def _brief_title(word: str, side: AnswerSide) -> None:
     n, kept = len(side.context.chunks), side.name == "filtered"
     said = f"the {numbers.counted(n, 'passage')} that pass" if kept else "plain search"
-    html.draw(f'<h3 class="rf-side rf-{side.name}">Answer from {said}</h3>')
+    html.draw(f'<h3 class="rf-side rf-{side.name}">{word} from {said}</h3>')
 
 
 def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:

@@ -1,18 +1,15 @@
-"""Help on the page: a tour of five stops and the glossary, in a drawer on the right.
-
-It opens by itself on the first visit. Only the browser knows which visit is the first.
-"""
+"""Help on the page: a tour of three tasks and the glossary, in a drawer on the right. Neither
+opens by itself."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import streamlit as st
 
 from ragfilter.ui.kit import examples
-from ragfilter.ui.look import frame, html
+from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
 
 TERMS = {
     "background": "The distance of chunks that have nothing to do with the question: the mean of "
@@ -53,104 +50,62 @@ TERMS = {
 }
 
 
-class Stop(NamedTuple):
-    """A part of the page: its name, its purpose, and its CSS selector."""
-
-    name: str
-    said: str
-    part: str
-
-
-STOPS = (
-    Stop("Question", "Type one and press Enter, or click an example. One search finds candidates; "
-         "everything else is decided from what it found.", ".st-key-ask-row"),
-    Stop("Strip", "How many chunks are kept, why the list ends there, what that saves, and what "
-         "each layer let through.", ".rf-strip"),
-    Stop("Curve", "Every chunk by its distance. Click a point to read the chunk and see why it "
-    "was kept or dropped.", ".st-key-curve-box"),
-    # In narrow windows the sidebar is closed, since it would cover this text.
-    Stop("Layers", "The switches and sliders in the sidebar take effect at once, without another "
-    "search. Reset goes back to the profile.",
-    ".stSidebar[data-collapsed=false], [aria-label='Expand sidebar']"),
-    Stop("Answer", "The answers that an LLM, or quoted sentences, give from the filtered and the "
-    "unfiltered chunks. Present (P) shows all of it to an audience.", ".st-key-panel"),
-)  # fmt: skip
+TASKS = (
+    "Drag the line in the curve until 4 chunks remain.",
+    "Switch a layer off, and see what comes back.",
+    "Open a dropped chunk, and bring it back.",
+)
+REMAIN = 4
 
 
 def begin_tour(resources: Resources) -> None:
-    """Start the tour. It needs a result to show, so ask the first example if nothing was asked."""
-    state.session().tour = 0
+    """Start the tour. It needs a result, so ask the first example if nothing was asked."""
+    state.session().tour = [False] * len(TASKS)
     offered = examples.of(state.session().collection, resources)
     if state.session().asked is None and offered:
         state.ask(offered[0].question)
 
 
-def draw_tour() -> None:
-    """Draw the current stop and outline its part; nothing if no tour is running."""
-    now: int | None = state.session().tour
-    if now is None:
+def draw_tour(view: View) -> None:
+    """Draw the tasks of the tour, those that were done ticked off; nothing if none is running."""
+    now = state.session()
+    if now.tour is None:
         return
-    stop, last = STOPS[now], len(STOPS) - 1
-    outline = "outline: 3px solid var(--rf-kept); outline-offset: 3px;"
-    html.draw(f"<style>:is({stop.part}) {{ {outline} }}</style>")
-    with st.container(key="tour", horizontal=True, vertical_alignment="center", gap="small"):
-        html.draw(
-            f'<p aria-live="polite"><b>{now + 1} of {len(STOPS)} · {stop.name}.</b> {stop.said}</p>'
-        )
-        st.button(
-            "Back", key="tour-back", disabled=not now, on_click=state.put, args=(now - 1, "tour"),
-            help="The previous stop.",
-        )  # fmt: skip
-        st.button(
-            "Next" if now < last else "Done", key="tour-next", type="primary", on_click=state.put,
-            args=(now + 1 if now < last else None, "tour"),
-            help="The next stop." if now < last else "End the tour.",
-        )  # fmt: skip
-        if now < last:
-            st.button(
-                "End", key="tour-end", type="tertiary", on_click=state.put, args=(None, "tour"),
-                help="End the tour. Help starts it again.",
-            )  # fmt: skip
-    frame.mount("kit/tour.js", key="tour-look", data=stop.part, height=0)
+    kept = {hit.id for hit in view.shown.kept}
+    if now.chunk and now.chunk not in kept:
+        now.tour_chunk = now.chunk
+    switched = any(path.endswith(".enabled") and not on for path, on in now.changes.items())
+    found = (len(kept) == REMAIN, switched, now.tour_chunk in kept)
+    now.tour = [was or done for was, done in zip(now.tour, found, strict=True)]
+    items = "".join(
+        f"<li>{'✓' if done else '○'} {html.text(task)}</li>"
+        for task, done in zip(TASKS, now.tour, strict=True)
+    )
+    with st.container(key="tour", gap="small"):
+        html.draw(f'<ul aria-live="polite" aria-label="Tour">{items}</ul>')
+        st.button("Done" if all(now.tour) else "End the tour", key="tour-end", on_click=_end)
+
+
+def _end() -> None:
+    state.session().tour, state.session().tour_chunk = None, ""
 
 
 def draw(resources: Resources) -> None:
-    """Draw the button that opens the drawer. The drawer does not open by itself for a link to a
-    question, since its reader came for the result."""
-    first = False
-    if state.session().asked is None and not state.session().pending:
-        first = bool(
-            frame.mount("kit/first_visit.js", key="first-visit", on_first_change=lambda: None).first
-        )
+    """Draw the button that opens the tour and the glossary."""
     with st.container(key="guide", width="content"):
-        pressed = st.button(
-            "Help",
-            key="help-button",
-            shortcut="H",
-            icon=":material/help:",
-            type="tertiary",
-            help="A tour of five stops, and what the words mean. The menu at the top right has the "
-            "theme: light, dark or the system's.",
-        )
-    if pressed or first:
-        _drawer(resources)
-    draw_tour()
+        if st.button(
+            "Help", key="help-button", shortcut="H", icon=":material/help:", type="tertiary"
+        ):
+            _drawer(resources)
 
 
 @st.dialog("Help", position="right")
 def _drawer(resources: Resources) -> None:
-    st.markdown("**Five stops**")
-    stops = (f"{n}. **{stop.name}.** {stop.said}" for n, stop in enumerate(STOPS, 1))
-    st.markdown("\n".join(stops))
+    st.markdown("**Three things to try**")
+    st.markdown("\n".join(f"{n}. {task}" for n, task in enumerate(TASKS, 1)))
     if st.button(
-        "Take the tour",
-        key="tour-begin",
-        type="primary",
-        icon=":material/tour:",
-        on_click=begin_tour,
-        args=(resources,),
-        help="Goes from stop to stop on the page, with an example if nothing was asked yet.",
+        "Take the tour", key="tour-begin", type="primary", on_click=begin_tour, args=(resources,)
     ):
-        st.rerun()
+        st.switch_page("pages/inspect.py")
     st.markdown("**Words**")
     st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items()))

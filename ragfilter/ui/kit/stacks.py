@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,7 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.model import Hit, LayerName, Outcome, PoolResult
 from ragfilter.report.story import Story
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import frame, html
 
 MOST = 10
@@ -70,7 +70,13 @@ def draw(
 ) -> None:
     """Draw the stacks side by side. `on_open` gets the id of a passage that was chosen."""
     shown = _shown(stacks)
-    drawn = "".join(_drawn(stack, shown, opens=on_open is not None) for stack in stacks)
+    rows = [[stack.entries[row] for row in shown] for stack in stacks]
+    titles = list(dict.fromkeys(each.title for entries in rows for each in entries if each))
+    short = dict(zip(titles, telling_titles(titles, TITLE_WIDTH), strict=True))
+    drawn = "".join(
+        _drawn(stack, entries, short, opens=on_open is not None)
+        for stack, entries in zip(stacks, rows, strict=True)
+    )
     html.draw(f'<div class="rf-stacks">{drawn}</div>')
     if on_open is not None:
         opened = partial(_opened, key, on_open)
@@ -93,9 +99,10 @@ def _shown(stacks: Sequence[Stack]) -> list[int]:
     return sorted(ranked[:MOST])
 
 
-def _drawn(stack: Stack, shown: Sequence[int], *, opens: bool) -> str:
-    entries = [stack.entries[row] for row in shown]
-    rows = "".join(_row(entry, opens=opens) for entry in entries)
+def _drawn(
+    stack: Stack, entries: Sequence[Entry | None], short: Mapping[str, str], *, opens: bool
+) -> str:
+    rows = "".join(_row(entry, short, opens=opens) for entry in entries)
     more = stack.count - sum(entry is not None for entry in entries)
     count, label = numbers.count(stack.count), html.text(stack.label)
     name = f'aria-label="{label}: {numbers.counted(stack.count, "passage")}"'
@@ -107,7 +114,7 @@ def _drawn(stack: Stack, shown: Sequence[int], *, opens: bool) -> str:
     )
 
 
-def _row(entry: Entry | None, *, opens: bool) -> str:
+def _row(entry: Entry | None, short: Mapping[str, str], *, opens: bool) -> str:
     if entry is None:
         return '<li class="rf-slot" aria-hidden="true"></li>'
     title = html.text(entry.title)
@@ -116,5 +123,5 @@ def _row(entry: Entry | None, *, opens: bool) -> str:
     return (
         f'<li data-passage{fallen} title="{title}: {html.text(entry.why)}" {role if opens else ""}>'
         f"{html.outcome_sign(entry.outcome, entry.layer)}"
-        f"{html.text(short_title(entry.title, TITLE_WIDTH))}</li>"
+        f"{html.text(short[entry.title])}</li>"
     )

@@ -57,7 +57,8 @@ def _head(view: View) -> None:
 
 def _picture(view: View, told: Story) -> None:
     """Draw both stacks, and the buttons that drop the passages, one reason at a time."""
-    last, chosen = len(told.fell), state.session().scene
+    # The last step adds what passes from farther down.
+    last, chosen = len(told.fell) + bool(told.beyond), state.session().scene
     now = last if chosen is None else min(chosen, last)
     fallen = {i for fall in told.fell[:now] for i in fall.ids}
     before, after = stacks.before_and_after(view.mine, told)
@@ -87,6 +88,10 @@ def _picture(view: View, told: Story) -> None:
                 on_click=state.put,
                 args=(to, "scene"),
             )
-        line = told.fell[now - 1].line if 0 < now < last or now == 1 else ""
-        said = line or (f"{counted(told.kept, 'passage')} passed" if now else "Everything found")
-        html.draw(f'<p class="rf-scene" role="status">{html.text(said)}</p>', width="content")
+        said = [fall.line for fall in told.fell[now - 1 : now]] if now else ["Everything found"]
+        if now == last:
+            word = "passes" if told.kept == 1 else "pass"
+            said.append(f"{counted(told.kept, 'passage')} {word} the filter")
+        html.draw(
+            f'<p class="rf-scene" role="status">{html.text(", ".join(said))}</p>', width="content"
+        )

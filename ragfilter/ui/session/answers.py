@@ -19,13 +19,15 @@ from ragfilter.errors import ModelError
 from ragfilter.model import PoolResult
 from ragfilter.protocols import Progress
 from ragfilter.ui.session.jobs import Job, Stoppable
-from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.resources import Resources, ShelfSpec
 
 TICK_S = 0.1
 NOT_ASKED = (
     "Not asked: the endpoint did not finish the other answer in time. The button tries both again."
 )
 EARLIER = "This is the earlier answer."
+ADDED: ShelfSpec[tuple[Quote, ...]] = ShelfSpec(128)
+"""What one side adds to another, by both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +125,17 @@ def added(
     """What the side's context adds to the other's, if that is known without calling a model."""
     if resources.bench.chat is not None:
         return ()
-    try:
-        return compare.added(
-            query, side.context, other.context, resources.embedder(only_known=True)
-        )
-    except ModelError:
-        return ()
+    key = _key(query, side, resources), _key(query, other, resources)
+    quotes = resources.shelf(ADDED).get(key)
+    if quotes is None:
+        try:
+            quotes = compare.added(
+                query, side.context, other.context, resources.embedder(only_known=True)
+            )
+        except ModelError:
+            return ()
+        resources.shelf(ADDED).put(key, quotes)
+    return quotes
 
 
 def lacking(

@@ -29,17 +29,15 @@ from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.sentences import Sentences
 from ragfilter.ui.session.jobs import JOB, Jobs
-from ragfilter.workbench import Workbench, open_workbench, read_deployment
+from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
     from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.evaluate.labelled_queries import Labels
-    from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.rules.bulk import BulkPlan
-    from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
 
 V = TypeVar("V")
@@ -78,9 +76,6 @@ class Resources:
     """Of collections, what a user may see."""
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
-    evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
-    linted: Shelf[list[Finding]] = field(default_factory=lambda: Shelf(4))
-    """What the linter finds in LLM drafts."""
     mends: Shelf[BulkPlan] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))
@@ -153,7 +148,7 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # torch reads this when it is first imported. It would otherwise use every core, and the browser
     # needs one to draw the page while an answer is still being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
-    bench = open_workbench(_deployment, kind="app")
+    bench = Workbench.open(_deployment, kind="app")
     sentences = Sentences(bench.workspace.path)
     ahead = Preparation(bench, sentences, _somebody_waits)
     Worker(bench, ahead.step).start()
@@ -209,27 +204,27 @@ class CachedEmbedder:
     only_known: bool = False
     progress: Progress | None = None
     stored: Sentences | None = None
-    """Vectors from before, which are not cached again."""
+    """Vectors from before."""
 
     @property
     def name(self) -> str:
         return self.inner.name
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         known = {text: self.shelf.get((self.name, text)) for text in texts}
         missing = [text for text, vector in known.items() if vector is None]
         if missing and self.stored is not None:
-            known |= self.stored.find(self.name, missing)
+            for text, stored in self.stored.find(self.name, missing).items():
+                known[text] = self.shelf.put((self.name, text), stored)
             missing = [text for text in missing if known[text] is None]
         if missing and self.only_known:
             raise ModelError(f"{len(missing)} texts are not embedded yet.")
-        progress = progress or self.progress
         for start in range(0, len(missing), TEXTS_AT_ONCE):
             part = missing[start : start + TEXTS_AT_ONCE]
             for text, vector in zip(part, self.inner.embed(part), strict=True):
                 known[text] = self.shelf.put((self.name, text), vector)
-            if progress is not None:
-                progress(start + len(part), len(missing))
+            if self.progress is not None:
+                self.progress(start + len(part), len(missing))
         return np.stack([vector for text in texts if (vector := known[text]) is not None])
 
     def knows(self, word: str) -> bool:

@@ -219,7 +219,10 @@ class Session:
     scene: int | None = None
     scene_before: int | None = None
     """Steps of the picture in Present mode; None shows the last one."""
-    tour: int | None = None
+    tour: list[bool] | None = None
+    """Which tasks of the tour are done; None if no tour is running."""
+    tour_chunk: str = ""
+    """The dropped chunk that was opened last during the tour."""
     compared: dict[str, str] = field(default_factory=dict)
     """The sides of Compare and its query set, as in the link."""
 
@@ -364,6 +367,8 @@ def choose_profile(name: str) -> None:
     except SettingsError as error:
         notice(f"The tuned values are not valid with the profile {name} and were left out. {error}")
     take(name, changes)
+    # How far a question reaches depends on the profile, and a link to this page asks it anew.
+    renew()
 
 
 def load(content: bytes, name: str) -> None:

@@ -1,5 +1,0 @@
-export default ({ setTriggerValue }) => {
-  if (localStorage.getItem("ragfilter-toured")) return
-  localStorage.setItem("ragfilter-toured", "yes")
-  setTriggerValue("first", true)
-}

@@ -1,0 +1,93 @@
+"""The line on every page that says how far one is, Ask → Label → Measure → Tune → Guard, and leads
+to the next step. Nobody has to follow it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.errors import RagfilterError
+from ragfilter.layers.origin import origin
+from ragfilter.ui.kit.runs import chosen
+from ragfilter.ui.look import html
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import Visit
+
+NEEDS_LABELS = "Locked until a question has labels."
+NEEDS_RUN = "Locked until something was measured."
+MEASURED = "measured"
+"""The collections for which a run was found, so that none is looked for again."""
+
+
+class Step(NamedTuple):
+    """A step, its page, whether it is done, and what opens it if it is locked."""
+
+    name: str
+    page: str
+    done: bool = False
+    locked: str = ""
+
+
+def steps(*, asked: bool, labelled: int, wanted: int, measured: bool, tuned: bool) -> list[Step]:
+    """The path, with `labelled` questions of those `wanted`."""
+    few = labelled < wanted
+    return [
+        Step("Ask", "inspect", asked),
+        Step(f"Label: {labelled} of {wanted}" if few else "Label", "evaluate", not few),
+        Step("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
+        Step("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
+        Step("Guard", "evaluate", False, "" if measured else NEEDS_RUN),
+    ]
+
+
+def reserve() -> DeltaGenerator:
+    """The place of the line. It is filled after what the user waits for."""
+    return st.container(key="path", horizontal=True, vertical_alignment="center", gap=None)
+
+
+def draw(visit: Visit, place: DeltaGenerator) -> None:
+    """Draw the line in `place`, its next step as a button."""
+    if not visit.ready:
+        return
+    try:
+        path = _steps(visit)
+    except RagfilterError:
+        # The page itself says what is wrong.
+        return
+    at = next(n for n, step in enumerate(path) if not step.done)
+    following = path[at]
+    with place:
+        if at:
+            html.draw(f'<p class="rf-way">{_told(path[:at])} →&nbsp;</p>', width="content")
+        pressed = st.button(following.name, key="path-next", type="tertiary")
+        if path[at + 1 :]:
+            html.draw(f'<p class="rf-way">&nbsp;→ {_told(path[at + 1 :])}</p>', width="content")
+    if pressed:
+        state.session().labelling = following.name.startswith("Label")
+        st.switch_page(f"pages/{following.page}.py")
+
+
+def _steps(visit: Visit) -> list[Step]:
+    name = state.session().collection
+    known = st.session_state.setdefault(MEASURED, set())
+    if name not in known and chosen.saved_runs(visit):
+        known.add(name)
+    labelled, wanted = chosen.labelled_questions(visit.resources, name)
+    return steps(
+        asked=state.session().asked is not None or bool(labelled),
+        labelled=labelled,
+        wanted=wanted,
+        measured=name in known,
+        tuned=origin(visit.settings) is not None,
+    )
+
+
+def _told(path: list[Step]) -> str:
+    return " → ".join(
+        f'<span title="{html.text(step.locked or ("Done." if step.done else ""))}">'
+        f"{html.text(step.name)}</span>"
+        for step in path
+    )

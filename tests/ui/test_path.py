@@ -1,0 +1,33 @@
+"""The path on every page: how far one is, and what opens the next step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ragfilter.ui.kit.path import NEEDS_LABELS, NEEDS_RUN, steps
+
+HERE: dict[str, Any] = {
+    "asked": False, "labelled": 0, "wanted": 20, "measured": False, "tuned": False
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "following", "locked"),
+    [
+        ({}, "Ask", {"Measure", "Tune", "Guard"}),
+        ({"asked": True}, "Label: 0 of 20", {"Measure", "Tune", "Guard"}),
+        ({"asked": True, "labelled": 7}, "Label: 7 of 20", {"Guard"}),
+        ({"asked": True, "labelled": 20}, "Measure", {"Guard"}),
+        ({"asked": True, "labelled": 20, "measured": True}, "Tune", set()),
+        ({"asked": True, "labelled": 20, "measured": True, "tuned": True}, "Guard", set()),
+    ],
+)
+def test_the_next_step_and_what_is_locked(
+    change: dict[str, Any], following: str, locked: set[str]
+) -> None:
+    path = steps(**HERE | change)
+    assert next(step.name for step in path if not step.done) == following
+    assert {step.name for step in path if step.locked} == locked
+    assert {step.locked for step in path} <= {"", NEEDS_LABELS, NEEDS_RUN}
