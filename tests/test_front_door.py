@@ -74,7 +74,7 @@ def test_no_more_is_left_out_than_was_asked_for() -> None:
     # What is limited says by what.
     few = rf.Filter(rf.Settings())(QUERY, docs, distances, metric="cosine")
     assert len(few) == 5
-    assert {row.reason for row in few.dropped} == {"beyond k 5"}
+    assert {row.reason for row in few.dropped} == {"beyond the first 5"}
     assert "k = 5 leaves out the other 995" in repr(few)
     full = rf.Filter(rf.Settings(cutoff={"max_results": MANY}))
     fell = full(QUERY, docs, distances, metric="cosine").dropped[0]

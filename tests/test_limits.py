@@ -121,7 +121,7 @@ def test_what_stands_too_far_down_is_counted_where_its_place_is_not_its_rank() -
 def test_what_is_beyond_k_says_its_place_where_that_is_not_its_rank(more: dict[str, Any]) -> None:
     hits = tuple(Hit(Chunk(f"c{n}"), d, n + 1) for n, d in enumerate(DISTANCES, start=1))
     made = replay(Pool("a question", "demo", "l2", hits), Settings().with_values(more))
-    assert made.outcomes()["c6"].reason == "place 6 in this order, beyond k 5"
+    assert made.outcomes()["c6"].reason == "place 6 in this order, beyond the first 5"
 
 
 def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0) -> PoolResult:

@@ -178,7 +178,7 @@ def test_the_trace_names_the_layer_its_settings_and_its_line(
 
 def test_what_the_strategy_drops_says_why(document: dict[str, Any]) -> None:
     fell = [h for h in document["hits"] if (h["layer"], h["outcome"]) == ("cutoff", "dropped")]
-    cut = [h for h in fell if "beyond k" not in h["reason"]]
+    cut = [h for h in fell if "beyond the first" not in h["reason"]]
     assert len(cut) == 2
     assert all(h["reason"].startswith("after the cut: half of 5") for h in cut)
     assert all(h["value"] >= h["limit"] for h in cut)

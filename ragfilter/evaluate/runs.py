@@ -132,8 +132,9 @@ class ComparedRuns:
     @property
     def worst(self) -> Row | None:
         """The query with the largest loss; None if none is worse with B."""
-        return min((row for row in self.changes if row["gain"] < 0), key=lambda row: row["gain"],
-                   default=None)  # fmt: skip
+        # What floating point makes of two equal figures is no loss.
+        worse = (row for row in self.changes if row["gain"] < -1e-9)
+        return min(worse, key=lambda row: row["gain"], default=None)
 
     def mean(self, figure: str, side: str) -> float:
         """The mean of a figure for one side, a or b."""

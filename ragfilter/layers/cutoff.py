@@ -26,6 +26,7 @@ from ragfilter.layers.quality import UNSCORED
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
+from ragfilter.layers.top_k import limit as top_k_limit
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, PoolResult
 from ragfilter.settings.schema import Cutoff, Settings
 from ragfilter.text import numbers
@@ -234,7 +235,7 @@ def _decide(
     """The decision over a hit that is not pinned; `limit` is the largest value before the cut."""
     value = values[place - 1]
     if place > result.kept and place > settings.max_results:
-        reason = f"{in_order(place, hit)}beyond k {settings.max_results}"
+        reason = f"{in_order(place, hit)}beyond the first {settings.max_results}"
         return Decision(hit.id, "cutoff", "dropped", reason, value, setting=MAX_RESULTS)
     rank, limit = result.cliff_after_rank, result.limit
     if rank is not None:
@@ -244,8 +245,7 @@ def _decide(
         after = _after_cliff(result, settings)
     elif limit is not None:
         beyond = value > limit + EPSILON
-        best = min(values[: max(settings.max_results, result.kept)])
-        before = f"within best + {limit - best:.3f}"
+        before = f"{name} {value:.3f} ≤ {limit:.3f}"
         after = f"{name} {numbers.apart(value, '>', limit)}"
     else:
         beyond = False
@@ -344,7 +344,11 @@ SPEC: LayerSpec = LayerSpec(
     candidates=lambda settings: settings.cutoff.max_results,
     # What was learned with one reranker is refused with another.
     reads=("quality",),
-    off=lambda settings: f"off; the first {settings.retrieval.k} stay",
+    off=lambda settings: (
+        "off; the judge decides"
+        if settings.judge.enabled
+        else f"off; top_k keeps at most {top_k_limit(settings)}"
+    ),
     line=_line,
     first=(
         "strategy",

@@ -24,7 +24,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
             hit.id,
             "top_k",
             "kept" if place <= k else "dropped",
-            f"among the first {k}" if place <= k else f"{in_order(place, hit)}beyond k {k}",
+            f"among the first {k}" if place <= k else f"{in_order(place, hit)}beyond the first {k}",
             float(place),
             float(k),
             "retrieval.k",

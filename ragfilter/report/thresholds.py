@@ -176,7 +176,7 @@ def cut_line(result: PoolResult) -> CutLine | None:
 
 
 def _at_place(path: str, k: int, n: int) -> CutLine:
-    label = f"{field(path).label} {numbers.count(k)}"
+    label = f"{field(path).label} = {numbers.count(k)}"
     if k >= n:
         return CutLine(f"{label}: all that came in stay", n)
     return CutLine(label, k, place=k + 0.5)

@@ -54,7 +54,7 @@ def zoom(page: Any) -> None:
     low, high = widget.value
     widget.set_value((low, high - 1))
     page.run()
-    assert (low, high - 1) in [slider.value for slider in page.at.slider]
+    assert (low, max(low + 1, high - 1)) in [slider.value for slider in page.at.slider]
 
 
 @pytest.mark.parametrize("setup", SETUPS)
@@ -94,7 +94,8 @@ def test_together_these_are_the_sliders_of_every_number(
     shown = {
         s.key.partition("--")[0] for params in SETUPS.values() for s in open_page(params).at.slider
     }
-    assert shown == {LEVEL, *(key(f.path) for f in fields() if f.type in (int, float))}
+    shown = {name for name in shown if not name.startswith(("tune-", "zoom-"))}
+    assert shown == {LEVEL, *(key(f.path) for f in fields() if f.value_type in (int, float))}
 
 
 def test_switches_choices_and_views_ask_nobody_either(

@@ -29,7 +29,7 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     assert curve["y"] + curve["height"] <= 900
     expect(tab.page.get_by_role("heading", level=2)).to_have_text(["Curve", "Chunk", "Chunks"])
     tab.click("back-tune-cutoff-relative_offset")
-    expect(tab.strip).to_contain_text("Best + 0.35")
+    expect(tab.strip).to_contain_text("0.350 of the way")
     # The change that brings the chunk back, and Ctrl+Z.
     tab.rest().click("whatif-0")
     tab.expect_kept(12).rest()
@@ -43,13 +43,13 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     tab.expect_kept(2)
     # The buttons at the top do the same, and Reset returns to the profile.
     tab.rest().click("undo")
-    expect(tab.strip).to_contain_text("Best + 0.30")
+    expect(tab.strip).to_contain_text("0.300 of the way")
     tab.rest().click("redo")
-    expect(tab.strip).to_contain_text("Best + 0.35")
+    expect(tab.strip).to_contain_text("0.350 of the way")
     for button, kept in (("redo", 12), ("reset", 2)):
         tab.rest().click(button)
         tab.expect_kept(kept)
-    expect(tab.strip).to_contain_text("Best + 0.35")
+    expect(tab.strip).to_contain_text("0.350 of the way")
     # Other words in the question bring the chunk back too, and others with it.
     ask = tab.rest().keyed("whatif-ask", "button")
     expect(ask).to_have_text(re.compile("Ask with: armor class 7$"))

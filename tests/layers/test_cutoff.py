@@ -326,7 +326,7 @@ def test_decisions_at_a_cliff(look_at: LookAt) -> None:
         ("c", "kept", before, 0.9356, 0.9356),
         ("d", "dropped", after, 1.0763, 0.9356),
         ("e", "dropped", after, 1.0834, 0.9356),
-        ("f", "dropped", "beyond k 5", 1.2, None),
+        ("f", "dropped", "beyond the first 5", 1.2, None),
     ]
     assert step.hits == hits[:3]
     assert step.note == "gap 0.141 ≥ 0.100 after hit 3"

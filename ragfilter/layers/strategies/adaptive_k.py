@@ -37,7 +37,6 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="adaptive_k",
     cut=cut,
-    title="adaptive-k",
     reads=("max_results", "min_results", "b_extra", "tail"),
     cliff=lambda settings: "Largest drop",
 )

@@ -33,7 +33,6 @@ class StrategySpec:
 
     name: str
     cut: Callable[[Sequence[float], Cutoff, int, float], Cut]
-    title: str = ""
     reads: tuple[str, ...] = ("max_results", "min_results")
     cliff: Callable[[Cutoff], str] = lambda settings: "Cut"
     decides: Callable[[Cut], str] = lambda cut: "strategy"

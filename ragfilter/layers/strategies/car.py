@@ -81,6 +81,5 @@ def _silhouette(curve: NDArray[np.float64], starts: Sequence[int]) -> float:
 SPEC = StrategySpec(
     name="car",
     cut=cut,
-    title="CAR",
     cliff=lambda settings: "Gap between clusters",
 )

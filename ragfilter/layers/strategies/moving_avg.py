@@ -36,6 +36,5 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="moving_avg",
     cut=cut,
-    title="moving average",
     cliff=lambda settings: "Largest drop of the average",
 )

@@ -35,7 +35,7 @@ SPEC = StrategySpec(
     name="relative",
     cut=cut,
     reads=("max_results", "min_results", "relative_offset"),
-    cliff=lambda settings: f"Best + {settings.relative_offset:.2f} of the way to the background",
+    cliff=lambda settings: f"{settings.relative_offset:.3f} of the way to the background",
     decides=lambda made: "relative_offset",
     reads_pool=True,
 )

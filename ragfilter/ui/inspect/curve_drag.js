@@ -55,7 +55,7 @@ function begin(root) {
   // What is set is told as what it makes.
   const made = line => line.axis === "y"
     ? `limit ${(line.base + line.per * now(line)).toFixed(3)}`
-    : `${line.label} ${now(line).toFixed(line.digits)}`
+    : `${line.label} = ${now(line).toFixed(line.digits)}`
   const said = line => `${made(line)} keeps ${kept(line, now(line))}`
 
   const move = (line, value, held) => {
@@ -136,9 +136,10 @@ function begin(root) {
       grip.setAttribute("cy", line.axis === "x" ? ends.y1 : place)
       group.toggleAttribute("data-own", !line.drawn)
       name.textContent = line.drawn ? "" : made(line)
-      name.setAttribute("x", line.axis === "x" ? place + 8 : ends.x2 - 8)
+      const before = line.axis === "y" || place > svg.clientWidth / 2
+      name.setAttribute("x", line.axis === "y" ? ends.x2 - 8 : place + (before ? -8 : 8))
       name.setAttribute("y", line.axis === "x" ? along("y").pixel(-Infinity) - 4 : place - 4)
-      name.setAttribute("text-anchor", line.axis === "x" ? "start" : "end")
+      name.setAttribute("text-anchor", before ? "end" : "start")
       title.textContent = `${line.label}: drag, or use the arrow keys`
       group.dataset.axis = line.axis
       group.toggleAttribute("data-moving", moving?.path === line.path)

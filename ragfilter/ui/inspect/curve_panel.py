@@ -5,7 +5,7 @@ settings that decide the cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -28,7 +28,7 @@ from ragfilter.ui.session import state, widget
 from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
-VIEW, TITLE_WIDTH = "tune", 24
+VIEW, TITLE_WIDTH = "tune", 30
 BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 
@@ -107,7 +107,7 @@ def _draw_fold(every: Points, shown: Points, count: int) -> None:
 def controls(view: View) -> None:
     """Draw what tunes the cut: its settings and limits, the ranks shown and the legend."""
     result, session = view.shown, state.session()
-    draw_settings(result)
+    draw_settings(result, dict(view.summary.strategies))
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
         scored = curve_points.reranked(cut_of(result))
         if scored:
@@ -222,13 +222,14 @@ def cut_settings(result: PoolResult) -> tuple[str, ...]:
     return ("retrieval.k",) if layer("top_k").enabled(settings) else ()
 
 
-def draw_settings(result: PoolResult) -> None:
-    """Draw the settings in one row, which keeps its height if there are none."""
+def draw_settings(result: PoolResult, kept: Mapping[str, int]) -> None:
+    """Draw the settings in one row, which keeps its height if there are none. `kept` is what each
+    strategy would keep."""
     shown = cut_settings(result)
     with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
         own = state.own()
         for path in shown:
-            settings_of.draw_setting(field(path), result.settings, own, view=VIEW)
+            settings_of.draw_setting(field(path), result.settings, own, view=VIEW, kept=kept)
         if not shown:
             html.draw(
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '
@@ -240,14 +241,17 @@ def draw_settings(result: PoolResult) -> None:
 def applied_limits(result: PoolResult) -> str:
     """The limit that decided how many stay, the other limits that applied, then those not
     reached."""
-    every = limits(result)
+    every, detail = limits(result), cut_of(result)
     bound = [each.words for each in reversed(every) if each.bound]
+    if detail is not None and detail.cut.limit is not None:
+        made = strategy(detail.cut.strategy).cliff(result.settings.cutoff)
+        limit = numbers.distance(detail.cut.limit)
+        bound.insert(0, f"{made}: {detail.value_name} ≤ {limit}")
     items = [f"<li><b>{html.text(words)}</b></li>" for words in bound[:1]]
     items += [f"<li>{html.text(words)}</li>" for words in bound[1:]]
-    chosen, detail = result.settings.cutoff.strategy, cut_of(result)
+    chosen = result.settings.cutoff.strategy
     if detail is not None and detail.cut.strategy != chosen:
-        name = strategy(chosen).title or chosen
-        items.append(f"<li>{html.text(f'{name} is chosen, but {detail.instead}')}.</li>")
+        items.append(f"<li>{html.text(f'{chosen} is chosen, but {detail.instead}')}.</li>")
     tall = first_step(result)
     if tall is not None:
         items.append(

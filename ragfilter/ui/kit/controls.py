@@ -7,6 +7,8 @@ choices use: every widget costs each run a millisecond or more.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
@@ -14,7 +16,6 @@ import streamlit as st
 from ragfilter.judge.call import NO_LLM
 from ragfilter.layers.base import Cost, LayerSpec
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.report.summary import effects, layer_line
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
@@ -50,7 +51,6 @@ CHOICE_LABELS = {
     "late_interaction": "late interaction",
     "cross_encoder": "cross-encoder",
     "when_poor": "when poor",
-    **{each.name: each.title for each in STRATEGIES if each.title},
 }
 WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
 """The meaning of an empty text setting."""
@@ -58,6 +58,9 @@ NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 """The text shown for an empty table."""
 MARK = "●"
 """The sign of a value that differs from the profile's."""
+STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
+NOT_LEARNED = "needs 10 labelled questions"
+"""As many as `ragfilter.evaluate.learning` learns from at least."""
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -69,10 +72,16 @@ def key(path: str, view: str = "set") -> str:
 
 
 def draw_setting(
-    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", label: str = ""
+    info: FieldInfo,
+    settings: Settings,
+    own: Config,
+    *,
+    view: str = "set",
+    kept: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
     """Draw the setting's widget. A value that differs from `own`, the profile with the
-    environment's changes, is marked and gets a reset button."""
+    environment's changes, is marked and gets a reset button. `kept` is how many chunks each
+    strategy of the cutoff would keep."""
     value = settings.get(info.path)
     if info.table:
         # Tables cannot be typed in: they are learned, or loaded with a settings file.
@@ -85,8 +94,7 @@ def draw_setting(
     # The container is the same whether the value is changed or not, because a widget that moves
     # loses the focus.
     with st.container(key=f"box-{key(info.path, view)}", gap=None):
-        _widget(info, value, view, f"{MARK} {label or info.label}" if is_changed
-                else label or info.label)  # fmt: skip
+        _widget(info, value, view, f"{MARK} {info.label}" if is_changed else info.label, kept)
         if view == "set":
             tell_variable(info.path, value, own)
         if is_changed:
@@ -128,6 +136,9 @@ def apply_choice(value: Any, path: str) -> None:
     """Apply what the user chose for a setting."""
     if value is None:
         return
+    if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
+        st.toast(f"{LEARNED} {NOT_LEARNED}: label them, then tune.")
+        return
     values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
@@ -137,8 +148,13 @@ def apply_choice(value: Any, path: str) -> None:
     state.change(values)
 
 
-def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
-    given = widget.of(key(info.path, view), value, apply_choice, info.path)
+def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[str, int]) -> None:
+    names = {each: choice_label(each) for each in info.choices or ()}
+    if info.path == STRATEGY:
+        names |= {each: f"{each} · {n}" for each, n in kept.items()}
+        if state.settings().cutoff.calibration is None:
+            names[LEARNED] = f"{LEARNED} · {NOT_LEARNED}"
+    given = widget.of(key(info.path, view), value, apply_choice, info.path, labels=names)
     given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
         st.segmented_control(
@@ -147,7 +163,9 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
         )  # fmt: skip
     elif info.choices:
         at = info.choices.index(value)
-        st.selectbox(label, info.choices, at, format_func=choice_label, filter_mode=None, **given)
+        st.selectbox(
+            label, info.choices, at, format_func=names.__getitem__, filter_mode=None, **given
+        )
     elif info.value_type is bool:
         st.toggle(label, value, **given)
     elif info.value_type is str:

@@ -108,7 +108,7 @@ def why(result: PoolResult) -> tuple[str, str]:
     if cut.cliff_after_rank is not None and cut.gap is not None:
         label = strategy.cliff(settings.cutoff)
         return label, f"{numbers.distance(cut.gap)} after {counted(cut.cliff_after_rank, 'hit')}"
-    return strategy.title or strategy.name, cut.reason.partition(";")[0]
+    return strategy.name, cut.reason.partition(";")[0]
 
 
 def _wished(result: PoolResult, cut: Cut) -> str:
@@ -121,7 +121,7 @@ def _wished(result: PoolResult, cut: Cut) -> str:
         )
     if cut.limit is not None:
         return _limit(result, cut)
-    return strategy.title or strategy.name
+    return strategy.name
 
 
 def _limit(result: PoolResult, cut: Cut) -> str:

@@ -23,14 +23,16 @@ const pass = event => {
   document.body.dispatchEvent(new KeyboardEvent("keydown", event))
 }
 // Streamlit makes each change of the address a step of the history, and Back would undo one
-// setting after another before it came to the question before.
+// setting after another before it came to the question before. A page that has just been opened
+// has no parameters yet, and gets them in a second change.
 const stepOf = url => {
   const { pathname, searchParams } = new URL(url, location)
   return [pathname, searchParams.get("q"), searchParams.get("present")].join(" ")
 }
 const push = history.pushState
 history.pushState = (state, title, url) => {
-  const change = stepOf(url) === stepOf(location) ? history.replaceState : push
+  const opened = !location.search && new URL(url, location).pathname === location.pathname
+  const change = opened || stepOf(url) === stepOf(location) ? history.replaceState : push
   change.call(history, state, title, url)
 }
 export default ({ data, parentElement, setTriggerValue }) => {
