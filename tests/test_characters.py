@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragfilter.text.normalise import loads, whole
@@ -47,5 +47,6 @@ def test_loads(text: str, value: Any) -> None:
 
 
 @given(st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
+@settings(max_examples=40)
 def test_every_text_of_a_value_is_whole(value: Any) -> None:
     json.dumps(loads(json.dumps(value)), ensure_ascii=False).encode("utf-8")

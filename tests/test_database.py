@@ -76,6 +76,7 @@ def start(url: str, gate: Barrier, said: Queue[str]) -> None:
         said.put(repr(error))
 
 
+@pytest.mark.slow
 def test_many_first_starts_at_once_all_succeed(url: str) -> None:
     gate, said = STARTING.Barrier(STARTS), STARTING.Queue()
     starts = [STARTING.Process(target=start, args=(url, gate, said)) for _ in range(STARTS)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +57,7 @@ def any_settings(draw: st.DrawFn) -> Settings:
 
 @pytest.mark.slow
 @given(pools(), any_settings())
+@hypothesis.settings(max_examples=40)
 def test_every_hit_is_kept_or_has_a_reason_to_be_gone(pool: Pool, settings: Settings) -> None:
     result = replay(pool, settings)
     kept = {hit.id for hit in result.kept}
@@ -73,6 +75,7 @@ def test_every_hit_is_kept_or_has_a_reason_to_be_gone(pool: Pool, settings: Sett
 
 
 @given(pools(), any_settings())
+@hypothesis.settings(max_examples=40)
 def test_the_counts_of_neighbouring_layers_agree(pool: Pool, settings: Settings) -> None:
     traces = replay(pool, settings).traces
     assert [t.layer for t in traces] == [layer.name for layer in LAYERS]

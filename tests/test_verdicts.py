@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import ends_soon
 
@@ -440,6 +440,7 @@ def test_injected_text_decides_nothing_that_was_not_asked(texts: list[str], fill
         max_size=6,
     )
 )
+@settings(max_examples=40)
 def test_structured_output_of_any_ids_is_read_back(actions: dict[str, str]) -> None:
     items = [{"chunk_id": i, "action": a} for i, a in actions.items()]
     verdicts, remarks, *_ = parse(json.dumps({"decisions": items}), tuple(actions))

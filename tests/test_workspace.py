@@ -87,6 +87,7 @@ def test_an_unreadable_note_still_gives_a_clear_line(tmp_path: Path, note: str) 
         holder.communicate()
 
 
+@pytest.mark.slow
 def test_opening_again_in_the_same_process_gives_the_same_workspace(tmp_path: Path) -> None:
     first = Workspace.open(tmp_path)
     store = first.store()

@@ -147,13 +147,22 @@ def read_copy(path: Path) -> list[StoredRow]:
     table = _read(path)
     if table is None:
         return []
-    vectors = _vectors(table)
     rows = []
-    for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True):
-        fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-        own = json.loads(row["metadata"])
-        chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
-        rows.append(StoredRow(chunk, vector, as_given, fingerprint))
+    try:
+        for row, vector in zip(
+            table.drop_columns(["vector"]).to_pylist(), _vectors(table), strict=True
+        ):
+            fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
+            own = json.loads(row["metadata"])
+            chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
+            rows.append(StoredRow(chunk, vector, as_given, fingerprint))
+    except (TypeError, ValueError) as error:
+        # Such as a null where every copy that was written has a value.
+        raise StoreError(
+            f"The copy {path} holds a row that cannot be read: {error}.",
+            remedy=REPLACE,
+            action="replace",
+        ) from error
     return rows
 
 
@@ -161,7 +170,8 @@ def read_texts(path: Path) -> list[Chunk]:
     """The chunks of the copy at `path` with nothing but id, title and text; empty if there is none.
     Raises StoreError if it is damaged."""
     table = _read(path, ["id", "title", "text"])
-    return [] if table is None else [Chunk(**row) for row in table.to_pylist()]
+    rows = [] if table is None else table.to_pylist()
+    return [Chunk(row["id"], row["text"] or "", title=row["title"] or "") for row in rows]
 
 
 def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:

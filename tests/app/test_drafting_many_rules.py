@@ -54,7 +54,7 @@ def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> Iterator[Any]:
-    """The Suggest part for the chunks about dragons; drafts and rules are reverted."""
+    """The Findings for the chunks about dragons; drafts and rules are reverted."""
     page = drafts_of(open_page(workspace=workspace), "dragon")
     before = rules()
     yield page
@@ -67,8 +67,7 @@ def drafts_of(opened: Any, words: str) -> Any:
     page = open_rules(opened)
     page.at.text_input(key="rules-text").set_value(words)
     page.run()
-    page.choose("rules-part", "Suggest")
-    return page.choose("suggest-way", "LLM drafts")
+    return page.choose("rules-part", "Findings")
 
 
 def bench() -> Workbench:
@@ -100,8 +99,14 @@ def asked(server: Server) -> list[str]:
 
 
 def frame(page: Any) -> Any:
-    (found,) = [f.value for f in page.at.dataframe if "would drop" in f.value]
-    return found
+    """The findings that are drafts."""
+    (found,) = [f.value for f in page.at.dataframe if "finding" in f.value]
+    return found[found["kind"] == "draft"]
+
+
+def only_drafts(page: Any) -> Any:
+    page.at.multiselect(key="findings-kinds").set_value(["draft"])
+    return page.run()
 
 
 def test_without_an_llm_the_page_says_what_is_missing(
@@ -130,22 +135,21 @@ def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
     calls = len(endpoint.asked)
     # 7 tokens at 0.1 and 3 at 0.2 each.
     assert f"{7 * calls:,} + {3 * calls:,} tokens, cost {1.3 * calls:.4f}" in told(page)
-    sure = [i for i, doubts in enumerate(found["doubts"]) if not doubts]
+    sure = [i for i, fix in enumerate(found["fix"]) if fix == "certain"]
     assert 0 < len(sure) < n
-    assert page.at.button(key="suggest-accept").label.startswith(f"Accept {len(sure)} rule")
+    only_drafts(page)
+    assert page.at.button(key="findings-save").label.startswith(f"Apply {len(sure)} rule")
     # The same rule on every chunk loses chunks that labelled questions need, so a confirmation is
     # required.
-    assert page.at.button(key="suggest-accept").disabled
-    page.at.checkbox(key="suggest-sure").check()
-    page.run().press("suggest-accept")
+    assert page.at.button(key="findings-save").disabled
+    page.at.checkbox(key="findings-sure").check()
+    page.run().press("findings-save")
     after = rules()
     assert sum(after[i] != before[i] for i in after) == len(sure)
     assert {after[i] for i in after if after[i] != before[i]} == {STORED}
     (step,) = bench().journal.steps("demo", limit=1)
     assert (step.size, step.done) == (len(sure), len(sure))
-    assert list(frame(page)["now"]).count("accepted") == len(sure)
-    page.press("suggest-edit")
-    assert page.at.session_state["rules-part"] == "Chunks"
+    assert len(frame(page)) == n - len(sure)
 
 
 def test_a_stopped_run_keeps_its_drafts_and_the_next_one_skips_them(
@@ -213,8 +217,8 @@ def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
     endpoint.behave = says(ABSENT)
     drafted(page.press("drafts-begin"))
     found = frame(page)
-    assert all("requires what the chunk itself does not contain" in d for d in found["doubts"])
-    assert page.at.button(key="suggest-accept").disabled
+    assert all("requires what the chunk itself does not contain" in d for d in found["finding"])
+    assert set(found["fix"]) == {"check first"}
     page.press("drafts-forget")
     assert bench().drafts.drafts("demo") == ()
 
@@ -228,8 +232,8 @@ def test_a_draft_is_compared_with_the_rules_that_are_stored(
     bench().collection("demo").set_rules({"attack-matrix-clerics-ac-7": None})
     page = drafts_of(open_page(workspace=workspace), "attack matrix for clerics armor class 7")
     drafted(page.press("drafts-begin"))
-    (doubts,) = frame(page)["doubts"]
-    assert "The same rule is on 2 chunks" in doubts
+    (finding,) = frame(page)["finding"]
+    assert "The same rule is on 2 chunks" in finding
 
 
 def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(

@@ -84,9 +84,9 @@ def told(page: Any) -> str:
     [
         ('{"contain": ', "line 1", ""),
         ('{"contains": "x"}', "contains", "unknown"),
-        ('{"contain_one_of": [["a", ""]]}', "contain_one_of[0][1]", "empty"),
-        ('{"contain_one_of": [["a"], [7]]}', "contain_one_of[1][0]", "text"),
-        ('{"contain_one_of": [["a"], []]}', "contain_one_of[1]", "empty"),
+        ('{"contain_one_of": [["a", ""]]}', "Group 1, term 2", "empty"),
+        ('{"contain_one_of": [["a"], [7]]}', "Group 2, term 1", "text"),
+        ('{"contain_one_of": [["a"], []]}', "Group 2", "empty"),
         ('["a"]', "", "object"),
     ],
 )

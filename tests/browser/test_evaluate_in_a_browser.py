@@ -1,9 +1,7 @@
-"""From labels by keyboard to measured and tuned settings that the command line reads, in a real
-browser."""
+"""Settings files, an imported query set, and the map of Tune in a real browser."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable
@@ -13,7 +11,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from ragfilter.cli import main
 from ragfilter.ingest import demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -37,21 +34,6 @@ def visit(tab: Any, page: str) -> Any:
 def resize(tab: Any, width: int) -> None:
     tab.page.set_viewport_size({"width": width, "height": 900})
     tab.rest()
-
-
-def mark(tab: Any, key: str) -> None:
-    """Press a key; the next chunk opens."""
-    before = tab.chunk.locator("h3").inner_text()
-    tab.page.keyboard.press(key)
-    expect(tab.chunk.locator("h3")).not_to_have_text(before)
-    tab.rest()
-
-
-def download(tab: Any, key: str, path: Path) -> Path:
-    with tab.rest().page.expect_download() as waiting:
-        tab.click(key)
-    waiting.value.save_as(path)
-    return path
 
 
 def test_settings_are_loaded_from_a_file_and_kept_under_a_name(
@@ -81,81 +63,24 @@ def test_settings_are_loaded_from_a_file_and_kept_under_a_name(
     expect(tab.keyed("load-saved", "button")).to_be_disabled()
 
 
-def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
-    open_tab: OpenTab,
-    copy_demo: Callable[[], Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_a_set_is_imported_its_questions_open_and_the_map_is_clicked(
+    open_tab: OpenTab, tmp_path: Path
 ) -> None:
-    tab = open_tab(OWLBEARS)
-    label_by_key(tab)
+    tab = open_tab(OWLBEARS | {"open": "evidence"})
     label_several_at_once(tab)
     visit(tab, "Evaluate")
-    tab.pick("query-set-box", "^labelled · ")
-    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 2 questions"))
+    expect(tab.keyed("evaluate", "button")).to_be_visible()
     import_ten(tab, tmp_path)
     tab.rest().click("evaluate")
-    expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
-    resize(tab, 900)
+    expect(tab.page.locator(".rf-lead")).to_contain_text("best fixed k")
     tab.choose("view", "Questions")
     expect(tab.keyed("queries-bar")).to_contain_text("10 questions")
     tab.open_question()
-    # The question opens in Inspect.
-    expect(tab.kept).to_be_visible()
     question = tab.rest().keyed("question", "input").input_value()
     assert question in {demo.queries()[i] for i in TEN}
-
-    resize(tab, 1440)
     visit(tab, "Tune")
+    tab.rest().keyed("by-hand", "summary").click()
     click_the_map(tab, "cutoff: Distance offset", 50)
-    # Its squares are larger than Plotly's usual reach.
-    tab.click("reset").rest()
-    resize(tab, 900)
-    click_the_map(tab, "context: Context budget", 9)
-    tab.rest().click("suggest")
-    suggestion = tab.keyed("suggestion")
-    expect(suggestion).to_contain_text("10 questions, 5-fold cross-validation")
-    expect(suggestion).to_contain_text(re.compile("Best fixed k .* to 0"))
-    # The second is a learned one.
-    for width, strategy in ((900, "otsu"), (1440, "calibrated")):
-        # The best of all may be what the click on the map set.
-        tab.pick("tuned-strategy", f"^{strategy}$")
-        expect(suggestion).to_contain_text(f"cutoff.strategy = {strategy}")
-        tab.rest().click("apply-tuning")
-        expect(suggestion).to_contain_text("These are the current settings.")
-        shown, settings = take_along(tab, tmp_path)
-        command = ["query", question, "--collection", "demo", "--config", str(settings), "--json"]
-        capsys.readouterr()
-        assert main([*command, "--data-dir", str(copy_demo())]) == 0
-        assert json.loads(capsys.readouterr().out)["kept"] == shown
-        assert shown
-        resize(tab, width)
-        visit(tab, "Tune")
-
-
-def label_by_key(tab: Any) -> None:
-    """Label chunks, take a label back, and switch blind labelling."""
-    expect(tab.kept).to_be_visible()
-    tab.click_row(0)
-    title, undo = tab.chunk.locator("h3"), tab.keyed("mark-undo", "button")
-    expect(title).to_be_visible()
-    first = tab.rest().chunk.locator("h3").inner_text()
-    expect(undo).to_be_disabled()
-    mark(tab, "2")
-    expect(undo).to_be_enabled()
-    tab.page.keyboard.press("u")
-    expect(title).to_have_text(first)
-    expect(undo).to_be_disabled()
-    hidden = tab.rest().page.get_by_text("Hidden while you label blind.")
-    expect(hidden).to_have_count(0)
-    tab.page.keyboard.press("b")
-    expect(hidden.first).to_be_visible()
-    tab.rest().page.keyboard.press("b")
-    expect(hidden).to_have_count(0)
-    tab.rest()
-    for key in ("2", "0", "1"):
-        mark(tab, key)
-    expect(undo).to_be_enabled()
 
 
 def label_several_at_once(tab: Any) -> None:
@@ -183,7 +108,7 @@ def label_several_at_once(tab: Any) -> None:
 
 def import_ten(tab: Any, folder: Path) -> None:
     """Import ten of the demo's questions with their labels as a query set."""
-    tab.rest().keyed("sets-open", "label").click()
+    open_sets(tab)
     asked = [json.dumps({"_id": i, "text": demo.queries()[i]}) for i in TEN]
     rows = [f"{i}\t{c}\t{g}" for i in TEN for c, g in demo.qrels()[i].items()]
     (folder / "ten.jsonl").write_text("\n".join(asked), "utf-8")
@@ -198,7 +123,14 @@ def import_ten(tab: Any, folder: Path) -> None:
         expect(tab.keyed("set-import", "button")).to_have_text(told)
     tab.rest().click("set-import")
     expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 10 questions"))
-    tab.rest().keyed("sets-open", "label").click()
+    open_sets(tab)
+
+
+def open_sets(tab: Any) -> None:
+    """Switch between the results and the questions with their labels."""
+    tab.rest().click("evaluate-more").rest().keyed("sets-open", "label").click()
+    tab.rest().page.keyboard.press("Escape")
+    tab.rest()
 
 
 def click_the_map(tab: Any, vertical: str, side: int) -> None:
@@ -228,16 +160,3 @@ def click_the_map(tab: Any, vertical: str, side: int) -> None:
     tab.page.mouse.click(least["x"] + least["width"] / 2, least["y"] + least["height"] / 2)
     expect(tab.page).not_to_have_url(clicked)
     tab.rest()
-
-
-def take_along(tab: Any, folder: Path) -> tuple[list[str], Path]:
-    """The ids of the chunks that Inspect keeps now, and the current settings as a file."""
-    visit(tab.rest(), "Inspect")
-    expect(tab.kept).to_be_visible()
-    tab.rest()
-    with download(tab, "download-csv", folder / "chunks.csv").open(encoding="utf-8") as file:
-        shown = [row["id"] for row in csv.DictReader(file) if row["place"]]
-    tab.open("settings")
-    settings = download(tab, "download-settings", folder / "tuned.toml")
-    tab.rest().click("line-settings")
-    return shown, settings

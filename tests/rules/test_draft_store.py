@@ -67,6 +67,7 @@ def test_collections_are_kept_apart_and_drafts_forgotten(store: DraftStore) -> N
     assert store.drafts("other") == (GOOD, FAILED)
 
 
+@pytest.mark.slow
 def test_a_draft_survives_a_killed_process(url: str) -> None:
     killed = (
         "import os, signal; from ragfilter.rules.drafting import Draft;"

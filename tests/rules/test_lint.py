@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragfilter.ingest import demo
@@ -420,6 +420,7 @@ RULES = st.builds(
 
 
 @given(RULES, st.text("ab 1", max_size=12))
+@settings(max_examples=40)
 def test_findings_keep_their_word(rule: Rule, query: str) -> None:
     findings = check_rule(rule)
     impossible = any(finding.kind == "impossible" for finding in findings)

@@ -8,7 +8,7 @@ import unicodedata
 from random import Random
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ragfilter.rules.match import Needles, RuleBook, Scan
@@ -66,6 +66,7 @@ def one_by_one(texts: list[str], query: str) -> list[Scan]:
 
 
 @given(st.lists(RULES, max_size=8), QUERIES)
+@settings(max_examples=30)
 def test_a_book_decides_like_the_plain_definition(rules: list[Rule], query: str) -> None:
     texts = [rule.text for rule in rules]
     scan = RuleBook(texts).scan(query)
@@ -119,6 +120,7 @@ def terms_of(rule: Rule) -> tuple[str, ...]:
 
 
 @given(st.lists(RULES, max_size=8), QUERIES)
+@settings(max_examples=30)
 def test_checks_agree_with_each_rule_alone_and_with_passes(rules: list[Rule], query: str) -> None:
     texts = [rule.text for rule in rules]
     scan, empty = RuleBook(texts).scan(query), RuleBook([]).scan(query)

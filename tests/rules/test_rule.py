@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragfilter.errors import RuleError
@@ -125,6 +125,7 @@ def test_canonical_is_compact_and_leaves_out_what_is_default() -> None:
 
 
 @given(RULES)
+@settings(max_examples=40)
 def test_canonical_and_pretty_are_read_back_as_the_same_rule(rule: Rule) -> None:
     assert parse(rule.text) == rule
     assert parse(rule.pretty) == rule

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -62,6 +63,17 @@ def test_a_copy_of_another_schema_is_refused_and_not_called_damaged(tmp_path: Pa
         with pytest.raises(StoreError, match="another schema") as error:
             read(path)
         assert error.value.action == "replace"
+
+
+def test_a_null_in_place_of_a_value_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "demo.parquet"
+    copies.write_copy(path, [FULL], embedder="m")
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("metadata")
+    pq.write_table(table.set_column(at, table.schema.field(at), pa.nulls(1, pa.string())), path)
+    with pytest.raises(StoreError, match="cannot be read") as error:
+        copies.read_copy(path)
+    assert error.value.action == "replace"
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"no parquet" * 100])

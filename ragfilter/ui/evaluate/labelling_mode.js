@@ -1,5 +1,5 @@
 // Labelling by keyboard, in a dialog that fills the window. It holds the passages of this question
-// and of the next one, so that no key waits for the server. What was done is sent as a list of
+// and of the next ones, so that no key waits for the server. What was done is sent as a list of
 // numbered events, again and again until the server says that it has taken them over.
 const WORDS = { 2: "Relevant", 1: "Partly", 0: "Not relevant" }
 
@@ -42,6 +42,7 @@ class Mode {
       this.place = Math.min(this.place, at.passages.length)
     }
     this.draw()
+    if (this.hurrying) this.skip()
     if (!this.dialog.open) this.dialog.showModal()
   }
 
@@ -88,9 +89,15 @@ class Mode {
     this.draw()
   }
 
-  skip() {
+  get following() {
     const queries = this.data.questions.map(({ query }) => query)
-    const following = queries.find(query => query !== this.question?.query)
+    return queries[queries.indexOf(this.question?.query) + 1]
+  }
+
+  skip() {
+    const { following } = this
+    // A fast hand is ahead of the server, and goes on once it has caught up.
+    this.hurrying = following === undefined && this.events.length > 0
     if (following === undefined) return
     this.open(this.known.get(following))
     this.said = "Next question."
@@ -128,7 +135,7 @@ class Mode {
   draw() {
     const { question, data, place } = this
     const passage = question?.passages[place]
-    const more = data.questions.some(({ query }) => query !== question?.query)
+    const more = this.following !== undefined || this.events.length > 0
     const typed = this.dialog.querySelector("input")?.value ?? ""
     const writing = this.dialog.contains(document.activeElement) &&
       document.activeElement instanceof HTMLInputElement

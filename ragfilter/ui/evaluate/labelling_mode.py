@@ -28,7 +28,8 @@ from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.state import MOST_MARKS, LabelChange
 from ragfilter.ui.session.visit import author
 
-KEY = "labelling"
+KEY, AHEAD = "labelling", 3
+"""The component, and how many questions the browser holds."""
 HTML = '<dialog class="rf-label" aria-label="Label"></dialog>'
 
 
@@ -68,12 +69,12 @@ def _labels(asked: ChosenSet) -> tuple[Label, ...]:
 
 
 def _window(asked: ChosenSet, labels: tuple[Label, ...]) -> list[str]:
-    """The question that is open, and the one after it."""
+    """The question that is open, and those after it."""
     session, counts = state.session(), Counter(label.query for label in labels)
     every = list(dict.fromkeys(_questions(asked)))
     at = every.index(session.label_query) if session.label_query in every else -1
     left = [q for q in every[at + 1 :] + every[: max(at, 0)] if counts[q] < FIRST]
-    return [*every[at : at + 1], *left][:2] if at >= 0 else left[:2]
+    return [*(every[at : at + 1] if at >= 0 else ()), *left][:AHEAD]
 
 
 def _questions(asked: ChosenSet) -> Iterator[str]:

@@ -136,9 +136,10 @@ function begin(root) {
       grip.setAttribute("cy", line.axis === "x" ? ends.y1 : place)
       group.toggleAttribute("data-own", !line.drawn)
       name.textContent = line.drawn ? "" : made(line)
-      name.setAttribute("x", line.axis === "x" ? place + 8 : ends.x2 - 8)
+      const before = line.axis === "y" || place > svg.clientWidth / 2
+      name.setAttribute("x", line.axis === "y" ? ends.x2 - 8 : place + (before ? -8 : 8))
       name.setAttribute("y", line.axis === "x" ? along("y").pixel(-Infinity) - 4 : place - 4)
-      name.setAttribute("text-anchor", line.axis === "x" ? "start" : "end")
+      name.setAttribute("text-anchor", before ? "end" : "start")
       title.textContent = `${line.label}: drag, or use the arrow keys`
       group.dataset.axis = line.axis
       group.toggleAttribute("data-moving", moving?.path === line.path)

@@ -10,11 +10,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from ragfilter.layers.cutoff import CHANCE, DISTANCE, LOWERED, PLACE, RERANK, cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import ChunkRow, csv, kept_first, references
+from ragfilter.report.thresholds import compared
 from ragfilter.rules.overview import WORDS
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import label_buttons
 from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
@@ -110,6 +112,7 @@ def draw(view: View) -> None:
                 refs=refs,
                 edited=edited,
                 labels=label_buttons.grades(view),
+                of_cutoff=compared(result, cut_of(result)),
             ),
             [row.id for row in shown],
             name=NAME,
@@ -137,16 +140,19 @@ def frame(
     refs: Mapping[str, Sequence[str]] | None = None,
     edited: Mapping[str, list[str]] = MappingProxyType({}),
     labels: Mapping[str, int] = MappingProxyType({}),
+    of_cutoff: tuple[str, Mapping[str, float]] = ("", MappingProxyType({})),
 ) -> pd.DataFrame:
     """The table's data for `rows`. `refs` has the references of each row, `edited` how its rule was
-    edited, and `labels` its grade, all by id.
+    edited, and `labels` its grade, all by id. `of_cutoff` is the value that the
+    cutoff compared: its name, and each hit's.
 
     The columns that a narrow window must show come first: it has room only up to the reason.
     """
+    titles = telling_titles([row.title for row in rows], TITLE_WIDTH)
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
-        "title": [[on_button(short_title(row.title, TITLE_WIDTH)) + WIDE] for row in rows],
+        "title": [[on_button(title) + WIDE] for title in titles],
     }
     if labels:
         columns["label"] = [labels.get(row.id) for row in rows]
@@ -155,6 +161,9 @@ def frame(
     columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
+    name, values = of_cutoff
+    if name not in ("", DISTANCE):
+        columns[name] = [values.get(row.id) for row in rows]
     columns |= {
         "distance": [row.distance for row in rows],
         "gap": [row.gap for row in rows],
@@ -177,7 +186,10 @@ def _columns(
     dark = theme.is_dark()
     chips, marks = theme.chips(dark=dark), desk.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
-    return {
+    value = column.NumberColumn(
+        format="%.3f", width=90, help="What the cutoff compared. It is the axis of the curve."
+    )
+    return dict.fromkeys((LOWERED, RERANK, CHANCE, PLACE), value) | {
         "rank": column.NumberColumn(width=44, help="Rank by distance to the question."),
         "outcome": column.MultiselectColumn(
             width=94,
@@ -187,7 +199,7 @@ def _columns(
         ),
         "title": column.ButtonColumn(
             width=214,
-            help="Long titles are shortened in the middle. Click to open the chunk.",
+            help="Long titles keep what tells them apart. Click to open the chunk.",
             type="tertiary",
             alignment="left",
             key="rows-open",

@@ -86,7 +86,9 @@ def draw_outcome() -> None:
     """Draw the outcome, if there is one."""
     if (outcome := state.session().rules.outcome) is not None:
         words, good = outcome
-        (st.success if good else st.error)(message(words))
+        look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
+        told = f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>'
+        html.draw(told, width="content")
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:

@@ -25,7 +25,7 @@ from ragfilter.ui.rules import change_preview, filters, matrix_table
 from ragfilter.ui.session import state
 
 PAGE_AT = "rules-page"
-PAGE = 100
+PAGE = 200
 """Rows sent to the browser at a time."""
 HEIGHT, ROW, TEXT_HEIGHT = 640, 32, 120
 ONE_STATE, TWO_STATES = 92, 162

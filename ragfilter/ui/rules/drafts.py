@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from zlib import crc32
 
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate.proposed import Evidence, weigh
+from ragfilter.evaluate.effect import LabelledQuestions
+from ragfilter.evaluate.proposed import weigh
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Usage
 from ragfilter.rules.drafting import Draft, drafts, foresee, total
@@ -34,10 +34,10 @@ from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.jobs import Job, Stoppable
-from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.resources import Resources, ShelfSpec, open_resources
 
-BARE = "drafts-bare"
 Drafting = Job[list[Draft]]
+DOUBTED: ShelfSpec[list[Finding]] = ShelfSpec(4)
 SAMPLE = 40
 """Chunks of the selection from which the cost is estimated."""
 LOOK_S = 1.0
@@ -72,26 +72,37 @@ def _made(work: Desk) -> list[Draft]:
     return [draft for draft in stored if draft.chunk_id in work.chunks]
 
 
-def findings(work: Desk) -> list[tuple[str, Finding]]:
-    """The drafts that are not saved, each with its remarks, what the linter finds in it beside the
-    stored rules, and which labelled questions it would fail."""
+def findings(work: Desk) -> list[Finding]:
+    """The drafts that are not saved, each with its doubts."""
     drafted = [draft for draft in _made(work) if draft.rule is not None]
     drafted = [draft for draft in drafted if work.chunks[draft.chunk_id].rule != draft.text]
-    doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
-    for finding in _findings(work, drafted):
+    if not drafted:
+        return []
+    known = rule_effect.gathered(work)
+    texts = tuple((draft.chunk_id, draft.text) for draft in drafted)
+    key = (*work.key, work.settings, work.mark, known is None, texts)
+    return work.resources.shelf(DOUBTED).of(key, lambda: _doubted(work, drafted, known))
+
+
+def _doubted(
+    work: Desk, drafted: Sequence[Draft], known: LabelledQuestions | None
+) -> list[Finding]:
+    """The drafts with their remarks, what the linter finds in them beside the stored rules, and
+    which labelled questions would lose their chunk."""
+    rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
+    doubts = {draft.chunk_id: dict.fromkeys(draft.remarks) for draft in drafted}
+    for finding in analyse({**work.chunks, **work.read(rules)}, rules, usual=work.checks.usual):
         said = f"{place_name(finding.place)}: {finding.message}".removeprefix(": ").rstrip(".")
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
-            if said not in doubts[chunk_id]:
-                doubts[chunk_id].append(said)
-    for chunk_id, queries in (_evidence(work, drafted).losses if drafted else {}).items():
-        doubts[chunk_id] += [f"would drop what “{query}” needs" for query in queries]
+            doubts[chunk_id][said] = None
+    if known is not None:
+        ruled = (replace(work.chunks[draft.chunk_id], rule=draft.text) for draft in drafted)
+        for chunk_id, queries in weigh(ruled, known).losses.items():
+            doubts[chunk_id] |= dict.fromkeys(f"would drop what “{q}” needs" for q in queries)
     return [
-        (
-            "draft",
-            as_finding(
-                "draft", work.chunks[draft.chunk_id], draft.text,
-                f"Drafted with the template {draft.category}", doubts[draft.chunk_id],
-            ),
+        as_finding(
+            "draft", work.chunks[draft.chunk_id], draft.text,
+            f"Drafted with the template {draft.category}", [*doubts[draft.chunk_id]],
         )
         for draft in drafted
     ]  # fmt: skip
@@ -100,26 +111,13 @@ def findings(work: Desk) -> list[tuple[str, Finding]]:
 def _begin(work: Desk) -> None:
     """Draw what drafting would cost, and the button that starts it."""
     sender = state.user()
-    drafted = work.resources.bench.drafts.drafts(work.collection)
-    there = {draft.chunk_id for draft in drafted if draft.rule is not None}
-    bare = st.checkbox(
-        "Only chunks without a rule",
-        key=BARE,
-        value=True,
-        persist_state="session",
-        help="Clear this to include chunks whose rule you may want to replace.",
-    )
-    chosen = [
-        row.chunk
-        for row in desk.selected(work)
-        if row.id not in there and sender.sees(row.chunk) and not (bare and row.chunk.rule)
-    ]
+    there = {draft.chunk_id for draft in _made(work) if draft.rule is not None}
+    open_ = [row.chunk for row in desk.selected(work) if row.id not in there]
+    open_ = [chunk for chunk in open_ if sender.sees(chunk)]
+    # Rules that somebody wrote are drafted again only if the filter shows no other chunks.
+    chosen = [chunk for chunk in open_ if not chunk.rule] or open_
     if not chosen:
-        elements.empty(
-            "Nothing to draft.",
-            "The filter shows no chunk that lacks a draft. Clear it, or take chunks that have a "
-            "rule as well.",
-        )
+        elements.empty("Nothing to draft.", "The filter shows no chunk that lacks a draft.")
         return
     st.markdown(message(_cost(work, chosen)))
     st.button(
@@ -214,34 +212,6 @@ def _without(made: Sequence[Draft]) -> None:
         st.warning(
             "\n".join(listed), title="No draft was made for the following. Draft again to retry."
         )
-
-
-def _mark(drafted: Sequence[Draft]) -> int:
-    return crc32("\n".join(f"{draft.chunk_id} {draft.text}" for draft in drafted).encode())
-
-
-def _findings(work: Desk, drafted: Sequence[Draft]) -> list[Finding]:
-    """What the linter finds in the drafts beside the stored rules, cached per set of drafts."""
-
-    def find() -> list[Finding]:
-        rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
-        return analyse({**work.chunks, **work.read(rules)}, rules, usual=work.checks.usual)
-
-    return work.resources.linted.of((*work.key, work.checks, _mark(drafted)), find)
-
-
-def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
-    """The effect of the drafts on the labelled questions, cached per set of drafts."""
-    known = rule_effect.gathered(work)
-    if known is None:
-        return Evidence()
-
-    def weighed() -> Evidence:
-        with st.spinner("Trying the drafts on the labelled questions …"):
-            return weigh([replace(work.chunks[d.chunk_id], rule=d.text) for d in drafted], known)
-
-    key = (*work.key, work.settings, work.mark, _mark(drafted))
-    return work.resources.evidence.of(key, weighed)
 
 
 def last_run(collection: str, resources: Resources) -> Drafting | None:

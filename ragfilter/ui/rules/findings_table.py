@@ -101,7 +101,8 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
         )
     found = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
     found += [shared[i] for i in ids if i in shared]
-    proposed = [*drafts.findings(work), *_proposals(work, families)]
+    proposed = [*_proposals(work, families)]
+    proposed += [(each.kind, each) for each in drafts.findings(work)]
     here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind]
                         for kind in dict(proposed)}  # fmt: skip
     done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}
@@ -161,7 +162,11 @@ def _all(work: Desk, findings: Sequence[Finding]) -> None:
         key=DOUBTFUL,
         help="Those to check first. They may replace rules that are meant as they are.",
     )
-    change_preview.draw(work, "Apply", _plan(work, findings, include), "findings")
+    plan = _plan(work, findings, include)
+    if plan.after or include or not doubtful:
+        change_preview.draw(work, "Apply", plan, "findings")
+    else:
+        elements.empty("Nothing is certain here.", "Include the doubtful ones to apply them.")
 
 
 def _plan(work: Desk, findings: Sequence[Finding], doubtful: bool) -> BulkPlan:

@@ -44,12 +44,12 @@ def draw(visit: Visit) -> None:
         ):
             part = elements.choice("Part", PARTS, ABOUT, key=desk.PART, default="Chunks")
             undo_history.draw_turns(work)
+            # Clear the previous part while this one is being drawn.
+            fresh, rules.part = rules.part != part, part
+            if fresh:
+                rules.outcome = None
+            change_preview.draw_outcome()
         problems.incomplete(visit.incomplete)
-        # Clear the previous part while this one is being drawn.
-        fresh, rules.part = rules.part != part, part
-        if fresh:
-            rules.outcome = None
-        change_preview.draw_outcome()
         with (st.empty() if fresh else st).container(key="rules-work"):
             PARTS[part](work)
         saving.keep_all_in_browser()

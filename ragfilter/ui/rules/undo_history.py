@@ -194,6 +194,7 @@ def _turn(work: Desk, edit_id: int, turn: Turn, *, rest: bool = False) -> None:
 def _go(work: Desk, edit_id: int, turn: Turn, rest: bool) -> None:
     """Undo or redo the step; with `rest`, without the rules changed since."""
     bench, done = work.resources.bench, DONE[turn]
+    state.session().rules.last = ("", None)
     try:
         changed = edits.turn(
             turn, bench.collection(work.collection), bench.journal, edit_id=edit_id, who=author(),

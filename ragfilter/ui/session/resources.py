@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     from ragfilter.answer.stream import Answer, Prices
     from ragfilter.evaluate.effect import LabelledQuestions
     from ragfilter.evaluate.labelled_queries import Labels
-    from ragfilter.evaluate.proposed import Evidence
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.evaluate.runs import MeasuredRun
     from ragfilter.rules.bulk import BulkPlan
-    from ragfilter.rules.findings import Finding
     from ragfilter.rules.overview import Listing
 
 V = TypeVar("V")
@@ -78,9 +76,6 @@ class Resources:
     """Of collections, what a user may see."""
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     renewed: Shelf[tuple[object, LabelledQuestions]] = field(default_factory=lambda: Shelf(4))
-    evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
-    linted: Shelf[list[Finding]] = field(default_factory=lambda: Shelf(4))
-    """What the linter finds in LLM drafts."""
     mends: Shelf[BulkPlan] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     passes: Shelf[Mapping[str, int]] = field(default_factory=lambda: Shelf(4))

@@ -336,9 +336,10 @@ def tune(values: Mapping[str, Any], query_set: str) -> None:
 
 def profile_label() -> str:
     """What the current settings are called: by their profile, or by the labels that chose them."""
-    now, record = session(), origin(settings())
+    now, current = session(), settings()
+    record = origin(current)
     tuned_on = now.tuned_on.get(record.labels, "") if record else ""
-    return profile_name(now.profile, settings(), tuned_on)
+    return profile_name(now.profile, current, tuned_on)
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:

@@ -51,7 +51,7 @@ def test_problems_are_listed_and_fixed_alone_or_together(page: Any) -> None:
     assert frame(page)[["kind", "fix"]].to_numpy().tolist() == [["spelling", "certain"]]
     show(page, "monster-owlbear")
     assert frame(page)[["kind", "fix"]].to_numpy().tolist() == [["spread", "check first"]]
-    assert "Nothing would change." in told(page)
+    assert "Nothing is certain here." in told(page)
     pick(page, 0).press("finding-edit")
     assert page.session.rules.chunk == "monster-owlbear"
     assert "claw" in page.at.text_area(key="rule-editor").value
