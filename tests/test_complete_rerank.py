@@ -12,7 +12,6 @@ import pytest
 from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
-from ragfilter.cli.results import evaluation_text
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
 from ragfilter.errors import ModelError
@@ -81,9 +80,6 @@ def test_what_is_measured_says_where_a_model_failed(
     labels = Labels({"q": "q"}, {"q": {"c7": 1}})
     measured = evaluate(labels.queries, labels.qrels, chosen, backends)
     assert [row.waiting for row in measured.rows] == [fell_back]
-    assert (
-        "In 1 question, a layer fell back: a model failed" in evaluation_text(measured)
-    ) == fell_back
     alone = (Variant(CURRENT, "settings", chosen),)
     [[record]] = measure(labels, alone, backends)
     assert record.waiting == fell_back

@@ -174,7 +174,7 @@ def test_the_command_line_says_all_of_it(
     guide = "sd-api:guide/calling-sponsored-display-with-a-token"
     assert hits[guide]["refs"] == ["auth-api:ExchangeToken"]
 
-    off = printed("--no-rerank", "--no-references")
+    off = printed("--no-rerank")
     assert (off["judge"], len(off["kept"]), off["kept"]) == (None, 25, off["unfiltered"])
     assert "refs" not in off["hits"][0]
     assert printed("--no-rerank", "-k", "6")["kept"] == off["kept"][:6]

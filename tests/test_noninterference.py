@@ -57,7 +57,7 @@ from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.stores.copies import StoredRow
 from ragfilter.ui.inspect import curve_points
 
-TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")
+TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b *|\btime +""")
 
 
 class Steady(Ports):

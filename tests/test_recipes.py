@@ -48,7 +48,7 @@ def seen(at):
     return {{
         "switch": at.toggle(key="set-short-enabled").label,
         "on": at.toggle(key="set-short-enabled").value,
-        "help": at.toggle(key="set-short-enabled").help,
+        "told": re.findall(r'<p class="rf-line">([^<]*)', html),
         "sliders": [slider.key for slider in at.slider],
         "strategies": at.selectbox(key="set-cutoff-strategy").options,
         "funnel": re.findall(r'<li title="([^"]*)"', html),
@@ -60,7 +60,13 @@ def seen(at):
         "link": dict(at.query_params),
     }}
 
-at = opened({{"profile": "adaptive-gap", "q": {OWLBEARS!r}}})
+def unfolded(at):
+    for line in ("line-idle", "line-short", "line-cutoff"):
+        at.button(key=line).click()
+        ran(at)
+    return at
+
+at = unfolded(opened({{"profile": "adaptive-gap", "q": {OWLBEARS!r}, "open": "tuning,evidence"}}))
 off = seen(at)
 at.toggle(key="set-short-enabled").set_value(True)
 ran(at).slider(key="set-short-fewest").set_value(500)
@@ -68,7 +74,7 @@ ran(at).selectbox(key="set-cutoff-strategy").set_value("half")
 ran(at)
 at.session_state["session"].panel = "Debug"
 on = seen(ran(at))
-again = opened(on["link"])
+again = unfolded(opened(on["link"]))
 again.session_state["session"].chunk = sys.argv[1]
 again.session_state["session"].panel = "Chunk"
 print(json.dumps([off, on, seen(ran(again))]))
@@ -204,8 +210,9 @@ def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings
 ) -> None:
     dropped = next(hit for hit in document["hits"] if hit["layer"] == "short")
     off, on, again = json.loads(run("-c", PAGE, dropped["id"]).stdout)
-    assert off["switch"].startswith("Short chunks ")
-    assert off["help"].startswith("Drop chunks that are too short to answer anything. Free:")
+    assert off["switch"] == "Short chunks"
+    promise = "Drop chunks that are too short to answer anything. Free:"
+    assert any(line.startswith(promise) for line in off["told"])
     assert not off["on"]
     assert "set-short-fewest" not in off["sliders"]
     assert "half" in off["strategies"]
@@ -222,6 +229,7 @@ def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings
     assert on["link"] == {
         "q": OWLBEARS, "collection": "demo", "profile": "adaptive-gap",
         "cutoff.strategy": "half", "short.enabled": "true", "short.fewest": "500",
+        "open": "tuning,evidence",
     }  # fmt: skip
 
     assert (again["on"], again["funnel"][1:-1]) == (True, on["funnel"][1:-1])

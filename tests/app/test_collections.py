@@ -18,9 +18,7 @@ import chromadb
 import pytest
 from faults import Serve, embeddings, url
 from hostile import HOSTILE
-from streamlit.testing.v1 import AppTest
 from streamlit_markdown import acts
-from test_every_control_explains_itself import unexplained
 from waiting import PROCESS_S
 
 from ragfilter.indexing.order import Order, carry_out
@@ -288,14 +286,6 @@ def test_pages_may_be_left_and_nothing_is_lost(open_page: Callable[..., Any]) ->
     assert page.at.text_input(key="question").value == "Tell me about owlbears"
     assert (page.kept, page.strip.partition("cutoff")[0]) == (kept, strip)
     assert page.changes == {"cutoff.gap_threshold": 0.22}
-
-
-def test_every_control_explains_itself(page: Any) -> None:
-    drop(page, ("a.csv", b"Body\nTrolls fear fire.\n"), ("guide.md", GUIDE))
-    indexed(named(page, "mine").press("index"))
-    drop(page, ("guide.md", GUIDE))
-    at: AppTest = page.at
-    assert [*unexplained(at.main)] == []
 
 
 def test_a_collection_that_others_made_is_opened_as_it_is(page: Any, tmp_path: Path) -> None:

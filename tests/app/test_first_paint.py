@@ -15,16 +15,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OTHERS = (
     # Other pages, and panels that need a result.
-    "ragfilter.cli", "ragfilter.evaluate", "ragfilter.library", "ragfilter.publish",
+    "ragfilter.cli", "ragfilter.library", "ragfilter.publish",
     "ragfilter.ui.collections", "ragfilter.ui.compare",
     "ragfilter.ui.evaluate", "ragfilter.ui.present",
     "ragfilter.ui.kit.rule_editor.editor", "ragfilter.ui.rules", "ragfilter.ui.tune",
     "ragfilter.models.chat",
-    # What indexes, labels, or edits rules.
+    # What indexes or edits rules. The path looks for labels and runs.
     "ragfilter.ingest.load", "ragfilter.rules.drafting",
     "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",
     "ragfilter.rules.templates", "ragfilter.stores.index",
-    "ragfilter.stores.runs",
     "openai", "scipy", "scripts", "sentence_transformers", "sklearn", "torch",
     "transformers",
 )  # fmt: skip

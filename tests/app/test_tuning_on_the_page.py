@@ -102,12 +102,12 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     open_map(page).at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
-    assert "Current: max results (k) 5 " in strip(page)
+    assert "Current: max results 5 " in strip(page)
     # Neither another figure nor a click on the map replays it.
     page.at.selectbox(key="map-measure").set_value("recall")
     assert "recall" in strip(page.run())
     page.press("map-best")
-    assert "Current: max results (k) 5 " not in strip(page)
+    assert "Current: max results 5 " not in strip(page)
     assert made == [("cutoff.max_results", "")]
     # Its list ends with the settings that it led to.
     none = "No click led to these settings"

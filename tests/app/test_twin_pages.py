@@ -55,6 +55,7 @@ def chunk(page: Any) -> Iterator[None]:
 def of_page(name: str, *buttons: str) -> Callable[[Any], Iterator[None]]:
     def walk(page: Any) -> Iterator[None]:
         page.at.switch_page(f"pages/{name}.py")
+        page.at.session_state["by-hand"] = True
         page.run()
         yield
         for button in buttons:

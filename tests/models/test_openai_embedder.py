@@ -21,12 +21,12 @@ def test_texts_come_back_as_unit_vectors_in_their_order(serve: Serve) -> None:
     server = serve(embeddings())
     endpoint = f"http://127.0.0.1:{server.server_port}/v1"
     model = OpenAIEmbedder("tiny", api_key=KEY, base_url=endpoint, timeout_s=PATIENT_S)
-    told: list[tuple[int, int]] = []
     texts = [f"{'x' * i}b" for i in range(70)]
-    vectors = model.embed(texts, lambda done, total: told.append((done, total)))
+    vectors = model.embed(texts)
     wanted = np.array([[len(text), ord(text[0]), 1] for text in texts], dtype=np.float32)
     assert np.allclose(vectors, wanted / np.linalg.norm(wanted, axis=1, keepdims=True))
-    assert (vectors.dtype, told) == (np.float32, [(64, 70), (70, 70)])
+    assert vectors.dtype == np.float32
+    assert len(server.asked) == 2
     assert model.name == "openai:tiny"
     assert {each["path"] for each in server.asked} == {"/v1/embeddings"}
     assert server.asked[0]["key"] == f"Bearer {KEY}"

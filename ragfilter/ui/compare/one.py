@@ -19,7 +19,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.compare.sides import ComparedSide, differences
 from ragfilter.ui.kit import answer, grid, problems, share, stacks, votes
-from ragfilter.ui.kit.stacks import Entry, Stack
+from ragfilter.ui.kit.stacks import Stack, StackRow
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import answers, questions, state
 from ragfilter.ui.session.resources import Resources
@@ -102,12 +102,12 @@ def sentence(made: Contrast, a: PoolResult, b: PoolResult) -> str:
 def stacked(made: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]:
     """What A and B keep, row by row. A passage that only one side keeps shows what became of it on
     the other."""
-    a: list[Entry | None] = []
-    b: list[Entry | None] = []
+    a: list[StackRow | None] = []
+    b: list[StackRow | None] = []
     for each in made.pairings:
         other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
         why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
-        entry = Entry(each.id, each.title, why=why)
+        entry = StackRow(each.id, each.title, why=why)
         if other is not None and other.layer is not None:
             entry = replace(entry, outcome="dropped", layer=other.layer)
         a.append(entry if each.keeper != "b" else None)

@@ -22,7 +22,7 @@ MEASURED = "measured"
 """The collections for which a run was found, so that none is looked for again."""
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """A step, its page, whether it is done, and what opens it if it is locked."""
 
     name: str
@@ -31,15 +31,17 @@ class Step(NamedTuple):
     locked: str = ""
 
 
-def steps(*, asked: bool, labelled: int, wanted: int, measured: bool, tuned: bool) -> list[Step]:
+def steps(
+    *, asked: bool, labelled: int, wanted: int, measured: bool, tuned: bool
+) -> list[PathStep]:
     """The path, with `labelled` questions of those `wanted`."""
     few = labelled < wanted
     return [
-        Step("Ask", "inspect", asked),
-        Step(f"Label: {labelled} of {wanted}" if few else "Label", "evaluate", not few),
-        Step("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
-        Step("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
-        Step("Guard", "evaluate", False, "" if measured else NEEDS_RUN),
+        PathStep("Ask", "inspect", asked),
+        PathStep(f"Label: {labelled} of {wanted}" if few else "Label", "evaluate", not few),
+        PathStep("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
+        PathStep("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
+        PathStep("Guard", "evaluate", False, "" if measured else NEEDS_RUN),
     ]
 
 
@@ -61,16 +63,16 @@ def draw(visit: Visit, place: DeltaGenerator) -> None:
     following = path[at]
     with place:
         if at:
-            html.draw(f'<p class="rf-way">{_told(path[:at])} →&nbsp;</p>', width="content")
+            html.draw(f'<p class="rf-way">{_words(path[:at])} →&nbsp;</p>', width="content")
         pressed = st.button(following.name, key="path-next", type="tertiary")
         if path[at + 1 :]:
-            html.draw(f'<p class="rf-way">&nbsp;→ {_told(path[at + 1 :])}</p>', width="content")
+            html.draw(f'<p class="rf-way">&nbsp;→ {_words(path[at + 1 :])}</p>', width="content")
     if pressed:
         state.session().labelling = following.name.startswith("Label")
         st.switch_page(f"pages/{following.page}.py")
 
 
-def _steps(visit: Visit) -> list[Step]:
+def _steps(visit: Visit) -> list[PathStep]:
     name = state.session().collection
     known = st.session_state.setdefault(MEASURED, set())
     if name not in known and chosen.saved_runs(visit):
@@ -85,7 +87,7 @@ def _steps(visit: Visit) -> list[Step]:
     )
 
 
-def _told(path: list[Step]) -> str:
+def _words(path: list[PathStep]) -> str:
     return " → ".join(
         f'<span title="{html.text(step.locked or ("Done." if step.done else ""))}">'
         f"{html.text(step.name)}</span>"

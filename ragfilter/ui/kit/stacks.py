@@ -21,7 +21,7 @@ TITLE_WIDTH = 42
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StackRow:
     """A passage of a stack, what became of it at which layer, and why in words."""
 
     chunk_id: str
@@ -36,7 +36,7 @@ class Stack:
     """One side. An entry is None where only the other stack has a passage."""
 
     label: str
-    entries: tuple[Entry | None, ...]
+    entries: tuple[StackRow | None, ...]
 
     @property
     def count(self) -> int:
@@ -51,12 +51,12 @@ def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
     fell = {i: fall for fall in story.fell for i in fall.ids}
     deciding = result.outcomes()
 
-    def entry(hit: Hit) -> Entry:
+    def entry(hit: Hit) -> StackRow:
         fall = fell.get(hit.id)
         if fall is not None:
-            return Entry(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words)
+            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words)
         outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
-        return Entry(hit.id, hit.chunk.name, outcome, why="passes the filter")
+        return StackRow(hit.id, hit.chunk.name, outcome, why="passes the filter")
 
     first = {hit.id for hit in plain}
     beyond = [hit for hit in result.kept if hit.id not in first]
@@ -100,7 +100,7 @@ def _shown(stacks: Sequence[Stack]) -> list[int]:
 
 
 def _drawn(
-    stack: Stack, entries: Sequence[Entry | None], short: Mapping[str, str], *, opens: bool
+    stack: Stack, entries: Sequence[StackRow | None], short: Mapping[str, str], *, opens: bool
 ) -> str:
     rows = "".join(_row(entry, short, opens=opens) for entry in entries)
     more = stack.count - sum(entry is not None for entry in entries)
@@ -114,7 +114,7 @@ def _drawn(
     )
 
 
-def _row(entry: Entry | None, short: Mapping[str, str], *, opens: bool) -> str:
+def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> str:
     if entry is None:
         return '<li class="rf-slot" aria-hidden="true"></li>'
     title = html.text(entry.title)
