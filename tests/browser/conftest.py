@@ -120,7 +120,7 @@ class Tab:
         """Type a question, press Enter, and wait for its result."""
         self.keyed("question", "input").fill(question)
         self.keyed("question", "input").press("Enter")
-        expect(self.page.locator("h1")).to_have_text(question)
+        expect(self.page.locator("h1")).to_have_accessible_name(question)
         return self.rest()
 
     def switch(self, layer: str) -> Tab:
