@@ -12,7 +12,7 @@ COUNT = r"""() => {
     box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
   const visible = (el) =>
     el.checkVisibility({opacityProperty: true, visibilityProperty: true});
-  const silent = '[data-passage], .rf-unseen, script, style, [data-testid=stIconMaterial]';
+  const silent = '[data-passage], script, style, [data-testid=stIconMaterial]';
   const roots = [document];
   const controls = [], texts = [];
   while (roots.length) {

@@ -20,9 +20,9 @@ CLERIC = {"q": demo.queries()["cleric-ac6"]}
 @pytest.mark.parametrize(
     ("page", "profile", "controls", "words", "numbers"),
     [
-        ("", "full", 40, 160, 30),
-        ("", "adaptive-gap", 40, 160, 30),
-        ("", "query-must", 40, 160, 30),
+        ("", "full", 40, 155, 30),
+        ("", "adaptive-gap", 40, 155, 30),
+        ("", "query-must", 40, 155, 30),
         ("Rules", "full", 45, 200, None),
         ("Evaluate", "full", 45, 200, None),
         ("Tune", "full", 45, 200, None),

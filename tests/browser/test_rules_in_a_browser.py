@@ -218,7 +218,7 @@ def what_was_typed_survives_a_reload_and_overwrites_nothing(first: Any, second: 
     # Nobody else sees it, and the rule it started from is known. The table marks the edited rule.
     expect(second.page.get_by_text(earlier)).to_have_count(0)
     expect(second.cell(1, "rule")).to_have_text("↑ changed")
-    first.go(LINK)
+    first.go({**LINK, "open": "evidence"})
     expect(first.cell(1, "rule")).to_have_text(re.compile("✎ draft.*↑ changed"))
     first.rest().click_row(1)
     first.edit_rule()

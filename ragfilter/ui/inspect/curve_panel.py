@@ -91,17 +91,17 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
 
 def _draw_fold(every: Points, shown: Points, count: int) -> None:
     """Draw what is folded away, with the button that shows it; or the one that folds it."""
-    folded = [row for row in every.rows if row not in shown.rows]
+    folded, told = [row for row in every.rows if row not in shown.rows], None
     if folded:
         by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
-        told = " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items())
-        are = "is" if len(folded) == 1 else "are"
-        label = f"{told.replace(' by ', ' dropped by ', 1)} {are} folded away · show all {count}"
+        told = "Dropped: " + " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items())
+        label = f"{numbers.count(len(folded))} dropped earlier · show all {count}"
     elif not _folds() and every.entered:
         label = "Fold away what was dropped before the cut"
     else:
         return
-    st.button(label, key="fold", type="tertiary", on_click=_choose, args=(ALL if folded else CUT,))
+    all_or_cut = (ALL if folded else CUT,)
+    st.button(label, key="fold", help=told, type="tertiary", on_click=_choose, args=all_or_cut)
 
 
 def controls(view: View) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import streamlit as st
 
+from ragfilter.errors import RagfilterError
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.text import numbers
 from ragfilter.ui.kit import problems
@@ -21,14 +22,18 @@ MARKS = {2: ("Relevant", "2"), 1: ("Partly", "1"), 0: ("Not relevant", "0")}
 
 
 def grades(view: View) -> dict[str, int]:
-    """The grades of the question's chunks, by id."""
-    return settle(_standing(view)).get(view.asked.query.strip(), {})
+    """The grades of the question's chunks, by id. None if they cannot be read: `draw` says why."""
+    try:
+        return _settled(view, _standing(view))
+    except RagfilterError:
+        return {}
 
 
 @problems.shown()
 def draw(view: View, chunk_id: str) -> None:
     """Draw the buttons and the labels this chunk already has."""
-    asked, judged = view.asked, grades(view)
+    asked, standing = view.asked, _standing(view)
+    judged = _settled(view, standing)
     several = ticked(asked.query)
     with st.container(key="marks", horizontal=True, vertical_alignment="center", gap="small"):
         for grade, (word, key) in MARKS.items():
@@ -42,7 +47,7 @@ def draw(view: View, chunk_id: str) -> None:
                 help=f"Label this chunk as {GRADES[grade]} to the question.",
             )
         _draw_undo("mark-undo", "U")
-    if told := _said(chunk_id, _standing(view)):
+    if told := _said(chunk_id, standing):
         html.draw(f'<p class="rf-aside">{told}</p>')
 
 
@@ -94,6 +99,10 @@ def tick(query: str, ids: Sequence[str]) -> None:
 
 def _standing(view: View) -> tuple[Label, ...]:
     return view.resources.bench.labels.standing(view.asked.collection, view.asked.query)
+
+
+def _settled(view: View, standing: tuple[Label, ...]) -> dict[str, int]:
+    return settle(standing).get(view.asked.query.strip(), {})
 
 
 def _said(chunk_id: str, standing: tuple[Label, ...]) -> str:

@@ -35,7 +35,7 @@ def begin(view: View) -> Places:
     # move the curve, and the browser would redraw it.
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
-        html.heading(view.asked.query, level=1)
+        html.heading("Result", level=1, name=view.asked.query)
         summary.draw(view, told)
         problems.failed(view.result)
         needs.draw(view)
@@ -59,7 +59,7 @@ def begin(view: View) -> Places:
     with stage:
         left, right = st.columns((3, 2), gap="medium")
     with left:
-        html.heading("Before and after")
+        html.heading("Passages")
         stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
     with right:
         html.heading("Curve")

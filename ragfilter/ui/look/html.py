@@ -17,9 +17,11 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
     st.html(body, width=width)
 
 
-def heading(words: str, *, level: int = 2) -> None:
-    """Draw a heading for screen readers only; sighted users can tell from the layout."""
-    draw(f'<h{level} class="rf-unseen">{text(words)}</h{level}>')
+def heading(words: str, *, level: int = 2, name: str = "") -> None:
+    """Draw a heading for screen readers only; sighted users can tell from the layout. It is read as
+    `name`, if there is one."""
+    named = f' aria-label="{text(name)}"' if name else ""
+    draw(f'<h{level} class="rf-unseen"{named}>{text(words)}</h{level}>')
 
 
 def text(value: object) -> str:
