@@ -134,7 +134,7 @@ def test_what_rules_do(tab: Any, runs: Runs) -> None:
 
 def test_the_views_of_a_run(tab: Any, runs: Runs) -> None:
     visit(tab, "Evaluate").pick("query-set-box", "^few · ")
-    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile(f"Evaluate {FEW} questions"))
+    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile(f"Measure {FEW} questions"))
     tab.rest().click("evaluate")
     expect(tab.keyed("views-bar")).to_be_visible()
     tab.rest()
