@@ -137,8 +137,8 @@ def the_answer_streams_in_and_is_remembered(tab: Any, endpoint: Server) -> None:
     expect(panel).to_contain_text("This pair: 1 vote, 1 both poor.")
     # A room is told what a question costs less.
     tab.rest().page.keyboard.press("p")
-    expect(tab.keyed("present-said")).to_contain_text(
-        re.compile(r"\d+% less, \$0\.\d{4} saved per question\.")
+    expect(tab.page.locator(".rf-headline")).to_contain_text(
+        re.compile(r"\$0\.\d{4} saved per question")
     )
     tab.rest().page.keyboard.press("p")
     expect(tab.keyed("question", "input")).to_be_visible()
@@ -185,7 +185,7 @@ def what_hangs_is_waited_for_visibly_and_can_be_stopped(tab: Any, endpoint: Serv
     waiting = tab.page.get_by_text("Waiting for small-model")
     expect(waiting).to_be_visible()
     tab.page.keyboard.press("ArrowLeft")
-    expect(tab.page.locator(".rf-scene")).to_have_text("Everything found: 200")
+    expect(tab.page.locator(".rf-scene")).to_have_text("Everything found")
     expect(waiting).to_have_count(0)
     tab.rest().click("present-button").rest()
 

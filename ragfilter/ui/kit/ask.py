@@ -90,4 +90,4 @@ def draw_present_button() -> None:
 
 def _flip_present() -> None:
     state.session().present = not state.session().present
-    state.session().scene = state.session().scene_before = None
+    state.session().scene = None

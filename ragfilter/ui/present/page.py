@@ -35,6 +35,7 @@ def draw(here: Visit) -> None:
     summary.draw(view, told)
     if told.found:
         progress.unless(answer.is_awaited(), _picture)(view, told)
+        html.heading("Answers")
         answer.draw_both(view)
 
 
@@ -67,6 +68,7 @@ def _picture(view: View, told: Story) -> None:
             None if each is None or each.chunk_id in fallen else each for each in before.entries
         )
         after = stacks.Stack(after.label, tuple(left))
+    html.heading("Before and after")
     stacks.draw((before, after))
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
         st.button(

@@ -217,8 +217,7 @@ class Session:
 
     present: bool = False
     scene: int | None = None
-    scene_before: int | None = None
-    """Steps of the picture in Present mode; None shows the last one."""
+    """Step of the picture in Present mode; None shows the last one."""
     tour: list[bool] | None = None
     """Which tasks of the tour are done; None if no tour is running."""
     tour_chunk: str = ""
