@@ -174,6 +174,8 @@ def walk(tab: Any, folder: Path) -> None:
     page.get_by_role("button", name="Ask a question").first.click()
     tab.keyed("question", "input").fill(TROLLS)
     tab.keyed("question", "input").press("Enter")
+    expect(page.locator(".rf-headline")).to_contain_text("9 passages found")
+    tab.rest().click("open-evidence")
     expect(tab.kept).to_contain_text("of 9 retrieved")
     expect(tab.cell(0, "title")).to_have_text("Trolls > Fire")
     kept = int(tab.rest().kept.inner_text().split()[0])
@@ -190,6 +192,8 @@ def walk(tab: Any, folder: Path) -> None:
     # In front of an audience.
     page.locator(".stMain").press("p")
     expect(page.locator("h1")).to_have_text(TROLLS)
-    expect(tab.keyed("present-said")).to_contain_text(f"Of 9 passages found, {more} are needed.")
+    expect(page.locator(".rf-headline")).to_contain_text(
+        re.compile(rf"9 passages found.*\b{more}\b")
+    )
     page.locator(".stMain").press("b")
-    expect(page.locator(".rf-scene")).to_have_text("Everything found: 9")
+    expect(page.locator(".rf-scene")).to_be_visible()

@@ -88,13 +88,15 @@ def finish(view: View, places: Places) -> None:
         from ragfilter.ui.inspect import panel
         from ragfilter.ui.kit.rule_editor import saving
 
+        # Before the panel, which may wait for an answer or a draft.
+        with places.under:
+            summary.draw_strip(view)
         with places.panel:
             if _clicked():
                 panel.finish(view)
             else:
                 panel.draw(view)
         with places.under:
-            summary.draw_strip(view)
             saving.keep_all_in_browser()
     state.session().answered = view.asked
 
