@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.evaluate.caveats import between_ends, gain, gain_short
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.variants import ABOUT_ORACLE
+from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.calibrated import SHARES, lacking
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
@@ -69,10 +70,16 @@ def headline(tuning: Tuning) -> str:
 def changed(before: Settings, after: Settings) -> list[str]:
     """What changes, each setting in words with its old and new value."""
     return [
-        f"{field(path).label}: {shown(path, before.get(path))} → {shown(path, value)}"
+        f"{_called(path)}: {shown(path, before.get(path))} → {shown(path, value)}"
         for path, value in after.changed_from(before).items()
         if path != "cutoff.tuned_on"
     ]
+
+
+def _called(path: str) -> str:
+    """A setting's label; that of a switch is its layer's title."""
+    of_switch = {f"{each.name}.enabled": each.title for each in LAYERS if each.switched}
+    return of_switch.get(path) or field(path).label
 
 
 def row(name: str, means: TunedMeans, figure: str) -> dict[str, Any]:
@@ -163,8 +170,10 @@ def shown(path: str, value: Any) -> str:
     holder = field(path).table
     if value and holder is not None:
         return holder.read(value).summary
-    if value == "":
+    if value in ("", None):
         return "none"
+    if path.endswith(".enabled"):
+        return "on" if value else "off"
     # As in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -218,6 +218,7 @@ class Tab:
 
     def click_point(self, index: int) -> list[str]:
         """Click the curve's visible point with this index. Returns the lines of its tooltip."""
+        self.keyed("curve").scroll_into_view_if_needed()
         # The chart is drawn a moment after the server is done.
         seen = self.page.wait_for_function(STILL, arg=index, polling=100)
         x, y = seen.json_value()

@@ -56,7 +56,8 @@ def test_settings_are_loaded_from_a_file_and_kept_under_a_name(
     tab.click("save-as-button")
     expect(tab.page.get_by_text("Saved as nine.")).to_be_visible()
     # Other visitors of the workspace find them.
-    tab.go(OWLBEARS).expect_kept(4).open("settings").rest().click("load-saved")
+    tab.go(OWLBEARS | {"open": "evidence"}).expect_kept(4).open("settings")
+    tab.rest().click("load-saved")
     tab.expect_kept(9)
     expect(tab.page).to_have_url(re.compile("profile=query-must.*retrieval.k=9"))
     tab.rest().click("delete-saved")
@@ -122,7 +123,7 @@ def import_ten(tab: Any, folder: Path) -> None:
         tab.rest().keyed(box).locator("input[type=file]").set_input_files(folder / file)
         expect(tab.keyed("set-import", "button")).to_have_text(told)
     tab.rest().click("set-import")
-    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 10 questions"))
+    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Measure 10 questions"))
     open_sets(tab)
 
 

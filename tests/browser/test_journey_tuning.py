@@ -86,7 +86,7 @@ def test_from_the_first_label_to_the_guard(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     questions = SETS[name]
-    tab = open_tab({"collection": "demo", "profile": "adaptive-gap"}, newcomer=True)
+    tab = open_tab(newcomer=True)
     hand = Hand(tab, keys=keys)
     hand.visit("Evaluate")
     expect(tab.page.locator(".rf-lead")).to_contain_text("the best fixed k")
@@ -152,7 +152,7 @@ def tune(hand: Hand, name: str) -> None:
     expect(card).to_contain_text("questions")
     # The best of all may be the current settings.
     tab.pick("tuned-strategy", "^otsu$")
-    expect(card).to_contain_text("Strategy: gap → otsu")
+    expect(card).to_contain_text("Strategy: relative → otsu")
     hand.press("apply-tuning")
     expect(card).to_contain_text("These are the current settings.")
     expect(tab.keyed("profile-box", "input")).to_have_value(

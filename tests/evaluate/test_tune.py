@@ -13,7 +13,7 @@ from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.learning import DEPTH, Provenance
 from ragfilter.evaluate.tune import Tuning, recorded, tune
-from ragfilter.evaluate.tuning_words import notes
+from ragfilter.evaluate.tuning_words import changed, notes
 from ragfilter.layers.calibration import SCORED
 from ragfilter.layers.origin import seen_labels
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -202,6 +202,12 @@ def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:
         for each in group:
             changed = {path.partition(".")[0] for path in each.changed_from(FULL)}
             assert changed <= {"cutoff", "quality"}
+
+
+def test_a_switch_that_changes_is_called_after_its_layer() -> None:
+    before = Settings().with_values({"quality.enabled": True})
+    after = before.with_values({"quality.enabled": False, "cutoff.strategy": "otsu"})
+    assert changed(before, after) == ["Quality: on → off", "Strategy: gap → otsu"]
 
 
 def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:
