@@ -84,8 +84,7 @@ def test_nothing_is_covered_and_the_panel_uses_the_window(open_tab: OpenTab) -> 
             "chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}  # fmt: skip
     tab = open_tab(CLERIC | link, width=1920, height=1080).edit_rule()
     expect(tab.keyed("need-rerank", "button")).to_be_visible()
-    # The panel fits into the window, and shows the rule with its preview.
-    tab.click("rule-preview")
+    # The panel fits into the window, and shows the rule with its effect.
     for width, height in ((1920, 1080), (1440, 900)):
         tab.page.set_viewport_size({"width": width, "height": height})
         tab.rest().keyed("panel").scroll_into_view_if_needed()
@@ -98,7 +97,6 @@ def test_nothing_is_covered_and_the_panel_uses_the_window(open_tab: OpenTab) -> 
     for key, kept in (
         ("ask-button", tab.keyed("question", "input")),
         ("rule-save", tab.rule),
-        ("rule-preview", tab.rule),
     ):
         tab.keyed(key, "button").hover()
         expect(tip).to_be_in_viewport(ratio=1)

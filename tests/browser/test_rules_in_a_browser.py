@@ -99,7 +99,7 @@ def test_the_editor_is_beside_the_text_and_led_by_keys(open_tab: OpenTab) -> Non
 
     # The text is read while the rule is written.
     text = tab.keyed("chunk-text")
-    for width, beside in ((1440, True), (900, False), (1920, True)):
+    for width, beside in ((1440, True), (900, True), (1920, True)):
         tab.page.set_viewport_size({"width": width, "height": 1000})
         tab.rest()
         tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")

@@ -37,7 +37,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     with st.spinner("Searching …"):
         a, b = (seen(result_of(view, side)) for side in sides)
     made = contrast(a, b)
-    html.heading(view.asked.query, level=1)
+    html.heading("Compare", level=1, name=view.asked.query)
     html.draw(f'<p class="rf-headline">{html.text(sentence(made, a, b))}</p>')
     for side, result in zip(sides, (a, b), strict=True):
         _waiting(side, result)
