@@ -90,6 +90,13 @@ class Page:
         self.at.button(key=button).click()
         return self.run()
 
+    def draft(self) -> Page:
+        """Ask for a draft of the open rule and wait for it, as the browser does."""
+        self.press("rule-draft")
+        for job in self.session.rules.drafting.values():
+            assert job.wait(PATIENT_S)
+        return self.run()
+
     def switch(self, layer: str, on: bool) -> Page:
         self.at.toggle(key=key(f"{layer}.enabled")).set_value(on)
         return self.run()

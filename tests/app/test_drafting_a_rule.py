@@ -109,7 +109,7 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Serv
     before = stored(MATRIX)
     assert "about 5" in page.at.button(key="rule-draft").help
     assert endpoint.asked == []
-    page.press("rule-draft")
+    page.draft()
     assert json.loads(editor(page)) == json.loads(GOOD)
     assert stored(MATRIX) == before
     assert "Drafted by small-model with the template attack-matrix." in told(page)
@@ -130,20 +130,20 @@ def test_a_draft_fills_the_editor_and_nothing_is_saved(page: Any, endpoint: Serv
 
 def test_a_second_answer_and_doubts_are_told(page: Any, endpoint: Server) -> None:
     endpoint.behave = says('{"contains": "x"}', GOOD)
-    page.press("rule-draft")
+    page.draft()
     assert "The first answer had a fault; this is the second." in told(page)
     assert "14 + 6 tokens" in told(page)
     endpoint.behave = says(DOUBTFUL)
-    page.press("rule-draft")
+    page.draft()
     assert "Doubt: the rule requires what the chunk itself does not contain" in told(page)
     assert json.loads(editor(page)) == json.loads(DOUBTFUL)
 
 
 def test_what_was_typed_is_not_lost_by_drafting(page: Any, endpoint: Server) -> None:
-    write(page, MINE).press("rule-draft")
+    write(page, MINE).draft()
     assert json.loads(editor(page)) == json.loads(GOOD)
     endpoint.behave = says(OTHER)
-    page.press("rule-draft")
+    page.draft()
     assert json.loads(editor(page)) == json.loads(OTHER)
     # Two texts are set aside: first the earlier draft, then what was typed.
     page.press("rule-swap")
@@ -166,7 +166,7 @@ def test_a_fault_leaves_the_text_and_says_why(
 ) -> None:
     write(page, MINE)
     endpoint.behave = FAULTS[fault]
-    page.press("rule-draft")
+    page.draft()
     for words in ("No draft.", *TOLD[fault]):
         assert words in told(page)
     assert editor(page) == MINE
@@ -175,7 +175,7 @@ def test_a_fault_leaves_the_text_and_says_why(
     # The next request may succeed.
     endpoint.behave = says(GOOD)
     patiently()
-    page.press("rule-draft")
+    page.draft()
     assert json.loads(editor(page)) == json.loads(GOOD)
     page.press("rule-swap")
     assert editor(page) == MINE
@@ -190,7 +190,7 @@ def test_a_category_of_ones_own_is_a_file(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path / "not-there"))
-    page = open_page(LINK, workspace=workspace).edit_rule(PLAIN).press("rule-draft")
+    page = open_page(LINK, workspace=workspace).edit_rule(PLAIN).draft()
     assert "cannot be read" in told(page)
     assert "Name a folder of.toml files" in told(page)
     (tmp_path / "not-there").mkdir()
@@ -199,7 +199,7 @@ def test_a_category_of_ones_own_is_a_file(
         "example.title = 'The Thief'\nexample.rule = '{\"contain\": \"thief\"}'\n"
     )
     endpoint.behave = says('{"contain": "cleric"}')
-    page.press("rule-draft")
+    page.draft()
     assert "with the template classes." in told(page)
     assert json.loads(editor(page)) == {"contain": "cleric"}
 
@@ -236,6 +236,6 @@ def test_a_chunk_that_became_secret_or_went_away_is_not_sent(
 
     with monkeypatch.context() as patch:
         patch.setattr(ChromaCollection, "chunks", changed)
-        page.press("rule-draft")
+        page.draft()
     assert (GONE if gone else HIDDEN) in told(page)
     assert endpoint.asked == []

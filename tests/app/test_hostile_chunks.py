@@ -94,7 +94,7 @@ def test_text_from_an_llm_fetches_nothing_and_hides_no_link(
     for panel in PANELS:
         assert active(page.choose("panel-box", panel), formatted=True) == []
     page.edit_rule(CHUNKS[0].id)
-    assert active(page.press("rule-draft")) == []
+    assert active(page.draft()) == []
     assert any("No draft" in text for text in page.html)
 
 

@@ -91,6 +91,7 @@ def evaluate(page: Any) -> Iterator[Any]:
 
 def tune(page: Any) -> Iterator[Any]:
     page.at.selectbox(key="query-set-box").set_value(SET)
+    page.at.session_state["by-hand"] = True
     yield page.run()
     yield page.press("map")
     yield page.press("suggest")

@@ -10,6 +10,7 @@ import pytest
 from ragfilter.errors import ModelError
 from ragfilter.ingest import demo
 from ragfilter.models.bundled import BundledEmbedder
+from ragfilter.stores.sentences import Sentences
 
 pytestmark = pytest.mark.model
 
@@ -45,6 +46,7 @@ def test_a_failure_is_shown_until_quoting_succeeds(
 
     with monkeypatch.context() as patch:
         patch.setattr(BundledEmbedder, "embed", fails)
+        patch.setattr(Sentences, "find", lambda *_: {})
         page.switch("cutoff", False).slide("retrieval.k", 40)
         assert "The model is gone." in page.html
     page.run()

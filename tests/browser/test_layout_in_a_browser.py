@@ -51,7 +51,8 @@ def expect_no_overflow(tab: Any) -> None:
     """No window cuts off a part of the page or makes it scroll sideways."""
     for width in WIDTHS:
         tab.page.set_viewport_size({"width": width, "height": 900})
-        assert not tab.rest().page.evaluate(OVERFLOW), (tab.page.url, width)
+        # A table takes its new width a moment after the window has.
+        tab.rest().page.wait_for_function(f"!({OVERFLOW})()")
     tab.page.set_viewport_size({"width": 1440, "height": 900})
     tab.rest()
 
@@ -121,7 +122,8 @@ def test_every_page_has_one_heading_and_the_settings_in_force(open_tab: OpenTab)
     for page in ("Rules", "Evaluate", "Tune", "Compare", "Collections", "Inspect"):
         tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
         # That of the page before may be next to it until the run ends.
-        expect(head.filter(has_text=page)).to_have_count(1)
+        heading = "Result" if page == "Inspect" else page
+        expect(head.filter(has_text=heading)).to_have_count(1)
         tab.rest()
         expect(head).to_have_count(1)
         expect_no_overflow(tab)
@@ -129,8 +131,6 @@ def test_every_page_has_one_heading_and_the_settings_in_force(open_tab: OpenTab)
             continue
         expect(tab.keyed("viewing")).to_contain_text("Viewing as Guest")
     tab.click("present-button")
-    expect(head.filter(has_text="Present")).to_have_count(1)
-    tab.rest().click("example-0")
     expect(head.filter(has_text=CLERIC["q"])).to_have_count(1)
     expect_no_overflow(tab.rest())
 

@@ -97,9 +97,7 @@ def draw(it: Editing, beside: DeltaGenerator | None = None) -> None:
         it.effect(rule_effect.as_stored(text if error is None else chunk.rule))
         if error is not None:
             elements.aside(UNREADABLE)
-    place = llm_draft.draw(chunk, collection, text, it.user, resources, busy=busy)
-    if place is not None:
-        llm_draft.wait(place, chunk, collection, resources)
+    llm_draft.draw(chunk, collection, text, it.user, resources, busy=busy)
 
 
 def _begin(it: Editing) -> None:

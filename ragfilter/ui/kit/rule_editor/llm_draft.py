@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
@@ -40,7 +39,7 @@ REMEDIES = {
     "model": "Try again.",
 }
 """What to do if the failure itself does not say."""
-TICK_S = 0.2
+LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +149,10 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
 
 def draw(
     chunk: Chunk, collection: str, shown: str, user: User, resources: Resources, *, busy: bool
-) -> DeltaGenerator | None:
+) -> None:
     """Draw who drafted the rule with which template, its doubts and tokens, or why there is no
-    draft. While a request is running, return the place in which `wait` shows the time, next to a
-    Stop button."""
+    draft. While a request is running, draw its time next to a Stop button."""
     outcome = _outcome(chunk.id)
-    place = None
     with st.container(key="draft-note", gap="small"):
         if busy:
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -167,7 +164,7 @@ def draw(
                     args=(chunk.id, collection),
                     help="Cancel the draft. The text in the editor stays.",
                 )
-                place = st.empty()
+                st.fragment(_progress, run_every=LOOK_S)(chunk.id, collection, resources)
         elif note := _note(outcome, chunk, user, resources):
             html.draw(note)
         if outcome.aside:
@@ -180,22 +177,18 @@ def draw(
                 disabled=busy,
                 help="Nothing is saved.",
             )
-    return place
 
 
-def wait(place: DeltaGenerator, chunk: Chunk, collection: str, resources: Resources) -> None:
-    """Show that a draft is being made until it is done, then redraw the page. The rest of the page
-    is already drawn; using it ends only the waiting, not the draft."""
-    job = _jobs().get((collection, chunk.id))
+def _progress(chunk_id: str, collection: str, resources: Resources) -> None:
+    """Draw how long a request has been running; redraw the page when it ends."""
+    job = _jobs().get((collection, chunk_id))
+    if job is None or job.done:
+        st.rerun()
     model = resources.bench.chat.name if resources.bench.chat else "the LLM"
-    limit = resources.deployment.answer_timeout_s
-    while job is not None and not job.done:
-        place.html(
-            f'<p class="rf-aside" role="status">Asking {html.text(model)} for a rule … '
-            f"{job.seconds:.0f} of at most {limit:g} s</p>"
-        )
-        job.wait(TICK_S)
-    st.rerun()
+    html.draw(
+        f'<p class="rf-aside" role="status">Asking {html.text(model)} for a rule … '
+        f"{job.seconds:.0f} of at most {resources.deployment.answer_timeout_s:g} s</p>"
+    )
 
 
 def _note(outcome: Drafted, chunk: Chunk, user: User, resources: Resources) -> str:
