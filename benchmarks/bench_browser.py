@@ -261,7 +261,10 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(120_000)
-        link = {"q": queries()["fighter-druid"], "profile": "full", "collection": "demo"}
+        link = {
+            "q": queries()["fighter-druid"], "profile": "full", "collection": "demo",
+            "open": "tuning,evidence",
+        }  # fmt: skip
         page.goto(f"{url}/?{urlencode(link)}")
         page.wait_for_selector(".st-key-curve path.point")
         rest(page)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from ragfilter.engine.replay import replay
 from ragfilter.engine.whatif import GRID, SettingChange
 from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import (
@@ -182,13 +181,15 @@ def _at_place(path: str, k: int, n: int) -> CutLine:
     return CutLine(label, k, place=k + 0.5)
 
 
-def one_more(result: PoolResult, by: int) -> SettingChange | None:
+def one_more(
+    result: PoolResult, by: int, replayed: Callable[[Settings], PoolResult]
+) -> SettingChange | None:
     """The smallest change of a limit of the cutoff that keeps one more (`by` 1) or one less (-1),
     or as few as it can; `came` and `went` are all chunks that it brings in and drops. None if no
     limit does.
 
     What the cutoff makes of a value is computed from the compared values. Only the change that is
-    returned is replayed, so that layers after the cutoff have their say.
+    returned is `replayed`, so that layers after the cutoff have their say.
     """
     detail = cut_of(result)
     if detail is None:
@@ -216,7 +217,7 @@ def one_more(result: PoolResult, by: int) -> SettingChange | None:
     for *_, name, value in sorted(found):
         path = f"cutoff.{name}"
         settings = result.settings.with_values({path: value})
-        after = [hit.id for hit in replay(result.pool, settings, result.user, explain=False).kept]
+        after = [hit.id for hit in replayed(settings).kept]
         if by * (len(after) - len(before)) > 0:
             came = tuple(i for i in after if i not in before)
             went = tuple(i for i in before if i not in after)

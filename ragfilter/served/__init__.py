@@ -6,10 +6,12 @@ searches the folder of `app.py` for modules: so it has no module that another li
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import streamlit as st
 from starlette.middleware import Middleware
+from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
 from ragfilter.ui import guard
@@ -40,4 +42,7 @@ def options() -> dict[str, Any]:
     # To a first visitor who comes by a page's own address, Streamlit would list the folder `pages`
     # instead of the pages above.
     PagesManager.uses_pages_directory = False
+    # Streamlit reads an option for every message it sends, under one lock, for which many sessions
+    # wait longer than they work. Reading needs none: the options are a dict that is replaced whole.
+    config._config_lock = nullcontext()  # type: ignore[assignment]
     return {"middleware": [Middleware(guard.Guard, hosts=guard.hosts())]}

@@ -135,16 +135,21 @@ class LabelBook(database.Book):
 
     def version(self, collection: str) -> str:
         """A version that changes with every label added or removed."""
-        return self._version(_labels, collection)
+        return self._version(collection, _labels)
 
     def questions_version(self, collection: str) -> str:
         """A version that changes with every question labelled, put into a set, or asked."""
-        return " ".join(self._version(each, collection) for each in (_labels, _sets, _asked))
+        return self._version(collection, _labels, _sets, _asked)
 
-    def _version(self, table: sa.Table, collection: str) -> str:
-        found = sa.select(sa.func.count(), sa.func.max(table.c.id))
-        count, last = self._read(found.where(table.c.collection == collection))[0]
-        return f"{count}-{last or 0}"
+    def _version(self, collection: str, *tables: sa.Table) -> str:
+        counted = (
+            sa.select(sa.literal(i), sa.func.count(), sa.func.max(table.c.id)).where(
+                table.c.collection == collection
+            )
+            for i, table in enumerate(tables)
+        )
+        rows = self._read(sa.union_all(*counted))
+        return " ".join(f"{count}-{last or 0}" for _, count, last in sorted(rows))
 
     def put_set(
         self,

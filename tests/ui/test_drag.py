@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import rows
@@ -128,7 +130,7 @@ def test_one_more_or_less_is_kept_by_the_change_that_says_so(
         distances.append(distances[-1] + gap)
     settings = {"cutoff.strategy": strategy, "cutoff.max_results": 8}
     made = result(tuple(distances), **settings)
-    change = one_more(made, by)
+    change = one_more(made, by, partial(replay, made.pool))
     if change is None:
         assert len(made.kept) == (len(distances) if by > 0 else 0)
         return
@@ -153,6 +155,6 @@ def test_the_smallest_change_by_hand(
     settings: dict[str, Any], by: int, change: tuple[str, float]
 ) -> None:
     made = result(CLIFFS, **{f"cutoff.{name}": value for name, value in settings.items()})
-    found = one_more(made, by)
+    found = one_more(made, by, partial(replay, made.pool))
     assert found is not None
     assert (found.path, found.new) == (f"cutoff.{change[0]}", change[1])

@@ -57,7 +57,7 @@ def draw(view: View) -> None:
         )
         summary = view.summary
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
-        nearest = one_more(result, -1), one_more(result, 1)
+        nearest = one_more(result, -1, view.under), one_more(result, 1, view.under)
         names = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = dict(zip((row.id for row in view.rows), names, strict=True))
         curve_drag.draw(

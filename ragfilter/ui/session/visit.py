@@ -132,6 +132,12 @@ class View:
         """The result as the page shows it; an operator sees everything."""
         return self.result if self.operator else self.mine
 
+    def under(self, settings: Settings) -> PoolResult:
+        """The shown result under other settings."""
+        replays = state.session().replays
+        result = replays.of(self.result.pool, settings, self.user)
+        return result if self.operator else replays.as_user(result)
+
     @cached_property
     def summary(self) -> Summary:
         """The figures of the shown result."""
