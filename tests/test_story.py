@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
@@ -136,9 +137,9 @@ def test_every_number_has_its_words(told: Story, said: str) -> None:
     assert " ".join(sentences(told)) == said
 
 
-def test_what_no_llm_has_judged_yet_says_so() -> None:
+def test_what_no_llm_has_judged_yet_says_so(snapshot: SnapshotAssertion) -> None:
     said = sentences(story(result(*HITS, **{"judge.enabled": True})))
-    assert said[1] == "The LLM has not judged them yet."
+    assert said[1] == snapshot
 
 
 @pytest.mark.parametrize(

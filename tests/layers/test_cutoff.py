@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.layers import base, cutoff
 from ragfilter.layers.base import LayerInput
@@ -315,7 +316,7 @@ def rows(step: Any) -> list[tuple[str, str, str, float | None, float | None]]:
     ]
 
 
-def test_decisions_at_a_cliff(look_at: LookAt) -> None:
+def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> None:
     hits = make_hits([*GIANT_TROLL, 1.2])
     step = apply(hits, look_at(hits))
     before = "before the cliff of 0.141 after hit 3"
@@ -329,7 +330,7 @@ def test_decisions_at_a_cliff(look_at: LookAt) -> None:
         ("f", "dropped", "beyond the first 5", 1.2, None),
     ]
     assert step.hits == hits[:3]
-    assert step.note == "gap 0.141 ≥ 0.100 after hit 3"
+    assert step.note == snapshot
     assert step.detail == CutoffDetail(
         cut([*GIANT_TROLL, 1.2], Cutoff()),
         ("a", "b", "c", "d", "e", "f"),
@@ -471,12 +472,12 @@ def test_without_a_background_relative_cuts_by_gap(look_at: LookAt) -> None:
     assert step.detail.cut.strategy == "relative"
 
 
-def test_lowered_distances_are_what_is_cut(look_at: LookAt) -> None:
+def test_lowered_distances_are_what_is_cut(look_at: LookAt, snapshot: SnapshotAssertion) -> None:
     hits = make_hits([0.5, 0.6, 0.9])
     inputs = replace(look_at(hits), lowered={"a": 0.5, "b": 0.3, "c": 0.9})
     step = apply((hits[1], hits[0], hits[2]), inputs)
     assert isinstance(step.detail, CutoffDetail)
     assert step.detail.values == (0.3, 0.5, 0.9)
-    assert step.detail.value_name == "distance less shared words"
+    assert step.detail.value_name == snapshot
     assert step.note.endswith("; the values are distance less shared words")
-    assert rows(step)[2][2] == "after the cliff: gap 0.400 ≥ 0.100 after hit 2"
+    assert rows(step)[2][2] == snapshot
