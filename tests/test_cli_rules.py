@@ -21,6 +21,7 @@ from faults import FAULTS, KEY, Behave, Handler, Serve, Server, says
 from rule_runs import CHUNKS, GOOD, OTHER, SPREAD, Run
 from rule_runs import run as run
 from rule_runs import small as small
+from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
 from ragfilter.cli import main
@@ -405,7 +406,7 @@ def fixed(run: Run, *args: str) -> dict[str, str | None]:
 
 
 def test_findings_and_their_exit_codes(run: Run, snapshot: Any) -> None:
-    assert run("check") == "small: 2 rules, 0 errors, 0 warnings, 0 notes\n"
+    assert run("check") == snapshot
     run.store({"cleric-7": SPREAD})
     assert run("check") == snapshot
     run("check", "--strict", code=1)
@@ -497,14 +498,6 @@ def test_export_and_import_again(run: Run, tmp_path: Path, snapshot: Any) -> Non
     run.store({"troll": None})
     assert run("import", str(out)).startswith("small: 1 rule saved, 1 unchanged")
     assert run.rule("troll") == OTHER
-
-
-def test_an_unreadable_rule_is_exported_as_it_is(run: Run, tmp_path: Path) -> None:
-    run.store({"boat": "{broken"})
-    out = tmp_path / "rules.jsonl"
-    run("export", "--where", "id=boat", "--out", str(out))
-    assert json.loads(out.read_text())["query_must"] == "{broken"
-    assert run("import", str(out)).startswith("small: 0 rules saved, 1 unchanged")
 
 
 def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> None:
@@ -601,14 +594,6 @@ def test_a_bad_line_is_named_though_its_chunk_comes_again(
     )
     assert run("import", file, code=1) == snapshot
     assert run.rule("boat") == '{"contain":"first"}'
-
-
-def test_an_import_is_one_step_that_is_undone_whole(run: Run, tmp_path: Path) -> None:
-    file = write(tmp_path / "in.jsonl", *THREE, {"id": "nobody", "query_must": None})
-    run("import", file, code=1)
-    assert run.rules("cleric-7", "troll", "boat") == [GOOD] * 3
-    assert len(run.json("undo")["edits"]) == 3
-    assert run.rules("cleric-7", "troll", "boat") == [None, OTHER, None]
 
 
 def test_an_undo_is_tried_first_and_leaves_out_what_was_changed_since(
@@ -715,15 +700,17 @@ def test_import_of_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
 # -- history, undo, redo ---------------------------------------------------------------------------
 
 
-def test_history_undo_and_redo(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_undo_and_redo(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
     assert run("history") == ""
-    assert run.err == "No rule has been edited yet.\n"
+    assert run.err == snapshot
     for kind in ("undo", "redo"):
         run(kind, code=2)
         assert f"There is nothing to {kind}." in run.err
     monkeypatch.setenv("RAGFILTER_USER", "ada")
     run("import", write(tmp_path / "in.jsonl", THREE[2]))
-    assert run("undo") == "undo of edit 1: the rule of boat is none\n"
+    assert run("undo") == snapshot
     assert run.rule("boat") is None
     (redone,) = run.json("redo", "boat")["edits"]
     assert redone["kind"] == "redo"

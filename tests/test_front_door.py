@@ -24,6 +24,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 from test_no_leak import everything
 
 import ragfilter as rf
@@ -167,9 +168,9 @@ def test_what_disarms_a_rule_or_hides_a_chunk_from_everybody_is_told(
     assert "document 1: the clearance cannot be read" in passed.warnings[0]
 
 
-def test_of_many_warnings_some_are_told() -> None:
+def test_of_many_warnings_some_are_told(snapshot: SnapshotAssertion) -> None:
     many = [{"text": "a", "query_must": "{"}] * 9
-    assert rf.Filter("full")(QUERY, many).warnings[5] == "… and 4 more such warnings."
+    assert rf.Filter("full")(QUERY, many).warnings[5] == snapshot
 
 
 @pytest.mark.parametrize(
@@ -499,12 +500,9 @@ def secretive() -> rf.Result:
     return rf.Filter("full")(QUERY, docs, GAP, metric="cosine", user=user)
 
 
-def test_a_result_is_read_as_its_user() -> None:
+def test_a_result_is_read_as_its_user(snapshot: SnapshotAssertion) -> None:
     result = secretive()
-    assert (
-        repr(result)
-        == "<Result: 3 of 3 kept, no gap ≥ 0.100; kept values ≤ 0.420 (best 0.120 + 0.300)>"
-    )
+    assert repr(result) == snapshot
     document = result.to_dict()
     assert document["kept"] == ["troll-0", "troll-1", "troll-2"]
     assert document["hits"][0]["text"] == "Trolls, part 0."
@@ -618,7 +616,7 @@ def test_each_side_is_searched_among_all_that_was_passed() -> None:
     assert pinned == {"VS Code", "Vim"}
 
 
-def test_what_fell_says_why() -> None:
+def test_what_fell_says_why(snapshot: SnapshotAssertion) -> None:
     rule = '{"contain": "dragon"}'
     docs = [DOCS[0], {**DOCS[1], "query_must": rule}, *DOCS[2:]]
     result = rf.Filter("full")(QUERY, docs, GAP, metric="cosine")
@@ -626,7 +624,7 @@ def test_what_fell_says_why() -> None:
     assert fell == [("Troll 1", "query_must"), ("Troll 4", "cutoff")]
     told = result.explain("troll-1").splitlines()
     assert told[0].startswith("Troll 1 (troll-1): dropped by query_must; ")
-    assert told[1] == "  clearance: kept, public"
+    assert told[1] == snapshot
     assert bool(rf.Filter("full")(QUERY, []))
 
 
@@ -726,14 +724,6 @@ def test_a_filter_works_in_other_processes() -> None:
         made = list(pool.map(in_a_worker, jobs))
     assert [list(result) for result in made] == [list(in_a_worker(job)) for job in jobs]
     assert all(hit.doc["id"] == hit.id for result in made for hit in result)
-
-
-def test_it_runs_in_an_event_loop() -> None:
-    async def both() -> list[rf.Result]:
-        flt = rf.Filter("adaptive-gap")
-        return await asyncio.gather(*(flt.arun(QUERY, DOCS, GAP, metric="l2") for _ in range(2)))
-
-    assert [len(result) for result in asyncio.run(both())] == [4, 4]
 
 
 @pytest.mark.model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
@@ -33,19 +34,11 @@ def test_the_button_says_what_it_costs(
     assert judge_words.button(forecast, again=again, short=short) == said
 
 
-def test_before_asking() -> None:
-    said = dict(judge_words.before(PRICED, Judge()))
-    assert said["Chunks"].startswith("13 in the prompt; 27 do not fit into 2,000 tokens")
-    assert said["Tokens"] == "about 1,986 sent, 240 back"
-    assert said["Time"] == "usually 1.2 s, at most 5 s, then it falls back"
-    assert said["Cost"] == "about 0.0004"
-    assert "no price set" in dict(judge_words.before(FIRST, Judge()))["Cost"]
-    assert ("Tokens, time, cost", "none: the answer is cached") in judge_words.before(
-        KNOWN, Judge()
-    )
+def test_before_asking(snapshot: SnapshotAssertion) -> None:
+    assert [judge_words.before(each, Judge()) for each in (PRICED, FIRST, KNOWN)] == snapshot
 
 
-def test_after_asking() -> None:
+def test_after_asking(snapshot: SnapshotAssertion) -> None:
     stats = JudgeStats(
         40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27, shortened=12
     )
@@ -57,9 +50,7 @@ def test_after_asking() -> None:
     ]  # fmt: skip
     assert "Cost" not in dict(judge_words.after(stats, None))
     assert dict(judge_words.after(stats, Prices(0.15, 0.6, "$")))["Cost"] == "$0.0003"
-    assert judge_words.by_whom(stats, Judge()) == (
-        "Judged by m; 12 shortened to fit 2,000 tokens; 27 chunks did not fit into the prompt."
-    )
+    assert judge_words.by_whom(stats, Judge()) == snapshot
 
 
 JUDGEMENT = Judgement(asked=("a", "b", "odd"), left_out=("c",), unreadable=("odd",))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter import report
 from ragfilter.engine.retrieve import run
@@ -71,14 +72,16 @@ def kept(result: PoolResult) -> list[str]:
 
 
 @pytest.mark.parametrize("reranker", ["late_interaction", "none"])
-def test_min_top_k_unchecked_and_said_so(reranker: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_min_top_k_unchecked_and_said_so(
+    reranker: str, caplog: pytest.LogCaptureFixture, snapshot: SnapshotAssertion
+) -> None:
     with caplog.at_level(logging.WARNING, "ragfilter"):
         result = asked("adaptive-retrieval", quality__reranker=reranker)
     # The three that the user may see: clearance applies as usual.
     assert kept(result) == ["c1", "c3", "c4"]
     assert result.status == "ok"
     trace = result.trace("quality")
-    assert trace.note == "the store gives no scores; the first 3 unchecked"
+    assert trace.note == snapshot
     outcomes = [(d.outcome, d.reason) for d in trace.decisions][2:4]
     assert outcomes == [
         ("fallback", "the store gives no scores; among the first 3"),
@@ -87,11 +90,11 @@ def test_min_top_k_unchecked_and_said_so(reranker: str, caplog: pytest.LogCaptur
     assert "ordered gives no distances" in caplog.text
 
 
-def test_no_cliff_is_found_in_places() -> None:
+def test_no_cliff_is_found_in_places(snapshot: SnapshotAssertion) -> None:
     result = asked("adaptive-gap")
     assert kept(result) == ["c1", "c2", "c3", "c4", "c5"]
     note = result.trace("cutoff").note
-    assert note == "first 5; the store gives no scores to find a cliff in"
+    assert note == snapshot
     assert report.summary(result).strategies == ()
 
 

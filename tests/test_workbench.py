@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.errors import (
     CollectionMissing,
@@ -102,10 +103,12 @@ def test_a_model_is_fetched_only_where_that_is_asked_for(
     assert asked == [not fetch, not fetch]
 
 
-def test_a_missing_collection_names_those_that_are_there(deployment: Deployment) -> None:
+def test_a_missing_collection_names_those_that_are_there(
+    deployment: Deployment, snapshot: SnapshotAssertion
+) -> None:
     with Workbench.open(deployment) as bench, pytest.raises(CollectionMissing) as raised:
         bench.collection("smal")
-    assert raised.value.message == "There is no collection 'smal'."
+    assert raised.value.message == snapshot
     assert raised.value.remedy.startswith("There are: foreign, small. ")
 
 

@@ -16,6 +16,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from ragfilter.ui import guard
 from ragfilter.ui.look import theme
+from ragfilter.ui.session import turns
 
 WIDTH = 230
 """Pixels of the sidebar."""
@@ -34,7 +35,8 @@ def draw() -> None:
         st.Page(f"pages/{title.lower()}.py", title=title, default=title == PAGES[0])
         for title in PAGES
     ]
-    st.navigation(pages, position="top").run()
+    with turns.turn():
+        st.navigation(pages, position="top").run()
 
 
 def options() -> dict[str, Any]:

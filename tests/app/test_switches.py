@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.judge.call import NO_LLM
 from ragfilter.report import rows
@@ -69,30 +70,6 @@ def test_without_an_llm_the_judge_cannot_be_switched_on_and_says_why(
     page = open_page()
     assert page.at.toggle(key="set-judge-enabled").disabled
     assert NO_LLM in [text.strip() for text in page.html]
-
-
-def test_a_judge_whose_endpoint_is_dead_falls_back_visibly(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
-    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
-    page.switch("cutoff", False).switch("judge", True).slide("judge.max_chunks", 4)
-    assert "need-judge" in page.buttons
-    page.press("need-judge")
-    assert len(page.kept) == 4
-    (table,) = (t.value for t in page.at.dataframe if "outcome" in t.value)
-    assert {words[0] for words in table["outcome"][:4]} == {"■ fallback"}
-    assert "judge" in page.funnel
-
-
-def test_an_answer_from_a_dead_endpoint_says_so_and_the_page_goes_on(
-    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
-    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS}).press("answer")
-    assert len(page.kept) == 4
-    told = [text for text in page.html if "cannot be reached" in text]
-    assert len(told) == 2
 
 
 @pytest.mark.parametrize(
@@ -175,7 +152,7 @@ def test_the_first_look_never_exceeds_the_last(open_page: Callable[..., Any]) ->
 
 
 def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
-    open_page: Callable[..., Any],
+    open_page: Callable[..., Any], snapshot: SnapshotAssertion
 ) -> None:
     page = open_page({"profile": "full", "q": CLERIC})
     assert said(page) == {
@@ -185,7 +162,7 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
     page.at.session_state["open-idle"] = page.at.session_state["open-cutoff"] = False
     page.run()
     assert [*said(page)] == ["query_must", "words", "quality", "cutoff", "context"]
-    assert page.at.button(key="line-idle").label == "3 have nothing to do here"
+    assert page.at.button(key="line-idle").label == snapshot
     # The controls of a closed line are not drawn; what was changed is marked, and not folded.
     assert key("cutoff.max_results") not in {slider.key for slider in page.at.slider}
     page.switch("cutoff", False)

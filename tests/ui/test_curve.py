@@ -7,6 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.engine.replay import replay
 from ragfilter.layers.cutoff import cut_of
@@ -212,7 +213,9 @@ def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
     assert notes(by_distance) == {"distance"}
 
 
-def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them() -> None:
+def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them(
+    snapshot: SnapshotAssertion,
+) -> None:
     hits = [
         Hit(Chunk(f"c{rank}", text="A question." if rank == 3 else "Tea."), 0.5 + rank / 100, rank)
         for rank in range(1, 61)
@@ -227,4 +230,4 @@ def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them() -> None:
     assert [row.id for row in placed.rows[:3]] == ["c3", "c1", "c2"]
     assert placed.y[0] == pytest.approx(made.trace("words").decisions[1].value)
     assert placed.y[1:3] == pytest.approx((0.51, 0.52))
-    assert placed.unit == "distance less shared words"
+    assert placed.unit == snapshot

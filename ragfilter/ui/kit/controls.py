@@ -326,7 +326,8 @@ def _line(
                 said = judge_words.card(view.result, resources.prices) if view else JUDGE_COSTS
                 html.draw(f'<p class="rf-line">{html.text(said)}</p>')
             for each in layer.used(settings) if on else ():
-                draw_setting(field(f"{name}.{each}"), settings, own)
+                kept = dict(view.summary.strategies) if view and each == "strategy" else {}
+                draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
 
 
 def _tell(

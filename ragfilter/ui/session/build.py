@@ -13,7 +13,7 @@ from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import IndexJob, Queue
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
-from ragfilter.ui.session import state
+from ragfilter.ui.session import state, turns
 from ragfilter.ui.session.resources import Resources
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def _built(job: IndexJob, queue: Queue) -> bool:
         if at.state == "running":
             text = f"{at.share:.0%} of {at.phase}" if at.total else "Loading the embedding model …"
             bar.progress(at.share, text=text)
-        time.sleep(LOOK_S)
+        with turns.away():
+            time.sleep(LOOK_S)
     bar.empty()
     queue.remove(job.id)
     if current is not None and current.standing.state == "failed":

@@ -20,6 +20,7 @@ import streamlit as st
 
 from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
+from ragfilter.ui.session import turns
 
 V = TypeVar("V")
 Work = Callable[["Job[V]"], V]
@@ -77,7 +78,8 @@ class Job(Generic[V]):
 
     def wait(self, seconds: float) -> bool:
         """Wait at most `seconds`, and return whether the job is done."""
-        return bool(wait((self.future,), seconds).done)
+        with turns.away():
+            return bool(wait((self.future,), seconds).done)
 
     def attend(self) -> None:
         """Wait for the end, as long as Streamlit lets this run go on."""

@@ -1,0 +1,100 @@
+"""Somebody who shows the filter to others, from the first visit to what they hand out: by keyboard
+where the page is used by keys, by mouse where it is clicked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from ragfilter.ingest import demo
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+QUESTION = demo.queries()["monsters-07"]
+OpenTab = Callable[..., Any]
+
+
+def test_a_result_is_shown_compared_and_handed_out(
+    open_tab: OpenTab, browser: Browser, tmp_path: Path
+) -> None:
+    tab = open_tab(newcomer=True)
+    ask_by_keyboard(tab)
+    present(tab)
+    headline = compare(tab)
+    # The link shows others the same. The report is named after the question.
+    tab.click("copy-link")
+    expect(tab.keyed("copy-link").get_by_role("status")).to_have_text("Link copied")
+    box = tab.keyed("question", "input")
+    box.fill("")
+    box.press("Control+v")
+    other = tab.page.context.new_page()
+    other.goto(box.input_value())
+    expect(other.locator(".rf-headline")).to_have_text(headline)
+    expect(other.get_by_role("heading", level=1)).to_have_accessible_name(QUESTION)
+    other.close()
+    tab.page.bring_to_front()
+    with tab.rest().page.expect_download() as offered:
+        tab.click("compare-report")
+    assert offered.value.suggested_filename == "tell-me-about-owlbears.html"
+    offered.value.save_as(report := tmp_path / offered.value.suggested_filename)
+    context = browser.new_context(offline=True)
+    read, requested = context.new_page(), list[str]()
+    read.on("request", lambda request: requested.append(request.url))
+    read.goto(report.as_uri())
+    expect(read.locator("h1")).to_have_text(QUESTION)
+    expect(read.locator("h3", has_text=re.compile("Only A keeps"))).to_be_visible()
+    assert requested == [report.as_uri()]
+    context.close()
+
+
+def ask_by_keyboard(tab: Any) -> None:
+    """Go from the answered example of the first visit to a question of one's own."""
+    expect(tab.page.locator(".rf-headline")).to_contain_text("about another armor class")
+    keys, box = tab.rest().page.keyboard, tab.keyed("question", "input")
+    while not box.evaluate("box => box === document.activeElement"):
+        keys.press("Tab")
+    keys.press("Control+a")
+    keys.type(QUESTION)
+    keys.press("Enter")
+    expect(tab.page.get_by_role("heading", level=1)).to_have_accessible_name(QUESTION)
+    # A key of the page would be typed into the box.
+    tab.rest().page.keyboard.press("Tab")
+
+
+def present(tab: Any) -> None:
+    """Drop the passages one reason at a time, by keys, with both answers in view."""
+    page, keys = tab.page, tab.page.keyboard
+    keys.press("p")
+    expect(page.locator(".rf-question")).to_have_text(QUESTION)
+    scene, stays = page.locator(".rf-scene"), page.locator(".rf-stack").last.locator("b").first
+    tab.rest()
+    keys.press("b")
+    steps = (("Everything found", 15), ("too far down the list", 11), ("too far from the best", 4))
+    for words, left in steps:
+        expect(scene).to_contain_text(words)
+        expect(stays).to_have_text(str(left))
+        for side in ("filtered", "unfiltered"):
+            expect(tab.keyed(f"answer-{side}").get_by_role("paragraph").first).to_be_in_viewport()
+        tab.rest()
+        keys.press("ArrowRight")
+    expect(scene).to_contain_text("4 passages pass the filter")
+    tab.rest()
+    keys.press("p")
+    expect(tab.keyed("question", "input")).to_have_value(QUESTION)
+
+
+def compare(tab: Any) -> str:
+    """Compare two profiles over the question. Returns what the page says of them."""
+    tab.rest().page.get_by_role("link", name="Compare").press("Enter")
+    said = tab.page.locator(".rf-headline")
+    tab.pick("side-a-box", "^profile unfiltered$").pick("side-b-box", "^profile adaptive-gap$")
+    expect(tab.page).to_have_url(re.compile(r"[?&]a=unfiltered&b=adaptive-gap"))
+    expect(said).to_contain_text("only A keeps")
+    tab.rest().choose("compare-step", "Answers")
+    expect(tab.keyed("compare-answers")).to_contain_text("Owlbear")
+    return str(tab.rest().page.locator(".rf-headline").inner_text())
