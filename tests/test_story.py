@@ -123,8 +123,8 @@ CLASS = Fall("query_must", "were about another armor class", ("d",))
          "3 passages found by plain search, none pass the filter: 3 came after the cliff. Ask."),
         (Story(6, 1, 0, (), 6, 9, 3, fell=(CLASS, FAR, CLASS, CLASS)),
          "6 passages found by plain search, 1 passes the filter: 3 came after the cliff, 1 was "
-         "about another armor class, 1 was about another armor class, 1 fell for other reasons. The "
-         "prompt shrinks from 9 to 3 tokens, 67% less."),
+         "about another armor class, 1 was about another armor class, 1 fell for other reasons. "
+         "The prompt shrinks from 9 to 3 tokens, 67% less."),
         (Story(9, 4, 0, (), 2, 9, 18, beyond=2),
          "2 passages found by plain search, 4 pass the filter (2 from farther down the list). The "
          "prompt grows from 9 to 18 tokens."),
