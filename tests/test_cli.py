@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import typer
 from commands import Cli, write
-from faults import Behave, Handler, Serve, cut_off, events, half_a_json, says, status
+from faults import Behave, Serve, cut_off, events, half_a_json, says, status
 from syrupy.assertion import SnapshotAssertion
 from waiting import PATIENT_S, PROCESS_S
 
@@ -27,7 +27,6 @@ from ragfilter import workbench as bench
 from ragfilter.cli import app, main, output
 from ragfilter.cli.app import MODULES, load_commands
 from ragfilter.cli.index import text as index_text
-from ragfilter.engine import retrieve
 from ragfilter.indexing.order import Done
 from ragfilter.models.bundled import bundled_folder
 from ragfilter.rules import edits
@@ -160,16 +159,10 @@ def test_cut_prints_the_promised_document(cli: Cli) -> None:
     ("args", "kept", "cliff"),
     [
         ("0.6 0.65 0.7", 3, None),
-        ("0.08 0.35 0.50", 2, 2),
-        ("0.8813 0.9313 0.9356 1.0763 1.0834", 3, 3),
-        ("0.6927 0.8071 0.8692 0.8936 0.9173", 5, None),
         ("0.6927 0.8071 0.8692 0.8936 0.9173 --distance-offset 0.2", 3, None),
         ("0.1 0.2 0.3 --k 1", 1, None),
         ("0.1 0.2 0.5 0.6 --gap-threshold 0.4", 3, None),
         ("0.1 0.2 0.5 0.6 --strategy fixed -k 3", 3, None),
-        (".1899 .1901 .191 .21 .215 .23 --strategy autocut -k 6", 3, 3),
-        ("0.1 0.2 1.6 1.7 --strategy otsu", 2, 2),
-        ("0.2 0.4 0.5 1.0 1.2 1.4 --strategy relative -k 6", 3, None),
         ("0.2 0.4 0.5 1.0 --strategy relative --set cutoff.relative_offset=0.1", 2, None),
         ("0.1 0.4 0.5 --set cutoff.skip_first=false --set cutoff.min_results=1", 1, 1),
         ("-0.3 -0.2 0.4", 2, 2),
@@ -280,7 +273,7 @@ def test_bad_input_is_one_line(words: str, cli: Cli, snapshot: SnapshotAssertion
     assert cli.refused(words) == snapshot
 
 
-@pytest.mark.parametrize("path", ["x" * 5000, "x/" * 2500], ids=["a name", "folders"])
+@pytest.mark.parametrize("path", ["x" * 300, "x" * 5000, "x/" * 2500], ids=len)
 @pytest.mark.parametrize(
     ("words", "remedy"),
     [
@@ -290,6 +283,7 @@ def test_bad_input_is_one_line(words: str, cli: Cli, snapshot: SnapshotAssertion
         ("rules import {} -c small", "Use a JSONL or CSV file in UTF-8"),
         ("rules export --out {} -c small", "Use another file with --out"),
         ("eval --queries {} --qrels {} -c small", "Check its name"),
+        ("tune --queries demo --out {}/y -c small", "the folder does not exist. Use another"),
     ],
 )
 def test_a_path_without_end_is_told_in_a_short_line(
@@ -297,25 +291,8 @@ def test_a_path_without_end_is_told_in_a_short_line(
 ) -> None:
     where = "" if "--data-dir" in words else f" --data-dir {workspace}"
     said = cli.refused(words.replace("{}", path) + where)
-    assert "File name too long" in said
     assert remedy in said
     assert len(said) < 700
-
-
-@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000])
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("eval --queries {}", "'small' has no query set 'xxx"),
-        ("eval --save=x --queries {}", "'small' has no query set 'xx"),
-        ("rules suggest --families --level 9 --out {}", "File name too long. Use another file"),
-        ("tune --queries demo --out {}/y", "the folder does not exist. Use another"),
-    ],
-)
-def test_a_name_that_no_file_can_have_is_told_as_one_of_none(
-    words: str, told: str, name: str, small: Cli
-) -> None:
-    assert told in small.refused(words.replace("{}", name))
 
 
 @pytest.mark.parametrize("where", [".lock", "copies/.small.lock"])
@@ -333,21 +310,6 @@ def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
     assert made.returncode == 2
     assert f"The lock {tmp_path}/.lock cannot be opened: Permission denied." in made.stderr
     assert made.stderr.count("\n") == 1
-
-
-def test_a_bad_environment_variable_is_named_and_a_key_is_not_shown(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for command, name, value, shown in (
-        ("collections", "RAGFILTER_CHROMA_TIMEOUT_S", "soon", False),
-        ("query x", "RAGFILTER_CUTOFF__GAP_THRESHOLD", "wide", True),
-        ("collections", "RAGFILTER_CURRENCY", "<b>", False),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setenv(name, value)
-            said = cli.refused(command, "--data-dir", str(tmp_path))
-        assert f"environment variable {name}" in said
-        assert (value in said) == shown
 
 
 def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
@@ -439,12 +401,6 @@ def test_another_embedding_model_is_named_by_its_path(
     assert cli.json("collections", *where)[0]["embedder"] == str(model)
 
 
-def test_index_refuses_a_bad_file_with_its_line(tmp_path: Path, cli: Cli) -> None:
-    source = write(tmp_path / "bad.jsonl", {"id": "a", "text": "one"}, {"id": "b"})
-    said = cli.refused("index -c bad", source, "--data-dir", str(tmp_path / "ws"))
-    assert "bad.jsonl, line 2" in said
-
-
 def test_a_workspace_in_use_is_told_in_one_line(tmp_path: Path) -> None:
     with Workspace.open(tmp_path, kind="app"):
         made = run("collections", "--data-dir", str(tmp_path))
@@ -471,14 +427,6 @@ def test_progress_is_for_terminals_only(
     out, err = capsys.readouterr()
     assert (out, bool(err)) == ("", terminal)
     assert ("2/2 [b]texts[/b]" in re.sub(r"\x1b\[[0-9;?]*\w", "", err)) == terminal
-
-
-def test_a_chroma_server_that_is_not_there(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAGFILTER_CHROMA_URL", "http://127.0.0.1:9")
-    said = cli.refused("collections", "--data-dir", str(tmp_path))
-    assert "http://127.0.0.1:9 cannot be reached: connection refused" in said
 
 
 # with the real model
@@ -726,33 +674,6 @@ def test_instead_of_an_answer_that_failed_sentences_are_quoted(
     assert "The answer failed: " in small.err
 
 
-def in_pieces(handler: Handler, body: dict[str, Any]) -> None:
-    handler.start()
-    for piece in ("Fire \ud83d", "\ude00 [1].", " \ud83d"):
-        handler.piece(piece)
-    handler.piece(None, "stop")
-
-
-@pytest.mark.model
-@pytest.mark.parametrize(
-    ("behave", "text"),
-    [
-        # A thought is not printed, and a character that came in two pieces is whole.
-        (says("<think>Hm [2]?</think>Roll 10 [1]."), "Roll 10 [1]."),
-        (in_pieces, "Fire 😀 [1]. \ufffd"),
-    ],
-)
-def test_an_answer_is_printed_the_same_from_the_cache(
-    small: Cli, monkeypatch: pytest.MonkeyPatch, serve: Serve, behave: Behave, text: str
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", serve(behave).url)
-    monkeypatch.setenv("OPENAI_MODEL", text)
-    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
-    for cached in (False, True):
-        answer = small.json("query -p query-must --answer", CLERIC)["answer"]
-        assert (answer["text"], answer["cached"]) == (text, cached)
-
-
 @pytest.mark.model
 @pytest.mark.parametrize("damage", [b"\x00", b"\xa5"], ids=["zeros", "noise"])
 def test_a_damaged_page_of_the_database_keeps_nobody_from_searching(
@@ -808,17 +729,6 @@ def test_indexing_again_embeds_nothing_and_keeps_edited_rules(tmp_path: Path, cl
     cli("index --rebuild -c mine", *where)
     with bench.Workbench.open(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
         assert opened.collection("mine").rule("cleric") == edited
-
-
-@pytest.mark.model
-def test_query_uses_the_same_decisions_as_the_library(small: Cli, workspace: Path) -> None:
-    from ragfilter.settings.config import load
-
-    question = "hill giant vs troll"
-    shown = small.json("query", question)["kept"]
-    with bench.Workbench.open(bench.read_deployment(data_dir=workspace)) as opened:
-        result = retrieve.run(question, load(environ={}).settings, opened.backends("small"))
-    assert shown == [hit.id for hit in result.kept]
 
 
 def test_a_terminal_is_shown_what_it_would_obey_and_a_file_gets_every_character() -> None:

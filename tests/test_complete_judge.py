@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from stores import OneVector, large, unit
 
 from ragfilter.engine.complete import complete, forget_failures
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.engine.search import Backends
-from ragfilter.judge.call import Judgements
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report import document, summary, trace_text
@@ -64,20 +62,9 @@ def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Backends, Vector
     return Backends(collection, OneVector({}, near)), near
 
 
-@pytest.mark.parametrize(
-    ("action", "kept"),
-    [
-        ("KEEP", ["root"]),
-        ("EXPAND_1", ["root", "s1"]),
-        ("EXPAND_3", ["root", "s1", "s2", "s3"]),
-        ("EXPAND_5", ["root", "s1", "s2", "s3", "s4", "s5"]),
-    ],
-)
-def test_an_expansion_brings_whole_chunks_from_the_store(
-    store: ChromaStore, action: str, kept: list[str]
-) -> None:
+def test_an_expansion_brings_whole_chunks_from_the_store(store: ChromaStore) -> None:
     backends, _ = linked(store)
-    chat = Judging(root=action)
+    chat, kept = Judging(root="EXPAND_3"), ["root", "s1", "s2", "s3"]
     result = run("q", LLM, replace(backends, chat=chat))
     assert [hit.id for hit in result.kept] == kept
     assert [hit.chunk.text for hit in result.kept] == [f"text of {i}" for i in kept]
@@ -133,22 +120,6 @@ def test_the_file_pattern_limits_the_search_and_not_the_references(store: Chroma
         ("root", "api.yaml"),
         ("s1", "models.yaml"),
     ]
-
-
-def test_the_judge_is_asked_once_for_the_same_question(store: ChromaStore) -> None:
-    backends, _ = linked(store)
-    chat, remembered = Judging(root="KEEP"), Judgements()
-    judged = replace(backends, chat=chat, judgements=remembered)
-    first, again = run("q", LLM, judged), run("q", LLM, judged)
-    assert (len(chat.asked), len(remembered)) == (1, 1)
-    assert first == again
-    assert again.judgement is not None
-    assert again.judgement.cached
-    run("another", LLM, judged)
-    run("q", LLM.with_values({"judge.prompt": "terse"}), judged)
-    assert len(chat.asked) == 3
-    run("q", LLM, replace(judged, judgements=None))
-    assert len(chat.asked) == 4
 
 
 def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:

@@ -726,14 +726,6 @@ def test_a_filter_works_in_other_processes() -> None:
     assert all(hit.doc["id"] == hit.id for result in made for hit in result)
 
 
-def test_it_runs_in_an_event_loop() -> None:
-    async def both() -> list[rf.Result]:
-        flt = rf.Filter("adaptive-gap")
-        return await asyncio.gather(*(flt.arun(QUERY, DOCS, GAP, metric="l2") for _ in range(2)))
-
-    assert [len(result) for result in asyncio.run(both())] == [4, 4]
-
-
 @pytest.mark.model
 def test_a_workspace_is_searched(copy_demo: Callable[[], Path]) -> None:
     question = "What monster is more powerful, a hill giant or a troll?"

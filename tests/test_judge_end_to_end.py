@@ -11,15 +11,15 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from faults import Handler, Serve, Server, error_body, hang
+from faults import Serve, Server
 from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
-from waiting import PATIENT_MS, ends_after
+from waiting import PATIENT_MS
 
 from ragfilter import report
 from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
-from ragfilter.engine.retrieve import gather, run
+from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.frame import cells, frame
 from ragfilter.evaluate.labelled_queries import Labels
 from ragfilter.evaluate.measure import measure
@@ -27,20 +27,11 @@ from ragfilter.evaluate.variants import Variant, with_unfiltered
 from ragfilter.ingest import adsapi
 from ragfilter.judge.call import without
 from ragfilter.settings.config import load
-from ragfilter.settings.schema import Settings
 from ragfilter.workbench import Workbench, read_deployment
 
 pytestmark = pytest.mark.model
 
 LLM = load(profile="llm-filter", environ={}).settings.with_values({"judge.timeout_ms": PATIENT_MS})
-
-
-def without_schemas(handler: Handler, body: dict[str, Any]) -> None:
-    """Like many servers, this one rejects structured output."""
-    if "response_format" in body:
-        handler.reply(400, error_body("'response_format' of type 'json_schema' is not supported"))
-        return
-    capable(handler, body)
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +53,6 @@ def judged_by(workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) ->
     yield open_with
     for bench in opened:
         bench.close()
-
-
-def warm(bench: Workbench, settings: Settings = LLM) -> None:
-    """Load model and catalogue, as a running app has done."""
-    gather(QUERY, settings, bench.backends("adsapi"))
 
 
 def test_the_question_of_the_source_document(judged_by: Any) -> None:
@@ -109,18 +95,6 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     assert stats.shortened == asked["body"]["messages"][-1]["content"].count(SHORTENED) > 0
 
 
-def test_an_endpoint_without_structured_output_gives_the_same(judged_by: Any) -> None:
-    with_schema, _ = judged_by(capable)
-    expected = run(QUERY, LLM, with_schema.backends("adsapi"))
-    bench, server = judged_by(without_schemas)
-    result = run(QUERY, LLM, bench.backends("adsapi"))
-    assert [hit.id for hit in result.kept] == [hit.id for hit in expected.kept]
-    assert result.judgement is not None
-    assert expected.judgement is not None
-    assert result.judgement.verdicts == expected.judgement.verdicts
-    assert ["response_format" in asked["body"] for asked in server.asked] == [True, False]
-
-
 def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> None:
     bench, server = judged_by(capable)
     server.shutdown()
@@ -136,19 +110,6 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
         (judged,) = (trace for trace in result.traces if trace.layer == "judge")
         assert "refused the connection" in judged.note
         assert result.status == "ok"
-
-
-def test_a_server_that_hangs_is_left_after_the_timeout(judged_by: Any) -> None:
-    bench, _ = judged_by(hang)
-    warm(bench)
-    impatient = LLM.with_values({"judge.timeout_ms": 1000})
-    with ends_after(1):
-        result = run(QUERY, impatient, bench.backends("adsapi"))
-    stats = report.judge_stats(result)
-    assert stats is not None
-    assert stats.fallback
-    assert "within 1 s" in stats.error
-    assert len(result.kept) == 25
 
 
 def test_the_command_line_says_all_of_it(

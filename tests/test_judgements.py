@@ -12,20 +12,6 @@ SAID = Judgement(
 )
 
 
-def test_an_answer_comes_back_marked_as_remembered() -> None:
-    kept = Judgements()
-    assert kept.get("m", "k") is None
-    kept.put(SAID)
-    found = kept.get("m", "k")
-    assert found == SAID
-    assert found is not None
-    assert (found.cached, found.prompt_tokens, found.ms) == (True, 9, 120.0)
-    assert ("m", "k") in kept
-    assert kept.get("another", "k") is None
-    assert kept.get("m", "other") is None
-    assert len(kept) == 1
-
-
 def test_the_one_unused_for_longest_goes_first() -> None:
     kept = Judgements(3)
     for name in "abc":

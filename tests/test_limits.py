@@ -21,61 +21,35 @@ def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Pool
     return replay(Pool("a question", "demo", "l2", hits), Settings().with_values(settings))
 
 
+def told(made: PoolResult) -> dict[str, list[str]]:
+    """The words of the limits that dropped something, and of those that were not reached."""
+    every = limits(made)
+    return {
+        "bound": [each.words for each in every if each.bound],
+        "idle": [each.words for each in every if not each.bound],
+    }
+
+
 @pytest.mark.parametrize(
-    ("settings", "bound", "idle"),
+    "settings",
     [
-        (
-            {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.max_results": 40,
-             "cutoff.gap_threshold": 0.3},
-            ["Candidates checked first = 3 (quality) drops 5"],
-            [
-                "Max results = 40 (cutoff) is not reached: 3 chunks came in, limited by "
-                "Candidates checked first = 3 (quality)",
-                "Gap threshold = 0.300 (cutoff) is not reached: the largest gap is 0.050",
-            ],
-        ),
-        (
-            {"quality.enabled": True, "quality.min_top_k": 8, "cutoff.max_results": 7,
-             "quality.max_top_k": 8, "cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.15},
-            ["Similarity threshold = 0.500 (quality) drops 1",
-             "Distance offset = 0.150 (cutoff) drops 4"],
-            [
-                "Candidates checked first = 8 (quality) is not reached: 8 chunks came in",
-                "Max results = 7 (cutoff) is not reached: 7 chunks came in, limited by "
-                "Similarity threshold = 0.500 (quality)",
-                "Gap threshold = 0.300 (cutoff) is not reached: the largest gap is 0.250",
-            ],
-        ),
-        (
-            {"cutoff.max_results": 5},
-            ["Max results = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
-            [],
-        ),
-        (
-            {"cutoff.strategy": "autocut", "cutoff.max_results": 6},
-            ["Max results = 6 (cutoff) drops 2", "Strategy = autocut (cutoff) drops 3"],
-            [],
-        ),
+        {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.max_results": 40,
+         "cutoff.gap_threshold": 0.3},
+        {"quality.enabled": True, "quality.min_top_k": 8, "cutoff.max_results": 7,
+         "quality.max_top_k": 8, "cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.15},
+        {"cutoff.max_results": 5},
+        {"cutoff.strategy": "autocut", "cutoff.max_results": 6},
         # Too few hits for a background, so gap cuts.
-        (
-            {"cutoff.strategy": "relative", "cutoff.max_results": 5},
-            ["Max results = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
-            [],
-        ),
-        ({"cutoff.enabled": False, "retrieval.k": 6}, ["Unfiltered k = 6 drops 2"], []),
-        (
-            {"cutoff.enabled": False, "retrieval.k": 20},
-            [],
-            ["Unfiltered k = 20 is not reached: 8 chunks came in"],
-        ),
+        {"cutoff.strategy": "relative", "cutoff.max_results": 5},
+        {"cutoff.enabled": False, "retrieval.k": 6},
+        {"cutoff.enabled": False, "retrieval.k": 20},
     ],
+    ids=str,
 )  # fmt: skip
 def test_every_limit_says_whether_it_bound_and_what_came_before_it(
-    settings: dict[str, Any], bound: list[str], idle: list[str]
+    settings: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    made = limits(result(**settings))
-    assert [limit.words for limit in made if limit.bound] == bound
-    assert [each.words for each in made if not each.bound] == idle
+    assert told(result(**settings)) == snapshot
 
 
 def test_a_strategy_s_own_limit_and_the_context_budget_are_limits(
@@ -85,13 +59,10 @@ def test_a_strategy_s_own_limit_and_the_context_budget_are_limits(
     distances = (0.10, 0.20, 0.25, *(1.0,) * 60)
     made = result(distances, **{"cutoff.strategy": "relative", "cutoff.relative_offset": 0.1,
                                 "cutoff.max_results": 40, "cutoff.min_results": 0})  # fmt: skip
-    assert [each.words for each in limits(made) if each.bound] == [
-        "Max results = 40 (cutoff) drops 23", "Relative offset = 0.100 (cutoff) drops 39",
-    ]  # fmt: skip
+    assert told(made) == snapshot
     hits = tuple(Hit(Chunk(f"c{n}", "word " * 40), d, n) for n, d in enumerate((0.1, 0.2), start=1))
     tight = Settings().with_values({"context.max_context_tokens": 60})
-    (told,) = [e for e in limits(replay(Pool("q", "demo", "l2", hits), tight)) if e.bound]
-    assert told.words == snapshot
+    assert told(replay(Pool("q", "demo", "l2", hits), tight)) == snapshot
 
 
 @pytest.mark.parametrize(
@@ -147,72 +118,31 @@ def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0
     return replay(pool, Settings().with_values(chosen))
 
 
-@pytest.mark.parametrize(
-    ("made", "bound", "idle"),
-    [
-        (judged(60, 40, shown=40), ["Oversample = 1.600 (judge) drops 20"], []),
-        (
-            judged(30, 1, shown=30),
-            [],
-            ["Oversample = 1.600 (judge) is not reached: 30 chunks came in"],
-        ),
-        (
-            judged(60, 5, shown=38),
-            ["Oversample = 1.600 (judge) drops 20", "Prompt budget = 20,000 (judge) drops 2"],
-            [],
-        ),
-        (
-            judged(30, 5, shown=20, far=10),
-            ["Min similarity = 0.300 (judge) drops 10"],
-            ["Oversample = 1.600 (judge) is not reached: 30 chunks came in"],
-        ),
+def test_what_the_judge_dropped_is_no_limit_s_work(snapshot: SnapshotAssertion) -> None:
+    cases: dict[str, dict[str, Any]] = {
+        "oversampled": {"n": 60, "kept": 40, "shown": 40},
+        "all shown": {"n": 30, "kept": 1, "shown": 30},
+        "beyond the budget": {"n": 60, "kept": 5, "shown": 38},
+        "too far": {"n": 30, "kept": 5, "shown": 20, "far": 10},
         # Until it is asked, the first max_chunks stay.
-        (judged(60, 0, shown=0), ["Max chunks = 25 (judge) drops 35"], []),
-        (
-            judged(20, 0, shown=0, far=5),
-            ["Min similarity = 0.300 (judge) drops 5"],
-            ["Max chunks = 25 (judge) is not reached: of 20 chunks, 15 are similar enough"],
-        ),
-    ],
-)
-def test_what_the_judge_dropped_is_no_limit_s_work(
-    made: PoolResult, bound: list[str], idle: list[str]
-) -> None:
-    every = limits(made)
-    assert [each.words for each in every if each.bound] == bound
-    assert [each.words for each in every if not each.bound] == idle
+        "not asked": {"n": 60, "kept": 0, "shown": 0},
+        "not asked, few similar": {"n": 20, "kept": 0, "shown": 0, "far": 5},
+    }
+    assert {name: told(judged(**case)) for name, case in cases.items()} == snapshot
 
 
-@pytest.mark.parametrize(
-    ("distances", "settings", "told"),
-    [
-        (
-            (0.1, 0.12, 0.4, 0.42),
-            {"cutoff.min_results": 3},
-            ["Gap threshold = 0.100 (cutoff) drops 1", "Min results = 3 (cutoff) keeps 1 more"],
-        ),
+def test_min_results_says_how_many_it_keeps(snapshot: SnapshotAssertion) -> None:
+    few = (0.1, 0.12, 0.4, 0.42)
+    cases: list[tuple[tuple[float, ...], dict[str, Any]]] = [
+        (few, {"cutoff.min_results": 3}),
         # Nothing is dropped after the cliff; the largest gap did reach the threshold.
-        (
-            (0.1, 0.4),
-            {"cutoff.min_results": 2, "cutoff.skip_first": False},
-            ["Min results = 2 (cutoff) keeps 1 more"],
-        ),
-        (
-            (0.1, 0.12, 0.4, 0.42),
-            {"cutoff.min_results": 2},
-            ["Gap threshold = 0.100 (cutoff) drops 2"],
-        ),
-    ],
-)
-def test_min_results_says_how_many_it_keeps(
-    distances: tuple[float, ...], settings: dict[str, Any], told: list[str]
-) -> None:
-    every = limits(result(distances, **settings))
-    assert [each.words for each in every if each.bound] == told
-    assert not any("not reached" in each.words for each in every if "gap" in each.path)
+        ((0.1, 0.4), {"cutoff.min_results": 2, "cutoff.skip_first": False}),
+        (few, {"cutoff.min_results": 2}),
+    ]
+    assert [told(result(distances, **settings)) for distances, settings in cases] == snapshot
 
 
-def test_near_duplicates_and_covered_parts_are_limits_work() -> None:
+def test_near_duplicates_and_covered_parts_are_limits_work(snapshot: SnapshotAssertion) -> None:
     texts = (
         "the owlbear hunts alone at night", "the owlbear hunts alone at night",
         "an owlbear sleeps by day", "a dragon hoards gold", "a wyvern stings", "a lich plots",
@@ -222,8 +152,4 @@ def test_near_duplicates_and_covered_parts_are_limits_work() -> None:
     chosen = {"diversity.enabled": True, "diversity.per_part": 1, "cutoff.enabled": False,
               "retrieval.k": 5}  # fmt: skip
     made = replay(Pool("the owlbear", "demo", "l2", hits), Settings().with_values(chosen))
-    assert [each.words for each in limits(made) if each.bound] == [
-        "Chunks per part = 1 (diversity) drops 1",
-        "Near-duplicate from = 0.700 (diversity) drops 1",
-        "Unfiltered k = 5 drops 1",
-    ]
+    assert told(made) == snapshot

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragfilter.engine.search import Backends
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.evaluate import caveats, frame, query_sets
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.frame import Paired, Row
@@ -22,6 +23,7 @@ from ragfilter.evaluate.prefixes import Curve
 from ragfilter.evaluate.query_sets import are_files
 from ragfilter.evaluate.variants import CURRENT, Variant, variants
 from ragfilter.layers.clearance import viewer, with_clearance
+from ragfilter.layers.origin import origin, profile_name
 from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, of_profile
 from ragfilter.settings.schema import Settings
@@ -100,10 +102,24 @@ class MeasuredRun:
         return next((row for row in frame.cells(self.rows) if row["variant"] == name), None)
 
 
-def run_label(run: Run) -> str:
-    """A run in one line."""
-    changed = len(run.plan.changes)
-    settings = run.plan.profile + (f" + {changed}" if changed else "")
+def settings_name(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What a run's settings are called: ``full + 2``, or by the labels that chose them. `sets` are
+    known query sets by the version of their labels."""
+    plan = run.plan
+    try:
+        settings = settings_of(run)
+    except SettingsError:
+        settings = Settings()
+    known = {plan.labels_version: query_sets.untitled(plan.query_set)[0], **sets}
+    record = origin(settings)
+    if record is not None:
+        return profile_name(plan.profile, settings, known.get(record.labels, ""))
+    return plan.profile + (f" + {len(plan.changes)}" if plan.changes else "")
+
+
+def run_label(run: Run, sets: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A run in one line; `sets` as for `settings_name`."""
+    settings = settings_name(run, sets)
     progress = "" if run.complete else f" · {run.done} of {run.plan.queries}"
     when = run.at.astimezone().strftime("%d %b %H:%M")
     parts = (str(run.id), run.name, run.plan.query_set, settings, f"{when}{progress}")

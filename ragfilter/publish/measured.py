@@ -5,12 +5,13 @@ They name questions and figures, but no chunks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import caveats, frame, prefixes, query_sets
 from ragfilter.evaluate.frame import ABOUT_LAYERS, interval_of
-from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun
+from ragfilter.evaluate.runs import ComparedRuns, MeasuredRun, settings_name
 from ragfilter.evaluate.variants import CURRENT, unmeasured
 from ragfilter.publish import drawing
 from ragfilter.publish.html import command, origin_of, render
@@ -25,10 +26,14 @@ LABELS = {
 
 
 def of_run(
-    measured: MeasuredRun, prices: Prices | None = None, *, since: Sequence[str] = ()
+    measured: MeasuredRun,
+    prices: Prices | None = None,
+    *,
+    since: Sequence[str] = (),
+    sets: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """A report of a run: every alternative with its interval, what each layer gains, and what is
-    lost. `since` is what `runs.changed_since` says."""
+    lost. `since` is what `runs.changed_since` says, and `sets` are as for `runs.settings_name`."""
     run, curves, queries = measured.run, measured.curves, measured.questions
     rows = frame.cells(measured.rows)
     lost = queries[queries["lost"] > 0].sort_values("lost", ascending=False, kind="stable")
@@ -37,6 +42,7 @@ def of_run(
     return render(
         "run.html",
         run=run,
+        called=settings_name(run, sets),
         questions=len(queries),
         said=_verdicts(measured, since),
         f1=drawing.intervals(

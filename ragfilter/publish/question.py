@@ -62,8 +62,10 @@ def of_query(
     *,
     prices: Prices | None = None,
     answers: Sequence[ShownAnswer] = (),
+    called: str = "",
 ) -> str:
-    """A report of one question: what was dropped and why, and its effect on prompt and answer."""
+    """A report of one question: what was dropped and why, and its effect on prompt and answer.
+    `called` names the settings."""
     result = seen(result)
     listed = rows(result)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
@@ -91,6 +93,7 @@ def of_query(
         more=max(len(dropped) - MOST_DROPPED, 0),
         settings=result.settings,
         profile=profile,
+        called=called,
         command=_command(result, "ragfilter.toml"),
         origin=origin,
     )

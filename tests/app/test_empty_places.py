@@ -190,26 +190,13 @@ def test_a_workspace_that_another_process_holds(
     assert any("No collection yet" in text for text in page.html)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("RAGFILTER_CUTOFF__GAP_THRESHOLD", "9", "cutoff.gap_threshold = '9'"),
-        ("RAGFILTER_ANSWER_TIMEOUT_S", "soon", "RAGFILTER_ANSWER_TIMEOUT_S"),
-        ("OPENAI_BASE_URL", "no url", "Set OPENAI_BASE_URL to an address"),
-    ],
-)
 def test_a_bad_environment_is_one_message(
-    open_page: Callable[..., Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    value: str,
-    said: str,
+    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENAI_BASE_URL", "no url")
     page = open_page(workspace=tmp_path)
-    assert len(page.errors) == 1
-    assert said in page.errors[0].replace("\\", "")
-    monkeypatch.delenv(name)
+    (said,) = page.errors
+    assert "Set OPENAI\\_BASE\\_URL to an address" in said
+    monkeypatch.delenv("OPENAI_BASE_URL")
     page.press("retry")
     assert page.errors == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -59,27 +58,12 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     assert "need-rerank" not in third.buttons
 
 
-@pytest.mark.parametrize(
-    ("bad", "named"),
-    [
-        ({"cutoff.gap_threshold": "9"}, ["cutoff.gap", "'9'", "from 0 to 4"]),
-        ({"cutoff.gap_threshold": "wide"}, ["cutoff.gap", "'wide'"]),
-        ({"cutoff.gap_treshold": "0.2"}, ["no setting", "Did you mean cutoff.gap"]),
-        ({"nonsense": "1"}, ["no setting 'nonsense'"]),
-        ({"cutoff.strategy": "guess"}, ["'guess'", "one of gap, fixed, autocut"]),
-        ({"quality.enabled": "maybe"}, ["'maybe'", "true or false"]),
-        ({"level": "-1"}, ["level '-1'", "0 is used"]),
-        ({"clearance.level": "3"}, ["no setting 'clearance.level'"]),
-        ({"collection": "nowhere"}, ["no collection 'nowhere'"]),
-        (
-            {"cutoff.gap_threshold": "nan", "cutoff.strategy": "x", "collection": "y"},
-            ["'nan'", "'x'", "'y'"],
-        ),
-    ],
-)
 def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(
-    open_page: Callable[..., Any], bad: dict[str, str], named: list[str]
+    open_page: Callable[..., Any],
 ) -> None:
+    bad = {"cutoff.gap_threshold": "nan", "cutoff.strategy": "x", "nonsense": "1", "level": "-1",
+           "collection": "y"}  # fmt: skip
+    named = ["'nan'", "'x'", "no setting 'nonsense'", "level '-1'", "no collection 'y'"]
     good = {"q": OWLBEARS, "profile": "adaptive-gap", "cutoff.max_results": "3"}
     page = open_page(good | bad)
     assert len(page.warnings) == 1
@@ -108,16 +92,6 @@ def test_settings_that_only_fail_together_are_refused_together(
     assert ["max_top_k (4) must be at least min_top_k (9)" in m.replace("\\", "") for m in
             page.warnings] == [True]  # fmt: skip
     assert page.changes == {}
-
-
-def test_text_from_a_link_is_shown_and_never_run(open_page: Callable[..., Any]) -> None:
-    nasty = "<img src=x onerror=alert(1)> **bold** $x$ [a](javascript:alert(2))"
-    page = open_page({"q": nasty, "profile": nasty, "collection": nasty, nasty: "1"})
-    assert page.at.text_input(key="question").value == nasty
-    bodies = [e.value for e in page.at.html if "<style" not in e.value]
-    assert not [body for body in bodies if "<img" in body]
-    assert len(page.warnings) == 1
-    assert re.search(r"(?<!\\)[<*$\[]", page.warnings[0].partition("\n")[2]) is None
 
 
 def test_a_value_beyond_its_slider_widens_it(open_page: Callable[..., Any]) -> None:

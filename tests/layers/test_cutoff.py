@@ -117,58 +117,26 @@ def test_the_troll_query_names_every_gap() -> None:
     assert [gap.cliff for gap in made.gaps] == [False, False, True, False]
 
 
-@pytest.mark.parametrize(
-    ("values", "options", "reason"),
-    [
-        (GIANT_TROLL, {}, "gap 0.141 ≥ 0.100 after hit 3"),
-        (BLACK_GOLD, {}, "no gap ≥ 0.100; kept values ≤ 1.093 (best 0.693 + 0.400)"),
-        (
-            OWLBEARS,
-            {"min_results": 4},
-            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 4 (at least 4)",
-        ),
-        (
-            [0.2, 1.9],
-            {},
-            "no gap ≥ 0.100; kept values ≤ 0.600 (best 0.200 + 0.400); "
-            "raised from 1 to 2 (at least 2)",
-        ),
-        (
-            DRAGONS,
-            {},
-            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); "
-            "k = 5 leaves out the other 5",
-        ),
-        (
-            OWLBEARS,
-            {"min_results": 50, "max_results": 3},
-            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 3 "
-            "(k = 3 takes precedence over the minimum of 50)",
-        ),
-        (
-            OWLBEARS,
-            {"max_results": 1},
-            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); "
-            "k = 1 leaves out the other 4 and takes precedence over the minimum of 2",
-        ),
-        (
-            OWLBEARS[:3],
-            {"min_results": 50, "max_results": 3},
-            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 3 (at least 50)",
-        ),
-        (DRAGONS, {"strategy": "fixed"}, "first 5"),
-        (GIANT_TROLL, {"strategy": "autocut"}, "jump 1 before rank 4"),
-        (GIANT_TROLL, {"strategy": "adaptive_k"}, "largest drop 0.141 after hit 3"),
-        (
-            [*ALIKE, 1.0],
-            {"strategy": "adaptive_k", "b_extra": 9},
-            "largest drop 0.020 after hit 1, and 9 more; k = 5 leaves out the other 1",
-        ),
-        ([], {}, "nothing to cut"),
-    ],
-)
-def test_reasons(values: list[float], options: dict[str, Any], reason: str) -> None:
-    assert cut(values, Cutoff(**options)).reason == reason
+REASONS: list[tuple[list[float], dict[str, Any]]] = [
+    (GIANT_TROLL, {}),
+    (BLACK_GOLD, {}),
+    (OWLBEARS, {"min_results": 4}),
+    ([0.2, 1.9], {}),
+    (DRAGONS, {}),
+    (OWLBEARS, {"min_results": 50, "max_results": 3}),
+    (OWLBEARS, {"max_results": 1}),
+    (OWLBEARS[:3], {"min_results": 50, "max_results": 3}),
+    (DRAGONS, {"strategy": "fixed"}),
+    (GIANT_TROLL, {"strategy": "autocut"}),
+    (GIANT_TROLL, {"strategy": "adaptive_k"}),
+    ([*ALIKE, 1.0], {"strategy": "adaptive_k", "b_extra": 9}),
+    ([], {}),
+]
+
+
+def test_reasons(snapshot: SnapshotAssertion) -> None:
+    made = {f"{values} {options}": cut(values, Cutoff(**options)) for values, options in REASONS}
+    assert {case: decision.reason for case, decision in made.items()} == snapshot
 
 
 @pytest.mark.parametrize(
@@ -340,38 +308,24 @@ def test_decisions_at_a_cliff(look_at: LookAt, snapshot: SnapshotAssertion) -> N
 
 
 @pytest.mark.parametrize(
-    ("values", "options", "reason"),
+    ("values", "options"),
     [
-        (
-            [0.1, 0.15, 0.4, 0.45],
-            {"cutoff__min_results": 3},
-            "after the cliff: gap 0.250 ≥ 0.100 after hit 2; kept, as at least 3 stay",
-        ),
-        (
-            [0.1, 0.15, 0.4, 0.45],
-            {"cutoff__min_results": 50, "cutoff__max_results": 3},
-            "after the cliff: gap 0.250 ≥ 0.100 after hit 2; kept, as at least 3 stay",
-        ),
-        (
-            [0.1, 0.12, 1.0, 1.02],
-            {"cutoff__min_results": 3, "cutoff__gap_threshold": 1.0},
-            "distance 1.000 > 0.500; kept, as at least 3 stay",
-        ),
-        (
-            [0.1, 0.12, 1.0, 1.02],
-            {"cutoff__strategy": "adaptive_k", "cutoff__b_extra": 1},
-            "after the cliff: gap 0.880 after hit 2; kept, as 1 more stay",
-        ),
-        ([0.1, 0.12, 1.0, 1.02], {"cutoff__strategy": "fixed"}, "first 5"),
-        ([0.1, 0.2, 0.3, 0.4], {"cutoff__strategy": "autocut"}, "no jump; kept all"),
+        ([0.1, 0.15, 0.4, 0.45], {"min_results": 3}),
+        ([0.1, 0.15, 0.4, 0.45], {"min_results": 50, "max_results": 3}),
+        ([0.1, 0.12, 1.0, 1.02], {"min_results": 3, "gap_threshold": 1.0}),
+        ([0.1, 0.12, 1.0, 1.02], {"strategy": "adaptive_k", "b_extra": 1}),
+        ([0.1, 0.12, 1.0, 1.02], {"strategy": "fixed"}),
+        ([0.1, 0.2, 0.3, 0.4], {"strategy": "autocut"}),
     ],
+    ids=str,
 )
 def test_why_the_third_hit_is_kept(
-    look_at: LookAt, values: list[float], options: dict[str, Any], reason: str
+    look_at: LookAt, values: list[float], options: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
     hits = make_hits(values)
-    step = apply(hits, look_at(hits, **options))
-    assert (step.decisions[2].outcome, step.decisions[2].reason) == ("kept", reason)
+    step = apply(hits, look_at(hits, **{f"cutoff__{name}": v for name, v in options.items()}))
+    assert step.decisions[2].outcome == "kept"
+    assert step.decisions[2].reason == snapshot
 
 
 @pytest.mark.parametrize("reranked", [True, False])

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 from waiting import ends_soon
 
-from ragfilter.rules.match import RuleBook, RuleCheck, rule_book
+from ragfilter.rules.match import RuleBook, rule_book
 
 Q_CLERIC_17 = "What does a 7th level cleric with strength 17 need to roll to hit armor class 6?"
 Q_FIGHTERS = (
@@ -219,61 +220,25 @@ CLERIC_7 = json.dumps(
 
 
 @pytest.mark.parametrize(
-    ("rule", "query", "expected"),
+    ("rule", "query"),
     [
-        (None, "x", RuleCheck(True, "no rule")),
-        ("", "x", RuleCheck(True, "no rule")),
-        ("{}", "x", RuleCheck(True, "rule holds: it asks for nothing")),
-        (
-            CLERIC_7,
-            "cleric, ac 7, 10 to 13",
-            RuleCheck(True, "rule holds: 10, 13, cleric, ac 7", holds=True),
-        ),
-        (
-            CLERIC_7,
-            "cleric, 10 to 13",
-            RuleCheck(False, "no term of group 2: armor class 7, ac 7, …"),
-        ),
-        (
-            CLERIC_7,
-            "ac 7, 10 to 15, against a ghost",
-            RuleCheck(
-                False,
-                "no term of group 1: cleric, clerics; missing: 13; must not contain: ghost",
-            ),
-        ),
-        (
-            '{"contain_one_of": [["a"], ["b"], ["c"], ["d"], ["e"], ["f"]]}',
-            "a",
-            RuleCheck(
-                False,
-                "no term of group 2: b; no term of group 3: c; no term of group 4: d; "
-                "no term of group 5: e; and 1 more",
-            ),
-        ),
-        (
-            '{"contain_none_of": ["undead"]}',
-            "a troll",
-            RuleCheck(True, "rule holds: none of undead"),
-        ),
-        (
-            '{"contain_one_of": [[]]}',
-            "x",
-            RuleCheck(
-                True,
-                "rule cannot be read (contain_one_of[0]: the group is empty, so no query could "
-                "meet it), so the chunk passes",
-                readable=False,
-            ),
-        ),
+        (None, "x"),
+        ("", "x"),
+        ("{}", "x"),
+        (CLERIC_7, "cleric, ac 7, 10 to 13"),
+        (CLERIC_7, "cleric, 10 to 13"),
+        (CLERIC_7, "ac 7, 10 to 15, against a ghost"),
+        ('{"contain_one_of": [["a"], ["b"], ["c"], ["d"], ["e"], ["f"]]}', "a"),
+        ('{"contain_none_of": ["undead"]}', "a troll"),
+        ('{"contain_one_of": [[]]}', "x"),
     ],
 )
-def test_reasons(rule: str | None, query: str, expected: RuleCheck) -> None:
+def test_reasons(rule: str | None, query: str, snapshot: SnapshotAssertion) -> None:
     known = RuleBook([rule or ""]).scan(query)
     unknown = RuleBook(['{"contain": "something else"}']).scan(query)
-    for scan in (known, unknown):
-        assert scan.check(rule) == expected
-        assert scan.passes(rule) is expected.passes
+    assert known.check(rule) == snapshot
+    assert unknown.check(rule) == known.check(rule)
+    assert known.passes(rule) is unknown.passes(rule) is known.check(rule).passes
 
 
 def test_a_long_term_does_not_flood_the_reason() -> None:

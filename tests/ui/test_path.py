@@ -9,7 +9,7 @@ import pytest
 from ragfilter.ui.kit.path import NEEDS_LABELS, NEEDS_RUN, steps
 
 HERE: dict[str, Any] = {
-    "asked": False, "labelled": 0, "wanted": 20, "measured": False, "tuned": False
+    "asked": False, "labelled": 0, "measured": False, "tuned": False, "guarded": False
 }  # fmt: skip
 
 
@@ -28,6 +28,7 @@ def test_the_next_step_and_what_is_locked(
     change: dict[str, Any], following: str, locked: set[str]
 ) -> None:
     path = steps(**HERE | change)
+    assert steps(**HERE | change | {"guarded": True})[-1].done
     assert next(step.name for step in path if not step.done) == following
     assert {step.name for step in path if step.locked} == locked
     assert {step.locked for step in path} <= {"", NEEDS_LABELS, NEEDS_RUN}

@@ -70,7 +70,8 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
     if word == OWN:
         return f"{_word(letter)} with {counted(len(_own(letter)), 'change')}"
     if word == IN_FORCE:
-        return "current settings"
+        called = state.profile_label()
+        return "current settings" + (f", {called}" if called != state.session().profile else "")
     if word.startswith(CUT_BY):
         return f"current settings, cut by {word.removeprefix(CUT_BY)}"
     if word.startswith(RUN):

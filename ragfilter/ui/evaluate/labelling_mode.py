@@ -14,6 +14,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import query_sets
+from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
@@ -43,11 +44,12 @@ def draw(asked: ChosenSet) -> None:
 def _draw(asked: ChosenSet) -> None:
     session = state.session()
     labels = _labels(asked)
-    done, wanted = chosen.labelled_questions(asked.resources, asked.collection)
+    labelled = chosen.labelled_questions(asked.resources, asked.collection)
+    window = _window(asked, labels, labelled)
     data = {
-        "questions": [_question(asked, query, labels) for query in _window(asked, labels)],
-        "done": done,
-        "wanted": wanted,
+        "questions": [_question(asked, query, labels) for query in window],
+        "done": len(labelled),
+        "wanted": FEW,
         "blind": session.blind,
         "last": session.label_events,
         "error": session.label_error,
@@ -68,12 +70,13 @@ def _labels(asked: ChosenSet) -> tuple[Label, ...]:
     )  # fmt: skip
 
 
-def _window(asked: ChosenSet, labels: tuple[Label, ...]) -> list[str]:
-    """The question that is open, and those after it."""
+def _window(asked: ChosenSet, labels: tuple[Label, ...], labelled: frozenset[str]) -> list[str]:
+    """The question that is open, and those after it, first the ones without any label."""
     session, counts = state.session(), Counter(label.query for label in labels)
     every = list(dict.fromkeys(_questions(asked)))
     at = every.index(session.label_query) if session.label_query in every else -1
     left = [q for q in every[at + 1 :] + every[: max(at, 0)] if counts[q] < FIRST]
+    left.sort(key=labelled.__contains__)
     return [*(every[at : at + 1] if at >= 0 else ()), *left][:AHEAD]
 
 

@@ -90,7 +90,7 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             state.session().run = run.id
             saved = {run.id: run, **saved}
         if len(saved) > 1:
-            labels = {each: run_label(run) for each, run in saved.items()}
+            labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
             chosen_id = _chosen_id(saved)
             st.selectbox(
                 "Run",

@@ -22,9 +22,11 @@ from ragfilter.stores.runs import Plan, Run
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid, problems, share
+from ragfilter.ui.kit.path import GUARDED
 from ragfilter.ui.kit.runs import plots, running, table
 from ragfilter.ui.kit.runs.chosen import ChosenSet
 from ragfilter.ui.look import elements, html, plotting, prose, theme
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Comparison", "Layers", "Questions", "Plots"
@@ -64,7 +66,10 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         _guard(measured, resources)
         share.report_button(
             lambda: of_run(
-                measured, resources.prices, since=changed_since(measured.run.plan, resources.bench)
+                measured,
+                resources.prices,
+                since=changed_since(measured.run.plan, resources.bench),
+                sets=state.session().tuned_on,
             ),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
@@ -252,10 +257,16 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             mime="application/json",
             key="guard-baseline",
             icon=":material/download:",
-            on_click="ignore",
+            on_click=_guarded,
+            args=(measured.run.plan.collection,),
             help="What every question of this run reaches. A small file for git.",
         )
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
+
+
+@state.then_page
+def _guarded(collection: str) -> None:
+    st.session_state.setdefault(GUARDED, set()).add(collection)
 
 
 def gate_command(plan: Plan) -> str:

@@ -50,6 +50,7 @@ def begin(view: View) -> Places:
     under, beside = below, None
     if now.evidence:
         with below:
+            summary.draw_strip(view)
             below, beside = st.columns(2, gap="medium")
         if _clicked():
             from ragfilter.ui.inspect import panel
@@ -88,9 +89,6 @@ def finish(view: View, places: Places) -> None:
         from ragfilter.ui.inspect import panel
         from ragfilter.ui.kit.rule_editor import saving
 
-        # Before the panel, which may wait for an answer or a draft.
-        with places.under:
-            summary.draw_strip(view)
         with places.panel:
             if _clicked():
                 panel.finish(view)

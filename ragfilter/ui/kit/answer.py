@@ -22,7 +22,7 @@ from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import elements, html, prose
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
@@ -263,12 +263,13 @@ def _failure(answer: Answer) -> None:
 
 def _cites(side: AnswerSide, answer: Answer) -> None:
     chunks = side.context.chunks
+    titles = telling_titles([hit.chunk.name for hit in chunks], TITLE_WIDTH)
     if answer.citations:
         with st.container(key=f"cites-{side.name}", gap=None):
             for number in answer.citations:
                 hit = chunks[number - 1]
                 st.button(
-                    f"[{number}] {prose.literal(short_title(hit.chunk.name, TITLE_WIDTH))}",
+                    f"[{number}] {prose.literal(titles[number - 1])}",
                     key=f"cite-{side.name}-{number}",
                     type="tertiary",
                     on_click=state.open_chunk,

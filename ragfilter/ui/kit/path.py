@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
+from ragfilter.evaluate.caveats import FEW
 from ragfilter.layers.origin import origin
 from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.look import html
@@ -18,8 +19,9 @@ from ragfilter.ui.session.visit import Visit
 
 NEEDS_LABELS = "Locked until a question has labels."
 NEEDS_RUN = "Locked until something was measured."
-MEASURED = "measured"
-"""The collections for which a run was found, so that none is looked for again."""
+MEASURED, GUARDED = "measured", "guarded"
+"""The collections for which a run was found, so that none is looked for again, and those of which a
+baseline was taken in this session."""
 
 
 class PathStep(NamedTuple):
@@ -32,16 +34,16 @@ class PathStep(NamedTuple):
 
 
 def steps(
-    *, asked: bool, labelled: int, wanted: int, measured: bool, tuned: bool
+    *, asked: bool, labelled: int, measured: bool, tuned: bool, guarded: bool
 ) -> list[PathStep]:
-    """The path, with `labelled` questions of those `wanted`."""
-    few = labelled < wanted
+    """The path, with this many `labelled` questions."""
+    few = labelled < FEW
     return [
         PathStep("Ask", "inspect", asked),
-        PathStep(f"Label: {labelled} of {wanted}" if few else "Label", "evaluate", not few),
+        PathStep(f"Label: {labelled} of {FEW}" if few else "Label", "evaluate", not few),
         PathStep("Measure", "evaluate", measured, "" if labelled else NEEDS_LABELS),
         PathStep("Tune", "tune", tuned, "" if labelled else NEEDS_LABELS),
-        PathStep("Guard", "evaluate", False, "" if measured else NEEDS_RUN),
+        PathStep("Guard", "evaluate", guarded, "" if measured else NEEDS_RUN),
     ]
 
 
@@ -59,17 +61,17 @@ def draw(visit: Visit, place: DeltaGenerator) -> None:
     except RagfilterError:
         # The page itself says what is wrong.
         return
-    at = next(n for n, step in enumerate(path) if not step.done)
-    following = path[at]
+    at = next((n for n, step in enumerate(path) if not step.done), len(path))
     with place:
         if at:
-            html.draw(f'<p class="rf-way">{_words(path[:at])} →&nbsp;</p>', width="content")
-        pressed = st.button(following.name, key="path-next", type="tertiary")
+            arrow = " →&nbsp;" if path[at:] else ""
+            html.draw(f'<p class="rf-way">{_words(path[:at])}{arrow}</p>', width="content")
+        pressed = path[at:] and st.button(path[at].name, key="path-next", type="tertiary")
         if path[at + 1 :]:
             html.draw(f'<p class="rf-way">&nbsp;→ {_words(path[at + 1 :])}</p>', width="content")
     if pressed:
-        state.session().labelling = following.name.startswith("Label")
-        st.switch_page(f"pages/{following.page}.py")
+        state.session().labelling = path[at].name.startswith("Label")
+        st.switch_page(f"pages/{path[at].page}.py")
 
 
 def _steps(visit: Visit) -> list[PathStep]:
@@ -77,13 +79,13 @@ def _steps(visit: Visit) -> list[PathStep]:
     known = st.session_state.setdefault(MEASURED, set())
     if name not in known and chosen.saved_runs(visit):
         known.add(name)
-    labelled, wanted = chosen.labelled_questions(visit.resources, name)
+    labelled = len(chosen.labelled_questions(visit.resources, name))
     return steps(
         asked=state.session().asked is not None or bool(labelled),
         labelled=labelled,
-        wanted=wanted,
         measured=name in known,
         tuned=origin(visit.settings) is not None,
+        guarded=name in st.session_state.get(GUARDED, ()),
     )
 
 

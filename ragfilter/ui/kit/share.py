@@ -18,7 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.model import PoolResult
 from ragfilter.report import visible
 from ragfilter.ui.look import frame
-from ragfilter.ui.session import link
+from ragfilter.ui.session import link, state
 from ragfilter.ui.session.visit import View
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def report_of_query(view: View, profile: str) -> str:
 
     filtered, plain = answers.sides(view.mine)
     names = {"without the filter": plain, "with the filter": filtered}
-    return question.of_query(view.mine, profile, **_contents(view, names))
+    called = state.profile_label()
+    return question.of_query(view.mine, profile, called=called, **_contents(view, names))
 
 
 def report_of_two(

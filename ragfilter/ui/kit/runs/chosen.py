@@ -9,7 +9,6 @@ import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import query_sets
-from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.labelled_queries import Labels, measurable
 from ragfilter.model import Chunk, User
 from ragfilter.stores.labels import Label, LabelBook, visible_labels
@@ -136,9 +135,9 @@ def explain(asked: ChosenSet) -> None:
         elements.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
 
 
-def labelled_questions(resources: Resources, collection: str) -> tuple[int, int]:
-    """How many questions of a collection have labels that the user may see, a demo's own included,
-    and how many are wanted before figures say much. Cheap. Raises StoreError."""
+def labelled_questions(resources: Resources, collection: str) -> frozenset[str]:
+    """The questions of a collection with labels that the user may see, a demo's own included.
+    Cheap. Raises StoreError."""
     book, opened, user = (
         resources.bench.labels,
         resources.bench.collection(collection),
@@ -150,7 +149,7 @@ def labelled_questions(resources: Resources, collection: str) -> tuple[int, int]
         return query_sets.everything(book, collection, opened.entries(), user)
 
     labels = resources.labels.of(key, every)
-    return len(labels.qrels) if labels else 0, FEW
+    return frozenset(map(str.strip, labels.labelled.values())) if labels else frozenset()
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:
