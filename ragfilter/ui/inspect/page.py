@@ -50,6 +50,7 @@ def begin(view: View) -> Places:
     under, beside = below, None
     if now.evidence:
         with below:
+            summary.draw_strip(view)
             below, beside = st.columns(2, gap="medium")
         if _clicked():
             from ragfilter.ui.inspect import panel
@@ -88,9 +89,6 @@ def finish(view: View, places: Places) -> None:
         from ragfilter.ui.inspect import panel
         from ragfilter.ui.kit.rule_editor import saving
 
-        # Before the panel, which may wait for an answer or a draft.
-        with places.under:
-            summary.draw_strip(view)
         with places.panel:
             if _clicked():
                 panel.finish(view)
@@ -122,14 +120,7 @@ def _open_more(view: View) -> None:
         key="open-evidence",
         on_click=state.put,
         args=(not now.evidence, "evidence"),
-        help="Every chunk with its reason, and the panels.",
-    )
-    st.button(
-        "Prompt and answers…",
-        key="open-answers",
-        on_click=state.open_panel,
-        args=("Answer",),
-        help="Both answers with their citations and costs, and what is sent to an LLM.",
+        help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
     ask.draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)
