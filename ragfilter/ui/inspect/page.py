@@ -118,14 +118,7 @@ def _open_more(view: View) -> None:
         key="open-evidence",
         on_click=state.put,
         args=(not now.evidence, "evidence"),
-        help="Every chunk with its reason, and the panels.",
-    )
-    st.button(
-        "Prompt and answers…",
-        key="open-answers",
-        on_click=state.open_panel,
-        args=("Answer",),
-        help="Both answers with their citations and costs, and what is sent to an LLM.",
+        help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
     ask.draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)

@@ -190,8 +190,9 @@ def title(side: AnswerSide, note: str = "") -> None:
 
 def _brief_title(word: str, side: AnswerSide) -> None:
     n, kept = len(side.context.chunks), side.name == "filtered"
-    said = f"the {numbers.counted(n, 'passage')} that pass" if kept else "plain search"
-    html.draw(f'<h3 class="rf-side rf-{side.name}">{word} from {said}</h3>')
+    passing = f"the {numbers.counted(n, 'passage')} that {'passes' if n == 1 else 'pass'}"
+    told = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
+    html.draw(f'<h3 class="rf-side rf-{side.name}">{told}</h3>')
 
 
 def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
