@@ -179,7 +179,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     assert told["Cost"] == "$0.0005"
     assert f"kept {told['Kept']} of 40 + {len(brought)} brought" in page.strip
     said = verdicts(page)
-    assert said["└ TokenRequest schema"] == ("✚ brought", "2, Get or … token")
+    assert said["└ TokenRequest schema"] == ("✚ brought", "2, Get or renew …")
     assert {word for word, _ in said.values()} >= {
         "● KEEP", "● EXPAND_3", "✚ brought", "◇ DISCARD",
     }  # fmt: skip
