@@ -3,7 +3,7 @@ model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -29,11 +29,7 @@ class Chat:
         self.asked: list[tuple[tuple[Message, ...], float]] = []
 
     def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
+        self, messages: Sequence[Message], *, timeout_s: float, **_: object
     ) -> Iterator[Delta]:
         self.asked.append((tuple(messages), timeout_s))
         for piece in self._pieces:

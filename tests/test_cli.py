@@ -312,21 +312,6 @@ def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
     assert made.stderr.count("\n") == 1
 
 
-def test_a_bad_environment_variable_is_named_and_a_key_is_not_shown(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for command, name, value, shown in (
-        ("collections", "RAGFILTER_CHROMA_TIMEOUT_S", "soon", False),
-        ("query x", "RAGFILTER_CUTOFF__GAP_THRESHOLD", "wide", True),
-        ("collections", "RAGFILTER_CURRENCY", "<b>", False),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setenv(name, value)
-            said = cli.refused(command, "--data-dir", str(tmp_path))
-        assert f"environment variable {name}" in said
-        assert (value in said) == shown
-
-
 def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,44 +26,28 @@ from ragfilter.cli import access
 from ragfilter.engine.search import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.call import Judgements
-from ragfilter.model import Chunk, Space
+from ragfilter.model import Chunk
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.protocols import ChatModel, Vectors
+from ragfilter.testing import MemoryCollection
 
 LABELS = {"first": ("0", "1"), "second": ("10", "9", "11")}
 TEXTS = {"first": "0", "second": "10", "unlabelled": "20"}
 
 
-class Line:
+class Line(MemoryCollection):
     """Chunks on a line: the vector of query "n" is n, and chunk m is |n − m| / 100 away from it."""
 
     name = "line"
-    space: Space = "l2"
-    version = "1"
 
     def __init__(self) -> None:
-        self.all = {str(i): Chunk(str(i), f"no. {i}", source=f"{i % 2}.md") for i in range(30)}
+        super().__init__(Chunk(str(i), f"no. {i}", source=f"{i % 2}.md") for i in range(30))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         return np.array([[float(text)] for text in texts], dtype=np.float32)
 
-    def count(self) -> int:
-        return len(self.all)
-
-    def nearest(
-        self, vector: Vectors, n: int, *, ids: object = None, where: Any = None
-    ) -> list[tuple[str, float]]:
-        at = float(vector[0])
-        wanted = None if where is None else where.sources
-        there = [i for i, chunk in self.all.items() if wanted is None or chunk.source in wanted]
-        pairs = [(i, abs(int(i) - at) / 100) for i in there]
-        return sorted(pairs, key=lambda pair: (pair[1], int(pair[0])))[:n]
-
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        return {i: self.all[i] for i in ids if i in self.all}
-
-    def catalogue(self) -> dict[str, Chunk]:
-        return self.all
+    def distances(self, vector: Vectors) -> dict[str, float]:
+        return {i: abs(int(i) - float(vector[0])) / 100 for i in self.all}
 
 
 class Workbench:
@@ -339,15 +323,6 @@ def test_stopped_at_once_it_has_nothing_to_print(bench: Any, cli: Cli) -> None:
     warning, refusal = cli.err.splitlines()
     assert "too few for reliable" in warning
     assert refusal.startswith("ragfilter: ")
-
-
-def test_progress_goes_to_standard_error(
-    bench: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench()
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert cli.json("eval -p adaptive-gap --against full")["complete"]
-    assert "queries" in cli.err
 
 
 @pytest.mark.parametrize(

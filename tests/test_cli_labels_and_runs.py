@@ -203,12 +203,6 @@ def test_questions_come_from_csv_and_lines_too(
     assert said in (cli.refused(command) if name == "bad.csv" else cli(command))
 
 
-def test_labels_of_another_collection_are_refused(cli: Cli, place: Path, tmp_path: Path) -> None:
-    other = write(tmp_path / "other.tsv", "q1\tdog-9\t1")
-    asked = place / "queries.jsonl"
-    assert "such as 'dog-9'" in cli.refused(f"labels import --queries {asked} --qrels {other}")
-
-
 def test_an_llm_proposes_labels_after_its_cost_is_said(
     cli: Cli, files: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -500,14 +500,6 @@ def test_export_and_import_again(run: Run, tmp_path: Path, snapshot: Any) -> Non
     assert run.rule("troll") == OTHER
 
 
-def test_an_unreadable_rule_is_exported_as_it_is(run: Run, tmp_path: Path) -> None:
-    run.store({"boat": "{broken"})
-    out = tmp_path / "rules.jsonl"
-    run("export", "--where", "id=boat", "--out", str(out))
-    assert json.loads(out.read_text())["query_must"] == "{broken"
-    assert run("import", str(out)).startswith("small: 0 rules saved, 1 unchanged")
-
-
 def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> None:
     run.store({"secret": GOOD})
     for args, is_exported in ((ALL, True), ((), False), (("--level", "4"), True)):
@@ -602,14 +594,6 @@ def test_a_bad_line_is_named_though_its_chunk_comes_again(
     )
     assert run("import", file, code=1) == snapshot
     assert run.rule("boat") == '{"contain":"first"}'
-
-
-def test_an_import_is_one_step_that_is_undone_whole(run: Run, tmp_path: Path) -> None:
-    file = write(tmp_path / "in.jsonl", *THREE, {"id": "nobody", "query_must": None})
-    run("import", file, code=1)
-    assert run.rules("cleric-7", "troll", "boat") == [GOOD] * 3
-    assert len(run.json("undo")["edits"]) == 3
-    assert run.rules("cleric-7", "troll", "boat") == [None, OTHER, None]
 
 
 def test_an_undo_is_tried_first_and_leaves_out_what_was_changed_since(

@@ -13,10 +13,7 @@ import pytest
 from commands import Cli, write
 
 from ragfilter.cli import main
-from ragfilter.engine.retrieve import run
 from ragfilter.settings.config import load
-from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import Workbench
 
 # Each fits models on every fold.
 pytestmark = pytest.mark.slow
@@ -93,17 +90,6 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     loaded, base = load(file=out, environ={}), load(profile="full", environ={})
     assert loaded.settings.changed_from(base.settings) == made["after"]["settings"]
     assert set(tomllib.loads(text)) <= {"profile", "cutoff", "quality"}
-
-
-def test_query_keeps_what_the_tuned_settings_keep(
-    tuned: tuple[Any, Path], cli: Cli, place: Path
-) -> None:
-    question = "tell me about the bread"
-    kept = cli.json("query", question, "--config", str(tuned[1]))["kept"]
-    with Workbench.open(Deployment(data_dir=place / "ws")) as bench:
-        settings = load(file=tuned[1], environ={}).settings
-        result = run(question, settings, bench.backends("small"))
-    assert kept == [hit.id for hit in result.kept]
 
 
 def test_values_are_measured_over_a_range_and_in_pairs(measured: Cli) -> None:

@@ -46,14 +46,8 @@ class Chat:
         self._pieces = pieces
         self.asked: list[tuple[tuple[Message, ...], float, Mapping[str, object] | None]] = []
 
-    def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
-    ) -> Iterator[Delta]:
-        self.asked.append((tuple(messages), timeout_s, schema))
+    def stream(self, messages: Sequence[Message], **given: Any) -> Iterator[Delta]:
+        self.asked.append((tuple(messages), given["timeout_s"], given["schema"]))
         for piece in self._pieces:
             if isinstance(piece, Exception):
                 raise piece

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -66,13 +66,7 @@ class Steady(Ports):
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         return [crc32(text.encode()) % 1000 / 1000 for text in texts]
 
-    def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
-    ) -> Iterator[Delta]:
+    def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
         said = "\n".join(message.content for message in messages)
         for chunk_id in sorted(set(re.findall(r"id\d\dz", said))):
             action = ACTIONS[crc32(chunk_id.encode()) % len(ACTIONS)]

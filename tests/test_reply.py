@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -155,13 +155,7 @@ class Says:
     pieces: tuple[str, ...]
     name: str = "fake"
 
-    def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
-    ) -> Iterator[Delta]:
+    def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
         return iter([Delta(piece) for piece in self.pieces])
 
 

@@ -75,15 +75,6 @@ def test_a_fallback_says_so_and_why() -> None:
     assert "judge fell back: 3 of 4 candidates kept, 25.0% cut; It hangs." in shown
 
 
-def test_without_room_for_a_chunk_there_was_no_call_and_the_reason_is_told() -> None:
-    stale = replace(SAID, asked=("zz",))
-    result = judged(stale, replace(POOL, query="why " * 2000), judge__max_prompt_tokens=200)
-    made = report.judge_stats(result)
-    assert made is not None
-    assert (made.fallback, made.prompt_tokens) == (True, 0)
-    assert "no room" in made.error
-
-
 @pytest.mark.parametrize(
     ("judgement", "settings"),
     [

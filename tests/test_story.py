@@ -85,7 +85,7 @@ STORIES = [
     Story(1, 1, 0, (), 1, 9, 9),
     Story(9, 2, 0, (), 2, 9, 9),
     Story(3, 0, 0, (), 3, 9, 0, "Ask.", fell=(FAR,)),
-    Story(5, 1, 0, (), 5, 9, 3, fell=(CLASS, FAR, CLASS)),
+    Story(6, 1, 0, (), 6, 9, 3, fell=(CLASS, FAR, CLASS, CLASS)),
     Story(9, 4, 0, (), 2, 9, 18, beyond=2),
     Story(2, 2, 1, (), 1, 9, 1200),
 ]

@@ -42,7 +42,7 @@ from ragfilter.report import (
 from ragfilter.report.trace import explain
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 
 TITLE_WIDTH = 50
 SHOWN = 15
@@ -190,7 +190,8 @@ def _hit_table(listed: Sequence[ChunkRow]) -> str:
     reranked = any(row.rerank_score is not None for row in listed)
     head = ("", "rank", "distance", "confidence", *(["rerank"] if reranked else []), "title", "why")
     lines = []
-    for row in listed:
+    titles = telling_titles([row.title for row in listed], TITLE_WIDTH)
+    for row, title in zip(listed, titles, strict=True):
         outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
         score = [] if not reranked else [numbers.distance(row.rerank_score)]
         lines.append(
@@ -200,7 +201,7 @@ def _hit_table(listed: Sequence[ChunkRow]) -> str:
                 numbers.distance(row.distance),
                 row.confidence,
                 *score,
-                short_title(row.title, TITLE_WIDTH),
+                title,
                 f"{row.layer}: {outcome}{row.reason}",
             )
         )

@@ -13,7 +13,7 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.prefixes import SHOWN_RANKS, Curve
 from ragfilter.report import ChunkRow
 from ragfilter.report.contrast import Contrast, Pairing, reason
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 
 WIDTH = 680
 ROW = 20
@@ -148,7 +148,8 @@ def lists(contrast: Contrast) -> Drawing:
     texts = [Point(left, 12, "middle strong", label="A"),
              Point(right, 12, "middle strong", label="B")]  # fmt: skip
     points, lines = [], []
-    for each in contrast.pairings:
+    titles = telling_titles([each.title for each in contrast.pairings], TITLE)
+    for each, title in zip(contrast.pairings, titles, strict=True):
         a, b = _place(each.a), _place(each.b)
         if a and b:
             lines.append(Line("kept", ((left, _row(a)), (right, _row(b)))))
@@ -158,7 +159,6 @@ def lists(contrast: Contrast) -> Drawing:
                 continue
             y = _row(place)
             points.append(Point(x, y, "kept", _told(each), str(place)))
-            title = short_title(each.title, TITLE)
             texts.append(Point(x - 12 * way, y + 4, anchor, label=title))
             if each.keeper != "both" and other is not None:
                 lines.append(Line("fixed", ((x, y), (x + STUB * way, y))))

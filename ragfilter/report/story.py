@@ -133,7 +133,7 @@ def counted(words: str, n: int) -> str:
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
 
-MOST_REASONS = 2
+MOST_REASONS = 3
 """How many reasons the first sentence names."""
 
 
@@ -144,7 +144,7 @@ def _passing(story: Story) -> str:
     if own == n and not story.beyond:
         passing = "and it passes the filter" if n == 1 else "and all pass the filter"
     elif not own:
-        passing = "none passes the filter"
+        passing = "none pass the filter"
     else:
         passing = f"{numbers.count(own)} {'passes' if own == 1 else 'pass'} the filter"
     if story.beyond:

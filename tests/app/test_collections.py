@@ -155,15 +155,6 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(
     assert "left out" not in page.at.text_input(key="delete-mine").help
 
 
-def test_none_leaves_a_column_out(page: Any) -> None:
-    drop(page, ("a.csv", b"id,text,clearance\n1,Trolls fear fire.,9\n"))
-    page.at.selectbox(key="column-clearance").set_value("")
-    page.run()
-    indexed(named(page, "open").press("index"))
-    chunk = bench().collection("open").chunks(["1"])["1"]
-    assert (chunk.clearance, chunk.metadata) == (0, {"column clearance": "9"})
-
-
 def test_files_that_are_all_refused_are_discarded(page: Any, tmp_path: Path) -> None:
     drop(page, ("../out.md", b"x"))
     assert "leads out of a folder" in page.run().warnings[0]
@@ -275,20 +266,6 @@ def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:
     assert len(page.at.markdown) > 6
     for said in (*page.at.markdown, *page.at.caption):
         assert acts(said.value) <= {"strong_open", "strong_close"}
-
-
-def test_pages_may_be_left_and_nothing_is_lost(open_page: Callable[..., Any]) -> None:
-    page = open_page({"q": "Tell me about owlbears", "profile": "adaptive-gap"})
-    page.slide("cutoff.gap_threshold", 0.22)
-    # Including the search time: another search would hardly take exactly the same.
-    kept, strip = page.kept, page.strip.partition("cutoff")[0]
-    page.at.switch_page("pages/collections.py")
-    page.run()
-    page.at.switch_page("pages/inspect.py")
-    page.run()
-    assert page.at.text_input(key="question").value == "Tell me about owlbears"
-    assert (page.kept, page.strip.partition("cutoff")[0]) == (kept, strip)
-    assert page.changes == {"cutoff.gap_threshold": 0.22}
 
 
 def test_a_collection_that_others_made_is_opened_as_it_is(

@@ -90,7 +90,7 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
     assert page.kept == []
     assert page.strip.startswith("0 kept of 200 retrieved")
     assert "Nothing matches the query well enough." in page.strip
-    assert any(re.search(r"quality dropped the last \d+ chunks", text) for text in page.html)
+    assert any(re.search(r"Quality dropped the last \d+ chunks", text) for text in page.html)
     # Even the best is far away, so nothing that would let in noise is offered.
     assert any("far below the rerank threshold of 0.300" in text for text in page.html)
     assert "relax" not in page.buttons

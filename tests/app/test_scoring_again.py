@@ -71,10 +71,3 @@ def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[
     assert not any(row["rerank_score"] for row in page.run().rows)
     assert "need-rerank" not in page.buttons
     assert "cross\\_encoder failed" in page.at.warning[0].value
-    # Nor with another question, for which nobody has tried it yet.
-    page.at.selectbox(key="set-quality-reranker").set_value("late_interaction")
-    page.run().ask("Is there any spaceship in this book?")
-    assert not page.at.warning
-    page.at.selectbox(key="set-quality-reranker").set_value("cross_encoder")
-    assert "need-rerank" not in page.run().buttons
-    assert "cross\\_encoder failed" in page.at.warning[0].value

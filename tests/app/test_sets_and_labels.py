@@ -165,14 +165,6 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert "1 question has no labels and is skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes
     assert "1 question has no relevant chunk left in the collection and is skipped" in notes
-    # The same questions again are no other set, as on the command line; others are.
-    for text_of, refused in ((b"id,text\nb1,who bakes?\n", False), (b"text\nwho?\n", True)):
-        file(page, "From a file").set_value(("one.csv", text_of, "text/csv"))
-        page.run().press("set-import")
-        file(page, "From a file").set_value(("one.csv", text_of, "text/csv"))
-        page.run().press("set-import")
-        said = "The query set 'one' exists and has other questions. Rename the file"
-        assert any(said in text for text in page.warnings) == refused
     questions = file(page, "From a file")
     questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
     page.run().press("set-import")

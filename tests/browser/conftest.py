@@ -96,6 +96,13 @@ class Tab:
         button.click()
         return self
 
+    def click_in_menu(self, key: str, what: str = "button") -> Tab:
+        """Click what is in the menu above the table."""
+        self.rest().click("table-more")
+        self.keyed(key, what).click()
+        self.page.keyboard.press("Escape")
+        return self
+
     def choose(self, key: str, word: str) -> Tab:
         """Choose in a segmented control."""
         self.keyed(key).get_by_text(word, exact=True).click()

@@ -89,7 +89,7 @@ def label_several_at_once(tab: Any) -> None:
     tab.keyed("question", "input").fill(BEHOLDER)
     tab.click("ask-button")
     expect(tab.kept).to_be_visible()
-    tab.rest().keyed("label-several", "label").click()
+    tab.click_in_menu("label-several", "label")
     several = tab.keyed("marks-several")
     for width in (1440, 900):
         resize(tab, width)

@@ -83,7 +83,7 @@ def test_the_sources_questions_meet_their_expectations_in_every_wording(
 def chunks(tab: Any, path: Path) -> list[dict[str, str]]:
     """The rows of the table as a CSV file."""
     with tab.page.expect_download() as download:
-        tab.click("download-csv")
+        tab.click_in_menu("download-csv")
     assert download.value.suggested_filename == "ragfilter.csv"
     download.value.save_as(path)
     with path.open(encoding="utf-8", newline="") as file:
@@ -192,7 +192,7 @@ def test_a_change_is_read_aloud_and_a_copied_link_shows_the_same_elsewhere(
     tab.keyed("filter", "input").fill("owl")
     tab.page.keyboard.press("Enter")
     looks |= {"filter": "owl", "view": "operator", "places": "First 50"}
-    expect(tab.keyed("table-bar")).to_contain_text("4 of 205 chunks")
+    expect(tab.keyed("table-bar")).to_contain_text("4 of 205")
     tab.rest()
     said, box = tab.keyed("copy-link").get_by_role("status"), tab.keyed("question", "input")
     for panel in ("Prompt", "Chunk"):

@@ -52,7 +52,7 @@ def adsapi_app(
 def download(tab: Any, folder: Path) -> list[dict[str, str]]:
     """The table's rows from the CSV."""
     with tab.rest().page.expect_download() as waiting:
-        tab.click("download-csv")
+        tab.click_in_menu("download-csv")
     path = folder / "chunks.csv"
     waiting.value.save_as(path)
     with path.open(encoding="utf-8", newline="") as file:

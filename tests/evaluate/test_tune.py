@@ -63,11 +63,6 @@ def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
     assert set(made.strategies) == {spec.name for spec in STRATEGIES}
 
 
-def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
-    made = tune({"a": cliff(2), "b": cliff(3)}, {"a": {"c0": 1}, "b": {"c0": 0}}, PLAIN)
-    assert (made.oracle.f1, made.oracle.kept) == (1.0, 0.5)
-
-
 def test_distances_that_were_tuned_without_a_reranker_can_be_tuned_again_with_one() -> None:
     tuned = plainly_tuned().strategies["gap"].settings
     assert tuned.cutoff.tuned_on

@@ -66,13 +66,6 @@ def test_decisions_come_only_when_asked_for_and_on_copies() -> None:
     assert all(doc.metadata.keys() == {"score"} for doc in docs)
 
 
-def test_it_compresses_in_an_event_loop() -> None:
-    compressor = rf.Filter("adaptive-gap").as_langchain(metric="l2")
-    docs = documents()
-    kept = asyncio.run(compressor.acompress_documents(docs, QUERY))
-    assert [doc.page_content for doc in kept] == [doc.page_content for doc in docs[:4]]
-
-
 def test_a_document_is_handed_back_where_its_references_are_hidden() -> None:
     docs = [
         Document("a", id="a", metadata={"refs": ["b"]}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from typing import Any
@@ -73,9 +72,3 @@ def test_exponential_scores_need_the_metric_of_their_distances(metric: Any) -> N
 def test_a_query_is_needed() -> None:
     with pytest.raises(rf.RagfilterError, match="no query"):
         rf.Filter("adaptive-gap").as_llamaindex().postprocess_nodes(nodes(GAP))
-
-
-def test_it_runs_in_an_event_loop() -> None:
-    made = rf.Filter("adaptive-gap").as_llamaindex(metric="l2")
-    found = asyncio.run(made.apostprocess_nodes(nodes(GAP), query_str=QUERY))
-    assert [node.score for node in found] == list(GAP[:4])

@@ -307,7 +307,6 @@ def finished(reason: str, text: str | None = "Trolls") -> Behave:
         pytest.param(events("garbage"), "protocol", "", id="event is no JSON"),
         pytest.param(events(5, [1], {"choices": None}, {"choices": "x"}), "protocol", "",
                      id="events of other shapes"),
-        pytest.param(events({"error": {"message": "overloaded"}}), "server", "", id="error event"),
         pytest.param(events({"choices": []}, done=False), "interrupted", "", id="no end"),
         pytest.param(events({"choices": []}), "empty", "", id="nothing but an end"),
         pytest.param(half_a_json, "protocol", "Trolls", id="half a JSON"),
@@ -315,8 +314,6 @@ def finished(reason: str, text: str | None = "Trolls") -> Behave:
         pytest.param(cut_chunked, "interrupted", "Trolls", id="cut within a chunk"),
         pytest.param(finished("stop", None), "empty", "", id="no text"),
         pytest.param(finished("stop", "  "), "empty", "  ", id="only blanks"),
-        pytest.param(finished("length"), "interrupted", "Trolls", id="length limit"),
-        pytest.param(finished("content_filter"), "interrupted", "Trolls", id="filtered"),
     ],
 )  # fmt: skip
 def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None:
@@ -577,9 +574,6 @@ def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, sa
     assert caught.value.kind == "unreachable"
     assert says in caught.value.message
     assert caught.value.remedy
-
-
-# -- the judge over the same wire ------------------------------------------------------------------
 
 
 # -- what an endpoint may do to whoever listens ----------------------------------------------------

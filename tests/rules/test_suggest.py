@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -215,13 +215,7 @@ class Fake:
         self.pieces = pieces
         self.calls = 0
 
-    def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        timeout_s: float,
-        schema: Mapping[str, object] | None = None,
-    ) -> Iterator[Delta]:
+    def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
         self.calls += 1
         for piece in self.pieces:
             if isinstance(piece, Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +25,7 @@ FAR = tuple(0.1 + 0.01 * i for i in range(60))
 
 def overlaid(made: PoolResult, *, tuning: bool = True) -> dict[str, Any]:
     detail, line = cut_of(made), cut_line(made)
-    points = curve_points.place(made, rows(made), detail)
+    points = replace(curve_points.place(made, rows(made), detail), labels={"c2": 2})
     frame = curve_points.framed(points, curve_points.around_cut(made, points, detail), line)
     plot = curve_plot.plot(points, line, frame)
     titles = {row.id: row.title for row in points.rows}
@@ -112,7 +113,10 @@ def test_where_nothing_cuts_there_is_no_line() -> None:
 
 def test_keys_walk_through_what_the_curve_shows_in_its_order() -> None:
     given = overlaid(result(CLIFFS))
-    assert given["chunks"][:2] == [[1.0, 0.1, "Chunk 1", True], [2.0, 0.3, "Chunk 2", True]]
+    assert given["chunks"][:2] == [
+        [1.0, 0.1, "Chunk 1", True, "", ""],
+        [2.0, 0.3, "Chunk 2", True, "⚑ 2", ", labelled relevant"],
+    ]
     assert len(given["chunks"]) == len(CLIFFS)
     assert given["open"] == 1
 

@@ -22,7 +22,7 @@ from ragfilter.rules.overview import RuleFilter, brief
 from ragfilter.rules.rule import parse, shorten
 from ragfilter.text.numbers import chunks as counted_chunks
 from ragfilter.text.numbers import counted, signed
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -64,7 +64,9 @@ def list_(
     by_rule = {row.rule: row for row in measured.rules} if measured else {}
     crowding = {row.chunk_id: row for row in measured.crowding} if measured else {}
     documents, body = [], []
-    for row in rows[:limit]:
+    listed = rows[:limit]
+    titles = telling_titles([row.chunk.title for row in listed], TITLE_WIDTH)
+    for row, title in zip(listed, titles, strict=True):
         chunk = row.chunk
         rule_row, crowd = by_rule.get(chunk.rule or ""), crowding.get(row.id)
         document: dict[str, Any] = {
@@ -78,7 +80,6 @@ def list_(
             document |= {"crowding": crowd}
             figures = [*_figures(rule_row), crowd.kept if crowd else "–"]
         documents.append(document)
-        title = short_title(chunk.title, TITLE_WIDTH)
         # The rule comes last, since it may be long.
         body.append((", ".join(row.words), row.id, title, *figures, brief(chunk.rule)))
     heads = ("state", "id", "title", *((*FIGURES, "kept wrongly") if measured else ()), "rule")

@@ -16,7 +16,7 @@ from ragfilter.model import PoolResult
 from ragfilter.report import seen, tokens
 from ragfilter.report.contrast import Contrast, Pairing, contrast, reason
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.compare.sides import ComparedSide, differences
 from ragfilter.ui.kit import answer, grid, problems, share, stacks, votes
 from ragfilter.ui.kit.stacks import Stack, StackRow
@@ -155,7 +155,7 @@ def _table(made: Contrast) -> None:
     table = pd.DataFrame(
         {
             "kept by": [KEPT_BY[each.keeper] for each in made.pairings],
-            "title": [short_title(each.title, TITLE_WIDTH) for each in made.pairings],
+            "title": telling_titles([each.title for each in made.pairings], TITLE_WIDTH),
             "in A": [reason(each.a) for each in made.pairings],
             "in B": [reason(each.b) for each in made.pairings],
         }
@@ -219,6 +219,6 @@ def _show(
 ) -> None:
     """Draw the answer and what it cites."""
     cited = answer.draw_words(query, side, other, said, resources)
-    titles = [hit.chunk.name for hit in side.context.chunks]
-    told = " · ".join(f"[{n}] {short_title(titles[n - 1], TITLE_WIDTH)}" for n in cited)
+    titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
+    told = " · ".join(f"[{n}] {titles[n - 1]}" for n in cited)
     elements.aside(told)

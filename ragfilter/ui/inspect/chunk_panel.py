@@ -19,7 +19,7 @@ from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
 from ragfilter.rules.match import rule_book
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, label_buttons, reference_graph
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
@@ -247,7 +247,7 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
 
 
 def _named(ids: Sequence[str], titles: dict[str, str]) -> str:
-    named = ", ".join(short_title(titles.get(i, i), TITLE_WIDTH) for i in ids[:NAMED])
+    named = ", ".join(telling_titles([titles.get(i, i) for i in ids[:NAMED]], TITLE_WIDTH))
     return f"{named} and {len(ids) - NAMED} more" if len(ids) > NAMED else named
 
 
@@ -295,7 +295,7 @@ def _changes(result: PoolResult, chunk: Chunk, rule: str | None) -> str:
     parts = []
     for word, ids in (("Enters", enters), ("Leaves", leaves)):
         if ids:
-            names = "; ".join(short_title(new.get(i) or old[i], TITLE_WIDTH) for i in ids)
+            names = "; ".join(telling_titles([new.get(i) or old[i] for i in ids], TITLE_WIDTH))
             parts.append(f"<b>{word}</b> the kept list: {html.text(names)}.")
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join(parts) + f" {kept}" if parts else "The kept list does not change."

@@ -118,7 +118,7 @@ function begin(root) {
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()
     titles.replaceChildren()
-    if (!moving) label()
+    label()
     step()
     for (const [i, button] of buttons.entries()) place(button, data.steps[i])
     for (const line of data.lines) {
@@ -173,24 +173,29 @@ function begin(root) {
     marks.append(text)
   }
 
-  // Titles of what stays, where there is room beside its point.
+  // Titles of what stays, where there is room beside its point, and all labels.
   function label() {
     const { range: [from, to] } = data.axes.x, height = 16
     const seen = data.chunks.filter(([x]) => x >= from && x <= to)
-      .map(([x, y, title, stays]) => [along("x").pixel(x), along("y").pixel(y), title, stays])
+      .map(([x, y, title, stays, grade]) =>
+        [along("x").pixel(x), along("y").pixel(y), stays && !moving ? title : "", grade])
     const taken = seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6])
-    for (const [x, y, title, stays] of seen) {
-      if (!stays) continue
-      const text = titles.appendChild(make("text", { x: x + 10, y: y + 4 }))
-      text.textContent = title
+    const write = (x, y, words, below) => {
+      const text = titles.appendChild(make("text"))
+      text.textContent = words
       const width = text.getComputedTextLength()
-      const free = left => left > 0 && left + width < svg.clientWidth && taken.every(([a, b, c, d]) =>
+      const free = ([left, y]) => left > 0 && left + width < svg.clientWidth && taken.every(([a, b, c, d]) =>
         c < left || a > left + width || d < y - height / 2 || b > y + height / 2)
-      const left = [x + 10, x - 10 - width].find(free)
-      if (left === undefined) { text.remove(); continue }
-      text.setAttribute("x", left)
-      taken.push([left, y - height / 2, left + width, y + height / 2])
+      const places = [[x + 10, y], [x - 10 - width, y], ...below]
+      const at = places.find(free) ?? below[0]
+      if (!at) return text.remove()
+      text.setAttribute("x", at[0])
+      text.setAttribute("y", at[1] + 4)
+      return taken.push([at[0], at[1] - height / 2, at[0] + width, at[1] + height / 2])
     }
+    for (const [x, y, title, grade] of seen)
+      (title && write(x, y, `${title} ${grade}`.trim(), [])) ||
+        (grade && write(x, y, grade, [[x - 10, y + 16], [x - 10, y - 16]]))
   }
 
   // The buttons that keep one less or more lie below the line's words.
@@ -228,13 +233,13 @@ function begin(root) {
     const here = data.chunks[Math.max(walked(), 0)]
     walk.style.display = here ? "" : "none"
     if (!here) return
-    const [x, y, title] = here, { range: [from, to] } = data.axes.x
+    const [x, y, title, , , labelled] = here, { range: [from, to] } = data.axes.x
     walk.firstChild.setAttribute("visibility", x < from || x > to ? "hidden" : "visible")
     walk.firstChild.setAttribute("cx", along("x").pixel(x))
     walk.firstChild.setAttribute("cy", along("y").pixel(y))
     walk.setAttribute("aria-valuemax", data.chunks.length)
     walk.setAttribute("aria-valuenow", walked() + 1)
-    walk.setAttribute("aria-valuetext", walked() < 0 ? "none open" : title)
+    walk.setAttribute("aria-valuetext", walked() < 0 ? "none open" : title + labelled)
   }
 
   new ResizeObserver(draw).observe(svg)

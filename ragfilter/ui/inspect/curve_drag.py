@@ -19,9 +19,10 @@ from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.thresholds import CutLine, keeps
 from ragfilter.settings.schema import field
+from ragfilter.stores.labels import GRADES
 from ragfilter.ui.inspect.curve_plot import marker_size
 from ragfilter.ui.inspect.curve_points import Points
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import frame, theme
 from ragfilter.ui.session import state
 
 KEY = "drag"
@@ -63,15 +64,18 @@ def overlay(
     titles: Mapping[str, str],
     chosen: str | None,
 ) -> dict[str, Any]:
-    """The browser's data: the points that reached the cut, every chunk on the curve, the titles of
-    those that are kept, which one is `chosen`, and the position of the plot's axes."""
+    """The browser's data: the points that reached the cut, every chunk on the curve with its title
+    and label, which one is `chosen`, and the position of the plot's axes."""
     layout = plot.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
     return {
         "points": [at[i] for i in points.entered if i in at],
         "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
-        "chunks": [[*at[row.id], titles[row.id], row.kept] for row in points.rows],
+        "chunks": [
+            [*at[row.id], titles[row.id], row.kept, *_label(points.labels.get(row.id))]
+            for row in points.rows
+        ],
         "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
         "size": marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
         "margin": [margin.l, margin.t, margin.r, margin.b],
@@ -80,6 +84,13 @@ def overlay(
             for name, axis in (("x", layout.xaxis), ("y", layout.yaxis), ("y2", layout.yaxis2))
         },
     }
+
+
+def _label(grade: int | None) -> tuple[str, str]:
+    """What the curve shows of a label, and what a screen reader says."""
+    if grade is None:
+        return "", ""
+    return f"{theme.LABELLED} {grade}", f", labelled {GRADES[grade]}"
 
 
 def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -20,7 +21,7 @@ from ragfilter.report.thresholds import CutLine, cut_line, first_step, limits, o
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
-from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points
+from ragfilter.ui.inspect import curve_drag, curve_plot, curve_points, label_buttons
 from ragfilter.ui.inspect.curve_points import Frame, Points
 from ragfilter.ui.kit import controls as settings_of
 from ragfilter.ui.look import elements, html, plotting, theme
@@ -40,6 +41,7 @@ def draw(view: View) -> None:
         # The cut is one of scores, which only few hits have.
         detail = line = None
     every = curve_points.place(result, view.rows, detail)
+    every = replace(every, labels=label_buttons.grades(view))
     points = every.folded(session.chunk) if _folds() else every
     frame = _frame(view, points, line)
     tuned = (result, detail) if session.tuning and detail is not None else None
@@ -111,17 +113,21 @@ def controls(view: View) -> None:
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
         scored = curve_points.reranked(cut_of(result))
         if scored:
-            elements.choice("Values", (BY_SCORE, BY_DISTANCE), key="curve-values", default=BY_SCORE)
+            elements.choice(
+                "Values", (BY_SCORE, BY_DISTANCE),
+                "By score: what the cutoff compared after reranking. By distance: every hit.",
+                key="curve-values", default=BY_SCORE,
+            )  # fmt: skip
         by_distance = scored and st.session_state.get("curve-values") == BY_DISTANCE
         points = curve_points.place(result, view.rows, None if by_distance else cut_of(result))
         last = ceil(max(points.x, default=1.0))
         held = session.curve_frame
         window = _window(last) or (held[1].window if held else (0.3, last + 0.7))
-        _ranges(len(points.x), last, window, scored=scored)
+        _ranges(len(points.x), last, window)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
 
 
-def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool) -> None:
+def _ranges(count: int, last: int, window: tuple[float, float]) -> None:
     """Draw the choice of ranks: one of three ranges, or any. It is stored in the session, so
     sliders do not move the view."""
     everything = f"All {count}"
@@ -156,11 +162,6 @@ def _ranges(count: int, last: int, window: tuple[float, float], *, scored: bool)
                     args=(key,),
                     help="First and last rank on the curve.",
                 )
-    scores = "By score: the values that the cutoff used after reranking. By distance: every hit. "
-    elements.hint(
-        f"{scores if scored else ''}"
-        "Choose which ranks the curve shows. Click a point to open its chunk."
-    )
 
 
 def _window(last: int) -> tuple[float, float] | None:

@@ -21,6 +21,7 @@ from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.thresholds import CutLine
 from ragfilter.settings.schema import field
+from ragfilter.stores.labels import GRADES
 from ragfilter.text import numbers
 from ragfilter.text.titles import short_title
 from ragfilter.ui.inspect.curve_points import Frame, Points
@@ -95,7 +96,9 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: I
     label = f"<b>{line.label}{beyond}</b><br>kept below"
     notes.append(_note(label, ink.kept, y=limit, yanchor="top"))
     if line.above is None or line.below is None:
-        notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor="bottom", xanchor="left"))
+        # At the upper end is the name of the axis.
+        anchor = "top" if top - limit < 0.1 * (top - bottom) else "bottom"
+        notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor=anchor, xanchor="left"))
         return
     shapes.append(_band(line.below, line.above, ink))
     # Where it is narrow, both stand above it.
@@ -249,10 +252,12 @@ def _hover(points: Points, i: int) -> tuple[str]:
     score = "" if row.rerank_score is None else f" · rerank {numbers.distance(row.rerank_score)}"
     reason = _wrapped(row.reason)
     name = f"<br>{escape(row.id, quote=False)}" if row.id else ""
+    grade = points.labels.get(row.id)
+    label = "" if grade is None else f"<br>{theme.LABELLED} {grade}: {GRADES[grade]}"
     return (
         f"<b>{escape(short_title(row.title, 56), quote=False)}</b>{name}<br>"
         f"rank {row.rank} · distance {numbers.distance(row.distance)}{gap}{score}<br>"
-        f"{mark.sign} {row.outcome} by {row.layer}: {reason}",
+        f"{mark.sign} {row.outcome} by {row.layer}: {reason}{label}",
     )
 
 

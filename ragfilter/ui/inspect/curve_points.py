@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from ragfilter.layers.cutoff import RERANK
@@ -22,19 +22,21 @@ FEWEST_SHOWN = 10
 @dataclass(frozen=True, slots=True)
 class Points:
     """The place of every drawn hit: x by row, y by row. `unit` names the compared value. `entered`
-    are the ids that reached the cut, in order; empty if nothing cuts."""
+    are the ids that reached the cut, in order; empty if nothing cuts. `labels` are grades by
+    id."""
 
     rows: tuple[ChunkRow, ...]
     x: tuple[float, ...]
     y: tuple[float, ...]
     unit: str
     entered: tuple[str, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict)
 
     def folded(self, chosen: str | None) -> Points:
-        """Without what was dropped before the cut, but for the chunk that is open."""
+        """Without what was dropped before the cut, but for labelled chunks and the open one."""
         if not self.entered:
             return self
-        reached = {*self.entered, chosen}
+        reached = {*self.entered, *self.labels, chosen}
         at = [i for i, row in enumerate(self.rows) if row.kept or row.id in reached]
         rows, x, y = (tuple(each[i] for i in at) for each in (self.rows, self.x, self.y))
         return replace(self, rows=rows, x=x, y=y)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ def draw(view: View) -> None:
             placeholder="Words",
             label_visibility="collapsed",
             icon=":material/search:",
-            width=150,
+            width=112,
         )
         rule = st.session_state.get("filter-rule")
         st.selectbox(
@@ -56,45 +56,30 @@ def draw(view: View) -> None:
             placeholder="Any rule",
             label_visibility="collapsed",
             format_func=lambda word: "no rule" if word == "none" else word,
-            width=122,
+            width=116,
         )
         admitted = _admitted(view)
         shown = _matching(_ordered(rows, order), wanted or "", admitted)
-        st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.chunks(len(rows))}"))
-        elements.hint(
-            "By rank: the order in which the store found them. Kept first: the result, then what "
-            "was dropped. The filter shows chunks that contain all of its words in title, id, "
-            "type, source, layer or reason. Beside it, choose the state of their rule. "
-            f"{desk.STATES_HELP} Click a row to open its chunk."
-        )
-        several = st.toggle(
-            "Label several",
-            key="label-several",
-            persist_state="session",
-            help="Tick rows, then label them all at once.",
-        )
-        st.space("stretch")
-        with_refs = st.toggle(
-            "References",
-            key="with-refs",
-            persist_state="session",
-            help="Adds a column, here and in the CSV, with the chunks that each one refers to.",
-        )
-        st.download_button(
-            "CSV",
-            data=lambda: csv(
-                _matching(_ordered(view.exported, order), wanted or "", admitted),
-                references(result) if with_refs else None,
-            ),
-            file_name="ragfilter.csv",
-            mime="text/csv",
-            key="download-csv",
-            icon=":material/download:",
-            on_click="ignore",
-            help="Download these chunks in this order, as the user may see them. Cells that a "
-            "spreadsheet would run as formulas are escaped.",
-        )
-        share.draw_report(view, "download-report")
+        if len(shown) < len(rows):
+            st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.count(len(rows))}"))
+        with st.popover("More", key="table-more", type="tertiary"):
+            several = st.toggle("Label several", key="label-several", persist_state="session")
+            with_refs = st.toggle("Show references", key="with-refs", persist_state="session")
+            st.download_button(
+                "CSV",
+                data=lambda: csv(
+                    _matching(_ordered(view.exported, order), wanted or "", admitted),
+                    references(result) if with_refs else None,
+                ),
+                file_name="ragfilter.csv",
+                mime="text/csv",
+                key="download-csv",
+                icon=":material/download:",
+                on_click="ignore",
+                help="Download these chunks in this order, as the user may see them. Cells that a "
+                "spreadsheet would run as formulas are escaped.",
+            )
+            share.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     edited = desk.edited(view)
     if several:
@@ -201,7 +186,11 @@ def _columns(
             on_click=grid.open_clicked,
             args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
-        "label": column.NumberColumn(width=48, help="2: relevant, 1: partly, 0: not relevant."),
+        "label": column.NumberColumn(
+            width=52,
+            format=f"{theme.LABELLED} %d",
+            help="2: relevant, 1: partly, 0: not relevant.",
+        ),
         "rule": column.MultiselectColumn(
             width=162 if two_signs else 92,
             options=list(marks),

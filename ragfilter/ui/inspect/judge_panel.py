@@ -18,7 +18,7 @@ from ragfilter.report import (
 )
 from ragfilter.report.verdicts import Forecast, judge_prompt
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import needs
 from ragfilter.ui.kit import grid, judge_words
 from ragfilter.ui.look import elements, html, theme
@@ -97,17 +97,22 @@ def _verdicts(result: PoolResult) -> None:
     """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
     root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(state.session().operator)))
-    titles = {row.id: row.title for row in rows}
     judgement = result.judgement
     chips = theme.verdicts(dark=theme.is_dark())
     said = [judge_words.verdict(row, judgement) for row in rows]
     came = any(row.by is not None for row in rows)
+    full = [row.title for row in rows]
+    short = telling_titles(full, TITLE_BESIDE if came else TITLE_ALONE)
+    via = dict(zip((row.id for row in rows), telling_titles(full, VIA_WIDTH), strict=True))
     table: dict[str, list[Any]] = {
         "verdict": [[word] for word in said],
-        "chunk": [_title(row, TITLE_BESIDE if came else TITLE_ALONE) for row in rows],
+        "chunk": [
+            title if row.by is None else f"└ {title}"
+            for row, title in zip(rows, short, strict=True)
+        ],
     }
     if came:
-        table["came from"] = [_origin(row, titles) for row in rows]
+        table["came from"] = [_origin(row, via) for row in rows]
     colours = {word: chips[word[0]] for word in said}
     column = st.column_config
     config: dict[str, Any] = {
@@ -145,16 +150,11 @@ def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
     return ordered
 
 
-def _title(row: VerdictRow, width: int) -> str:
-    short = short_title(row.title, width)
-    return short if row.by is None else f"└ {short}"
-
-
 def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
     """The chunk whose references led to this one, if an expansion brought it in."""
     if row.by is None:
         return ""
-    return f"{row.by.step}, {short_title(titles.get(row.by.via, row.by.via), VIA_WIDTH)}"
+    return f"{row.by.step}, {titles.get(row.by.via, row.by.via)}"
 
 
 def _remarks(result: PoolResult) -> None:

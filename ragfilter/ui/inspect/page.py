@@ -19,11 +19,9 @@ from ragfilter.ui.session.visit import View
 
 
 class Places(NamedTuple):
-    """Where `finish` draws: the answers or the table, the panel if it is open, what stands under
-    both, and the buttons."""
+    """Where `finish` draws: the answers or the table, the panel if it is open, and the buttons."""
 
     below: DeltaGenerator
-    under: DeltaGenerator
     panel: DeltaGenerator | None
     bar: DeltaGenerator
 
@@ -47,9 +45,10 @@ def begin(view: View) -> Places:
     place = st.empty() if now.answered != view.asked else st
     below = place.container(key="below")
     bar = bar or _bar()
-    under, beside = below, None
+    beside = None
     if now.evidence:
         with below:
+            summary.draw_strip(view)
             below, beside = st.columns(2, gap="medium")
         if _clicked():
             from ragfilter.ui.inspect import panel
@@ -64,7 +63,7 @@ def begin(view: View) -> Places:
     with right:
         html.heading("Curve")
         curve_panel.draw(view)
-    return Places(below, under, beside, bar)
+    return Places(below, beside, bar)
 
 
 def finish(view: View, places: Places) -> None:
@@ -88,15 +87,12 @@ def finish(view: View, places: Places) -> None:
         from ragfilter.ui.inspect import panel
         from ragfilter.ui.kit.rule_editor import saving
 
-        # Before the panel, which may wait for an answer or a draft.
-        with places.under:
-            summary.draw_strip(view)
         with places.panel:
             if _clicked():
                 panel.finish(view)
             else:
                 panel.draw(view)
-        with places.under:
+        with places.below:
             saving.keep_all_in_browser()
     state.session().answered = view.asked
 
@@ -122,14 +118,7 @@ def _open_more(view: View) -> None:
         key="open-evidence",
         on_click=state.put,
         args=(not now.evidence, "evidence"),
-        help="Every chunk with its reason, and the panels.",
-    )
-    st.button(
-        "Prompt and answers…",
-        key="open-answers",
-        on_click=state.open_panel,
-        args=("Answer",),
-        help="Both answers with their citations and costs, and what is sent to an LLM.",
+        help="Every chunk with its reason, the prompt, and the answers with their citations.",
     )
     ask.draw_present_button()
     share.draw_link(st.container(key="share", width="content"), view)

@@ -37,11 +37,6 @@ def draw(view: View) -> DeltaGenerator:
                 label_visibility="collapsed",
                 **widget.of("panel-box", state.session().panel, state.put, "panel"),
             )
-            elements.hint(
-                "Answer: filtered and unfiltered, side by side. Prompt: what is sent to the LLM. "
-                "Chunk: text, rule and references. Judge: what the LLM says about each chunk, "
-                "and what it costs. Rounds: the re-query loop. Debug: the full trace."
-            )
         html.heading(state.session().panel)
         view_as.draw_note(state.session().panel, view.user)
         _page(view)

@@ -20,7 +20,7 @@ from ragfilter.settings import schema
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import elements, html, theme
 from ragfilter.ui.look.prose import literal
@@ -235,13 +235,12 @@ def draw(view: View, chunk: Chunk) -> None:
     html.draw(_sums(made, result))
     _said(result, chunk.id, as_operator=as_operator)
     there = {hit.id for hit in (*result.hits, *result.pool.hits)}
+    nodes = made.nodes[:MOST_SHOWN]
+    titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
     with st.container(key="refs", gap=None):
-        html.draw(
-            f'<p class="rf-ref rf-root">{html.text(short_title(chunk.name, TITLE_WIDTH))} '
-            "<i>this chunk</i></p>"
-        )
-        for number, node in enumerate(made.nodes[:MOST_SHOWN]):
-            _row(number, node, opens=node.id in there)
+        html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
+        for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
+            _row(number, node, title, opens=node.id in there)
     if len(made.nodes) > MOST_SHOWN:
         elements.aside(f"and {numbers.chunks(len(made.nodes) - MOST_SHOWN)} more")
     if aside := _aside(made, result):
@@ -288,12 +287,11 @@ def _said(result: PoolResult, chunk_id: str, *, as_operator: bool) -> None:
     html.draw(f'<p class="rf-aside">The judge said <b>{row.said}</b>{brought}.</p>')
 
 
-def _row(number: int, node: Node, *, opens: bool) -> None:
+def _row(number: int, node: Node, title: str, *, opens: bool) -> None:
     """Draw one chunk, indented by its depth; a button if it can be opened."""
     # The smallest that reaches it.
     depth = next(depth for depth in DEPTHS if depth >= node.step)
     about = " · ".join((*_about(node), f"EXPAND_{depth}", node.id))
-    title = short_title(node.title, TITLE_WIDTH)
     with st.container(key=f"ref-s{node.step}-{number}", gap=None):
         if opens:
             st.button(

@@ -22,7 +22,7 @@ from ragfilter.settings.config import of_profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.preferences import Answered
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import elements, html, prose
 from ragfilter.ui.session import answers, state
 from ragfilter.ui.session.answers import AnswerSide
@@ -190,8 +190,9 @@ def title(side: AnswerSide, note: str = "") -> None:
 
 def _brief_title(word: str, side: AnswerSide) -> None:
     n, kept = len(side.context.chunks), side.name == "filtered"
-    said = f"the {numbers.counted(n, 'passage')} that pass" if kept else "plain search"
-    html.draw(f'<h3 class="rf-side rf-{side.name}">{word} from {said}</h3>')
+    passing = f"the {numbers.counted(n, 'passage')} that {'passes' if n == 1 else 'pass'}"
+    told = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
+    html.draw(f'<h3 class="rf-side rf-{side.name}">{told}</h3>')
 
 
 def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
@@ -262,12 +263,13 @@ def _failure(answer: Answer) -> None:
 
 def _cites(side: AnswerSide, answer: Answer) -> None:
     chunks = side.context.chunks
+    titles = telling_titles([hit.chunk.name for hit in chunks], TITLE_WIDTH)
     if answer.citations:
         with st.container(key=f"cites-{side.name}", gap=None):
             for number in answer.citations:
                 hit = chunks[number - 1]
                 st.button(
-                    f"[{number}] {prose.literal(short_title(hit.chunk.name, TITLE_WIDTH))}",
+                    f"[{number}] {prose.literal(titles[number - 1])}",
                     key=f"cite-{side.name}-{number}",
                     type="tertiary",
                     on_click=state.open_chunk,

@@ -127,13 +127,13 @@ def nothing_kept(result: PoolResult) -> None:
         nothing_found()
         return
     word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
-    html.draw(
-        f'<p class="rf-empty"><b>Nothing is kept:</b> {html.text(last.layer)} dropped the last '
-        f"{word}.</p>"
-    )
     label, values = relaxed(last, result)
+    why = "" if values else html.text(label)
+    html.draw(
+        f'<p class="rf-empty"><b>{html.text(layer(last.layer).title)} dropped the last {word}.</b> '
+        f"{why}</p>"
+    )
     if not values:
-        html.draw(f'<p class="rf-empty">{html.text(label)}</p>')
         return
     st.button(
         label,

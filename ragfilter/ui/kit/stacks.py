@@ -15,7 +15,7 @@ from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import frame, html
 
-MOST = 10
+MOST = 15
 """Rows that are drawn. Those of passages that stay go first, if there are more."""
 TITLE_WIDTH = 42
 

@@ -41,6 +41,8 @@ TEXT = ("#1b2527", "#e3e9e7")
 MUTED = ("#5b696b", "#93a2a2")
 LINE = ("#dcdfd8", "#2b3638")
 SURFACE = ("#ffffff", "#161d1f")
+LABELLED = "⚑"
+"""The sign before the grade that somebody gave a chunk."""
 LOST = ("#b3261e", "#ff9d94")
 """A chunk that a labelled question needs and would lose."""
 ON_PRIMARY = ("#ffffff", "#06211d")

@@ -62,7 +62,7 @@ def _picture(view: View, told: Story) -> None:
         left = (
             None if each is None or each.chunk_id in fallen else each for each in before.entries
         )
-        after = stacks.Stack(after.label, tuple(left))
+        after = stacks.Stack("Left so far" if now else "Everything found", tuple(left))
     html.heading("Before and after")
     stacks.draw((before, after))
     with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):

@@ -16,7 +16,7 @@ import streamlit as st
 from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.rules.overview import Listing, ListingRow, brief
 from ragfilter.text import numbers
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.desk import Desk
@@ -97,7 +97,7 @@ def _table(rows: Listing, ids: Sequence[str], figures: Matrix | None) -> None:
 def _frame(rows: Sequence[ListingRow], figures: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[desk.signed(word) for word in row.words] for row in rows],
-        "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],
+        "title": telling_titles([row.chunk.name for row in rows], TITLE_WIDTH),
     }
     of_rule = {} if figures is None else {row.rule: row for row in figures.rules}
     measured = [of_rule.get(row.chunk.rule or "") for row in rows]

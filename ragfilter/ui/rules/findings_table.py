@@ -130,7 +130,7 @@ def _table(work: Desk, listed: Sequence[Listed]) -> int | None:
         pd.DataFrame(
             {
                 "kind": [kind for kind, _ in listed],
-                "chunk": [work.title(finding.chunk_ids[0]) for _, finding in listed],
+                "chunk": work.titles(finding.chunk_ids[0] for _, finding in listed),
                 "finding": [_said(finding) for _, finding in listed],
                 "fix": [_fix(finding) for _, finding in listed],
                 "severity": [finding.severity for _, finding in listed],

@@ -141,7 +141,7 @@ def draw(work: Desk) -> None:
 def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -> None:
     """Draw the rules, and the selected one by group and term."""
     frame = _frame(
-        "chunk", [_chunks(work, row.chunk_ids) for row in rules], rules,
+        "chunk", chunks(work, [row.chunk_ids for row in rules]), rules,
         [brief(row.rule) for row in rules], id=[row.chunk_ids[0] for row in rules],
     )  # fmt: skip
     selected = grid.picked(
@@ -182,7 +182,7 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         st.dataframe(
             {
                 "question": [questions.pools[query_id].query for query_id, _ in row.conflicts],
-                "chunk": [_chunks(work, (chunk_id,)) for _, chunk_id in row.conflicts],
+                "chunk": work.titles((chunk_id for _, chunk_id in row.conflicts), TITLE_WIDTH),
             },
             key="matrix-conflicts",
             hide_index=True,
@@ -190,9 +190,11 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
         )
 
 
-def _chunks(work: Desk, ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-    return f"{work.title(ids[0], TITLE_WIDTH - len(more))}{more}"
+def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:
+    """Groups of chunks, each named after its first."""
+    titles = work.titles((ids[0] for ids in groups), width - len(" and 9 more"))
+    more = [f" and {len(ids) - 1} more" if len(ids) > 1 else "" for ids in groups]
+    return [title + rest for title, rest in zip(titles, more, strict=True)]
 
 
 def _frame(

@@ -19,6 +19,7 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.kit import grid
 from ragfilter.ui.kit.rule_editor.desk import Desk
 from ragfilter.ui.look import elements, html
+from ragfilter.ui.rules import matrix_table
 
 TEXT, QUESTION = "tester-text", "tester-question"
 MOST, MOST_LISTED, MOST_TERMS = 10_000, 500, 4
@@ -83,10 +84,7 @@ def _rules(
     selected = grid.picked(
         pd.DataFrame(
             {
-                "chunk": [
-                    work.title(some[0], WIDE) + (f" and {len(some) - 1} more" if some[1:] else "")
-                    for some in ids
-                ],
+                "chunk": matrix_table.chunks(work, ids, WIDE),
                 "passes": n_passing,
                 "blocks": [n_questions - n for n in n_passing],
                 "id": [some[0] for some in ids],

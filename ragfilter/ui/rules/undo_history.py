@@ -93,6 +93,7 @@ def _among(work: Desk) -> Container[str] | None:
 
 def _table(work: Desk, listed: Sequence[Step]) -> None:
     column = st.column_config
+    titles = work.titles((step.edit.chunk_id for step in listed), TITLE_WIDTH)
     row = grid.picked(
         pd.DataFrame(
             {
@@ -101,10 +102,8 @@ def _table(work: Desk, listed: Sequence[Step]) -> None:
                 "who": [step.edit.who for step in listed],
                 "what": [_what(step) for step in listed],
                 "chunk": [
-                    counted(step.size, "rule")
-                    if step.size > 1
-                    else work.title(step.edit.chunk_id, TITLE_WIDTH)
-                    for step in listed
+                    title if step.size == 1 else counted(step.size, "rule")
+                    for step, title in zip(listed, titles, strict=True)
                 ],
             }
         ),

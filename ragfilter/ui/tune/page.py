@@ -55,7 +55,7 @@ def draw(visit: Visit) -> None:
     if not suggestion.draw(visit, labels, wish, query_set.name):
         elements.empty(
             "Suggest settings tries every strategy and threshold on the labelled questions.",
-            "Its figures are those of questions that it was not tuned on.",
+            "Its scores come from held-out questions.",
         )
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
         if by_hand.open:

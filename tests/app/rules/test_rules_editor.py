@@ -10,7 +10,6 @@ from rules_page import open_chunk, rules_frame, told, write
 
 from ragfilter.rules.journal import Journal
 from ragfilter.ui.kit.rule_editor import desk
-from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 
@@ -75,17 +74,3 @@ def test_a_finding_is_mended_in_one_click(page: Any) -> None:
     assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain_one_of": [["eye"]]}
     assert "appears twice" not in told(page)
     page.press("rule-discard")
-
-
-def test_words_of_nearly_every_question_are_questioned_everywhere(page: Any) -> None:
-    bench = resources.open_resources().bench
-    store = bench.collection("demo")
-    store.set_rules({"the-monk": '{"contain_one_of":[["please","monk"]]}'})
-    questions = {str(number): f"Please, number {number}!" for number in range(4000)}
-    bench.labels.put_set("demo", "polite", questions)
-    page.at.text_input(key="rules-text").set_value("the-monk")
-    open_chunk(page, "the-monk")
-    assert [list(state) for state in rules_frame(page)["state"]] == [["! warning"]]
-    assert "“please” is in nearly every question" in told(page)
-    bench.labels.remove_set("demo", "polite")
-    store.set_rules({"the-monk": None})

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rules_page import CLERIC, MATRIX, choose_part, rules_frame, select, settled, told
-
-from ragfilter.ui.kit.rule_editor.desk import Desk
-from ragfilter.ui.session import resources
+from rules_page import MATRIX, choose_part, rules_frame, select, settled, told
 
 pytestmark = pytest.mark.model
 
@@ -44,21 +41,3 @@ def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:
     # Without figures, the first page has only chunks without a rule.
     assert len(ruled)
     assert ((ruled["ΔF1 without"] > 0) | (ruled["conflicts"] > 0)).all()
-
-
-def test_questions_that_were_asked_are_counted_apart(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    book = resources.open_resources().bench.labels
-    for kept in (False, True):
-        book.record_history("demo", kept)
-    # Those count only where there are no labels.
-    monkeypatch.setattr(Desk, "labels", None)
-    choose_part(page, "Matrix")
-    book.remember("demo", CLERIC)
-    settled(page.run())
-    assert "123 rules over 1 question asked." in told(page)
-    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
-    assert sum(frame["passes"]) >= 1
-    assert sum(frame["blocks"]) > 10
-    assert frame["ΔF1 without"].isna().all()

@@ -18,7 +18,7 @@ from ragfilter.protocols import Catalogue
 from ragfilter.rules.overview import Checks, Listing, ListingRow, RuleFilter, make_listing
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.labels import ASKED
-from ragfilter.text.titles import short_title
+from ragfilter.text.titles import telling_titles
 from ragfilter.ui.look import theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -112,9 +112,9 @@ class Desk:
         chunk = self.chunks.get(chunk_id)
         return chunk_id if chunk is None else chunk.name
 
-    def title(self, chunk_id: str, width: int = TITLE_WIDTH) -> str:
-        """The name of a chunk, shortened for a table."""
-        return short_title(self.name(chunk_id), width)
+    def titles(self, chunk_ids: Iterable[str], width: int = TITLE_WIDTH) -> list[str]:
+        """The names of chunks, shortened for a table."""
+        return telling_titles([self.name(i) for i in chunk_ids], width)
 
     def read(self, ids: Iterable[str]) -> dict[str, Chunk]:
         """Visible chunks by id: whole, but without texts if there are too many to read in every
