@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.errors import InputError
 from ragfilter.ingest import demo
@@ -87,42 +88,35 @@ def test_a_file_of_the_same_name_replaces_the_packaged_one(tmp_path: Path) -> No
     assert recognise(Chunk("c", title="Attack matrix"), templates).category == "attack-matrix"
 
 
+TITLE = "title = ['\\btraps?\\b']"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new"),
     [
-        ("version = 3", "version = ", "not valid TOML"),
-        (
-            "version = 3",
-            "version = " + "[" * 10_000 + "]" * 10_000,
-            "nested too deeply",
-        ),
-        ("version = 3", "version = 'x'", "version: it must be a whole number"),
-        ("version = 3", "", "version: it is missing"),
-        ("version = 3", "version = 3\nname = 'x'", "name: there is no such key"),
-        (
-            "title = ['\\btraps?\\b']",
-            "title = ['(']",
-            "recognise.title.0: it must be a regular expression",
-        ),
-        (
-            "title = ['\\btraps?\\b']",
-            "title = 'traps'",
-            "recognise.title: it must be a list",
-        ),
-        ("title = ['\\btraps?\\b']", "titles = []", "recognise.titles: there is no such key"),
-        ("[recognise]", "[[recognise]]", "recognise: it must be"),
-        ('holds = "The kind of trap."', "", "prompt.holds: it is missing"),
-        ('"contain_one_of"', '"contains"', "example.rule: this is no rule: contains: unknown key"),
+        ("version = 3", "version = "),
+        ("version = 3", "version = " + "[" * 10_000 + "]" * 10_000),
+        ("version = 3", "version = 'x'"),
+        ("version = 3", ""),
+        ("version = 3", "version = 3\nname = 'x'"),
+        (TITLE, "title = ['(']"),
+        (TITLE, "title = 'traps'"),
+        (TITLE, "titles = []"),
+        ("[recognise]", "[[recognise]]"),
+        ('holds = "The kind of trap."', ""),
+        ('"contain_one_of"', '"contains"'),
     ],
+    ids=lambda text: text[:30],
 )
-def test_a_bad_file_is_named_with_its_fault(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_bad_file_is_named_with_its_fault(
+    tmp_path: Path, old: str, new: str, snapshot: SnapshotAssertion
+) -> None:
     assert old in TRAPS
     (tmp_path / "traps.toml").write_text(TRAPS.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(InputError) as caught:
         with_folder(tmp_path)
     assert str(tmp_path / "traps.toml") in caught.value.message
-    assert says in caught.value.message
-    assert caught.value.remedy
+    assert str(caught.value).replace(str(tmp_path), "") == snapshot
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

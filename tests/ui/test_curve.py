@@ -17,6 +17,7 @@ from ragfilter.report import rows
 from ragfilter.report.thresholds import cut_line
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.inspect import curve_panel, curve_plot, curve_points
+from ragfilter.ui.kit import summary
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
@@ -231,3 +232,15 @@ def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them(
     assert placed.y[0] == pytest.approx(made.trace("words").decisions[1].value)
     assert placed.y[1:3] == pytest.approx((0.51, 0.52))
     assert placed.unit == snapshot
+
+
+@pytest.mark.parametrize(("k", "said"), [(6, "first 6"), (7, "all that came in")])
+def test_a_fixed_number_says_whether_it_drops_any(k: int, said: str) -> None:
+    made = result(CLIFFS, **{"cutoff.enabled": False, "retrieval.k": k})
+    assert summary.why(made) == ("No cutoff", said)
+
+
+def test_a_limit_at_the_upper_end_leaves_the_name_of_the_axis_free() -> None:
+    plot = drawn(result(FLAT, **{"cutoff.distance_offset": 0.9, "cutoff.max_results": 40}))
+    (cliff,) = [n for n in plot["layout"]["annotations"] if n["text"].startswith("no cliff")]
+    assert cliff["yanchor"] == "top"

@@ -96,7 +96,9 @@ def _add_line(shapes: Shapes, notes: Shapes, line: CutLine, frame: Frame, ink: I
     label = f"<b>{line.label}{beyond}</b><br>kept below"
     notes.append(_note(label, ink.kept, y=limit, yanchor="top"))
     if line.above is None or line.below is None:
-        notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor="bottom", xanchor="left"))
+        # At the upper end is the name of the axis.
+        anchor = "top" if top - limit < 0.1 * (top - bottom) else "bottom"
+        notes.append(_note(line.cliff, ink.muted, x=0, y=limit, yanchor=anchor, xanchor="left"))
         return
     shapes.append(_band(line.below, line.above, ink))
     # Where it is narrow, both stand above it.

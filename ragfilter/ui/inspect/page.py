@@ -19,11 +19,9 @@ from ragfilter.ui.session.visit import View
 
 
 class Places(NamedTuple):
-    """Where `finish` draws: the answers or the table, the panel if it is open, what stands under
-    both, and the buttons."""
+    """Where `finish` draws: the answers or the table, the panel if it is open, and the buttons."""
 
     below: DeltaGenerator
-    under: DeltaGenerator
     panel: DeltaGenerator | None
     bar: DeltaGenerator
 
@@ -47,7 +45,7 @@ def begin(view: View) -> Places:
     place = st.empty() if now.answered != view.asked else st
     below = place.container(key="below")
     bar = bar or _bar()
-    under, beside = below, None
+    beside = None
     if now.evidence:
         with below:
             summary.draw_strip(view)
@@ -65,7 +63,7 @@ def begin(view: View) -> Places:
     with right:
         html.heading("Curve")
         curve_panel.draw(view)
-    return Places(below, under, beside, bar)
+    return Places(below, beside, bar)
 
 
 def finish(view: View, places: Places) -> None:
@@ -94,7 +92,7 @@ def finish(view: View, places: Places) -> None:
                 panel.finish(view)
             else:
                 panel.draw(view)
-        with places.under:
+        with places.below:
             saving.keep_all_in_browser()
     state.session().answered = view.asked
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ragfilter.answer.extractive import unmentioned
+from ragfilter.layers import top_k
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, PoolResult
@@ -93,7 +94,8 @@ def why(result: PoolResult) -> tuple[str, str]:
         return judge_words.headline(result)
     detail = cut_of(result)
     if detail is None:
-        return "No cutoff", f"first {settings.retrieval.k}"
+        trace, k = result.trace("top_k"), top_k.limit(settings)
+        return "No cutoff", "all that came in" if trace.n_in <= k else f"first {k}"
     cut = detail.cut
     if cut.raised:
         return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
@@ -141,7 +143,8 @@ def _funnel(result: PoolResult, summary: Summary) -> str:
     ms, asked = result.pool.gather_ms, counted(result.pool.queries, "store query")
     steps = [_step(summary, "retrieved", "", "muted", summary.retrieved, ms, asked)]
     for each in summary.layers:
-        if each.enabled:
+        # Nobody can switch top_k, so it is named only where it drops hits.
+        if each.enabled and (each.name != "top_k" or each.n_out < each.n_in):
             name, sign = each.name, theme.LAYERS[each.name].sign
             colour = f"layer-{name}"
             steps.append(_step(summary, name, sign, colour, each.n_out, each.ms, each.line))
