@@ -55,38 +55,32 @@ def test_an_unknown_prompt_is_refused_and_the_known_are_named(snapshot: Snapshot
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content",
     [
-        (b"version = ", "is not valid TOML"),
-        (b"most_tokens = " + b"[" * 9_000, "nested too deeply"),
-        (b"\xff\xfe", "line 1: not UTF-8 at byte 1"),
-        (GOOD.replace("version", "versoin").encode(), "versoin: there is no such key"),
-        (GOOD.replace('"7"', "7").encode(), "version: it must be a string"),
-        (GOOD.replace('"7"', '"a b"').encode(), "version: it must match pattern"),
-        (GOOD.replace('"mine."', '" "').encode(), "about: it must have at least 1 character"),
-        (
-            GOOD.replace("EXPAND_5", "EXPAND_7").encode(),
-            "instructions: the action EXPAND_5 is not named",
-        ),
-        (
-            GOOD.encode() + b'fields = ["title", "author"]',
-            "fields.1: it must be 'title', 'type', 'file'",
-        ),
-        (
-            GOOD.encode() + b"most_tokens = 5",
-            "most_tokens: it must be greater than or equal to 20",
-        ),
-        (GOOD.encode() + b"most_tokens = true", "most_tokens: it must be a whole number"),
+        b"version = ",
+        b"most_tokens = " + b"[" * 9_000,
+        b"\xff\xfe",
+        GOOD.replace("version", "versoin").encode(),
+        GOOD.replace('"7"', "7").encode(),
+        GOOD.replace('"7"', '"a b"').encode(),
+        GOOD.replace('"mine."', '" "').encode(),
+        GOOD.replace("EXPAND_5", "EXPAND_7").encode(),
+        GOOD.encode() + b'fields = ["title", "author"]',
+        GOOD.encode() + b"most_tokens = 5",
+        GOOD.encode() + b"most_tokens = true",
     ],
-)
+    ids=["no TOML", "too deep", "no UTF-8", "a strange key", "a number", "a blank in the version",
+         "a blank", "an action that is missing", "a strange field", "too few", "no number"],
+)  # fmt: skip
 def test_a_bad_file_is_told_and_left_out(
-    folder: Path, caplog: pytest.LogCaptureFixture, content: bytes, said: str
+    folder: Path, caplog: pytest.LogCaptureFixture, content: bytes, snapshot: SnapshotAssertion
 ) -> None:
     (folder / "bad.toml").write_bytes(content)
     (folder / "good.toml").write_text(GOOD, encoding="utf-8")
     with pytest.raises(InputError, match=r"bad\.toml") as refused:
         judge_prompts.read(folder / "bad.toml")
-    assert said in str(refused.value)
+    said = refused.value.message
+    assert said.replace(str(folder), "") == snapshot
     with caplog.at_level(logging.WARNING):
         assert judge_prompts.names() == ("good",)
     assert said in caplog.text

@@ -15,7 +15,7 @@ from ragfilter.ingest import demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
-QUESTION = demo.queries()["monsters-07"]
+QUESTION, REPORT = demo.queries()["monsters-07"], "tell-me-about-owlbears.html"
 OpenTab = Callable[..., Any]
 
 
@@ -40,8 +40,8 @@ def test_a_result_is_shown_compared_and_handed_out(
     tab.page.bring_to_front()
     with tab.rest().page.expect_download() as offered:
         tab.click("compare-report")
-    assert offered.value.suggested_filename == "tell-me-about-owlbears.html"
-    offered.value.save_as(report := tmp_path / offered.value.suggested_filename)
+    assert offered.value.suggested_filename == REPORT
+    offered.value.save_as(report := tmp_path / REPORT)
     context = browser.new_context(offline=True)
     read, requested = context.new_page(), list[str]()
     read.on("request", lambda request: requested.append(request.url))
@@ -83,7 +83,10 @@ def present(tab: Any) -> None:
         tab.rest()
         keys.press("ArrowRight")
     expect(scene).to_contain_text("4 passages pass the filter")
-    tab.rest()
+    with tab.rest().page.expect_download() as offered:
+        tab.click("present-report")
+    assert offered.value.suggested_filename == REPORT
+    assert QUESTION in offered.value.path().read_text("utf-8")
     keys.press("p")
     expect(tab.keyed("question", "input")).to_have_value(QUESTION)
 

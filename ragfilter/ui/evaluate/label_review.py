@@ -137,19 +137,16 @@ def _propose(asked: ChosenSet) -> None:
 
 
 def _prepare(asked: ChosenSet, depth: int) -> tuple[tuple[Request, ...], Bill]:
-    """The requests that would be sent and their cost, with a progress bar. Raises
-    RagfilterError."""
+    """The requests that would be sent and their cost. Raises RagfilterError."""
     backends = asked.resources.backends(asked.collection)
     of_set = asked.book, asked.collection, asked.name, asked.chunks, asked.user
     questions = query_sets.questions(*of_set)
-    bar, made = st.progress(0.0, text="Looking up the chunks …"), []
-    for each in labelling.requests(
-        questions.values(), asked.book.standing(asked.collection), asked.visit.settings, backends,
-        state.user(), depth=depth,
-    ):  # fmt: skip
-        made.append(each)
-        bar.progress(min(len(made) / len(questions), 1.0), text="Looking up the chunks …")
-    return tuple(made), labelling.bill(made, backends, asked.resources.prices)
+    standing = asked.book.standing(asked.collection)
+    with st.spinner("Looking up the chunks …"):
+        made = tuple(labelling.requests(
+            questions.values(), standing, asked.visit.settings, backends, state.user(), depth=depth
+        ))  # fmt: skip
+    return made, labelling.bill(made, backends, asked.resources.prices)
 
 
 def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:

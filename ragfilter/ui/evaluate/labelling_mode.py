@@ -6,7 +6,7 @@ The browser holds the passages and sends what was done as numbered events; see t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -34,14 +34,10 @@ KEY, AHEAD = "labelling", 3
 HTML = '<dialog class="rf-label" aria-label="Label"></dialog>'
 
 
-def draw(asked: ChosenSet) -> None:
-    """Draw the mode over the page."""
-    _draw(asked)
-
-
 @st.fragment
 @problems.shown()
-def _draw(asked: ChosenSet) -> None:
+def draw(asked: ChosenSet) -> None:
+    """Draw the mode over the page."""
     session = state.session()
     labels = _labels(asked)
     labelled = chosen.labelled_questions(asked.resources, asked.collection)
@@ -70,7 +66,7 @@ def _labels(asked: ChosenSet) -> tuple[Label, ...]:
     )  # fmt: skip
 
 
-def _window(asked: ChosenSet, labels: tuple[Label, ...], labelled: frozenset[str]) -> list[str]:
+def _window(asked: ChosenSet, labels: tuple[Label, ...], labelled: Collection[str]) -> list[str]:
     """The question that is open, and those after it, first the ones without any label."""
     session, counts = state.session(), Counter(label.query for label in labels)
     every = list(dict.fromkeys(_questions(asked)))

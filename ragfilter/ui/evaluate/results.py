@@ -64,12 +64,14 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         ):
             running.open_compare(measured.run)
         _guard(measured, resources)
+        # A report is made outside of the run, without its session.
+        sets = state.session().tuned_on
         share.report_button(
             lambda: of_run(
                 measured,
                 resources.prices,
                 since=changed_since(measured.run.plan, resources.bench),
-                sets=state.session().tuned_on,
+                sets=sets,
             ),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
@@ -257,16 +259,11 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
             mime="application/json",
             key="guard-baseline",
             icon=":material/download:",
-            on_click=_guarded,
-            args=(measured.run.plan.collection,),
+            on_click=state.then_page(state.keep),
+            args=(measured.run.plan.collection, GUARDED),
             help="What every question of this run reaches. A small file for git.",
         )
         st.code(gate_command(measured.run.plan), language="bash", wrap_lines=True)
-
-
-@state.then_page
-def _guarded(collection: str) -> None:
-    st.session_state.setdefault(GUARDED, set()).add(collection)
 
 
 def gate_command(plan: Plan) -> str:

@@ -22,7 +22,6 @@ from ragfilter.ui.kit import grid, share
 from ragfilter.ui.kit.rule_editor import desk
 from ragfilter.ui.look import elements, theme
 from ragfilter.ui.look.prose import on_button, quiet
-from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 NAME, HEIGHT = "rows", 400
@@ -80,11 +79,7 @@ def draw(view: View) -> None:
                 help="Download these chunks in this order, as the user may see them. Cells that a "
                 "spreadsheet would run as formulas are escaped.",
             )
-            share.report_button(
-                partial(share.report_of_query, view, str(state.session().profile)),
-                share.report_name(view.asked.query),
-                key="download-report",
-            )
+            share.draw_report(view, "download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
     edited = desk.edited(view)
     if several:

@@ -1,12 +1,15 @@
-"""Example questions: a demo's own with what each shows, or a few titles of another collection."""
+"""Example questions: a demo's own with what each shows; of another collection, labelled ones or a
+few titles."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
 from ragfilter.errors import RagfilterError
+from ragfilter.ui.kit.runs import chosen
 from ragfilter.ui.session.resources import Resources, ShelfSpec
 
 DEMO = "demo"
@@ -75,9 +78,12 @@ ADSAPI_WANTED = {
 
 
 def of(collection: str, resources: Resources) -> tuple[Example, ...]:
-    """The examples of a collection, read from it once and cached."""
+    """The examples of a collection. Its titles are read once and cached."""
     if collection in (DEMO, ADSAPI):
         return built_in(collection)
+    with suppress(RagfilterError):
+        if labelled := [*chosen.labelled_questions(resources, collection)][:MOST]:
+            return tuple(Example(short(question), question) for question in labelled)
     return resources.shelf(EXAMPLES).of(collection, lambda: _titles(collection, resources))
 
 

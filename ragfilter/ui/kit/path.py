@@ -20,8 +20,8 @@ from ragfilter.ui.session.visit import Visit
 NEEDS_LABELS = "Locked until a question has labels."
 NEEDS_RUN = "Locked until something was measured."
 MEASURED, GUARDED = "measured", "guarded"
-"""The collections for which a run was found, so that none is looked for again, and those of which a
-baseline was taken in this session."""
+"""The collections for which a run was found, so that none is looked for again, and the one of which
+a baseline was taken last."""
 
 
 class PathStep(NamedTuple):
@@ -85,7 +85,7 @@ def _steps(visit: Visit) -> list[PathStep]:
         labelled=labelled,
         measured=name in known,
         tuned=origin(visit.settings) is not None,
-        guarded=name in st.session_state.get(GUARDED, ()),
+        guarded=st.session_state.get(GUARDED) == name,
     )
 
 

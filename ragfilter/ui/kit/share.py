@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -63,14 +64,19 @@ def report_name(query: str) -> str:
     return f"{'-'.join(words)[:60].rstrip('-') or 'ragfilter'}.html"
 
 
-def report_of_query(view: View, profile: str) -> str:
-    """The report of the current question, with settings that started from `profile`."""
+def draw_report(view: View, key: str) -> None:
+    """The button that downloads the report of the current question."""
+    # A report is made outside of the run, without its session.
+    made = partial(_report, view, str(state.session().profile), state.profile_label())
+    report_button(made, report_name(view.asked.query), key=key)
+
+
+def _report(view: View, profile: str, called: str) -> str:
     from ragfilter.publish import question
     from ragfilter.ui.session import answers
 
     filtered, plain = answers.sides(view.mine)
     names = {"without the filter": plain, "with the filter": filtered}
-    called = state.profile_label()
     return question.of_query(view.mine, profile, called=called, **_contents(view, names))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from importlib.resources import files
 
 import streamlit as st
@@ -48,11 +47,7 @@ def _head(view: View) -> None:
                 view_as.choose_user(
                     "presented-to", view_as.offered_users(view_as.groups(view.resources))
                 )
-        share.report_button(
-            partial(share.report_of_query, view, str(state.session().profile)),
-            share.report_name(view.asked.query),
-            key="present-report",
-        )
+        share.draw_report(view, "present-report")
         ask.draw_present_button()
 
 

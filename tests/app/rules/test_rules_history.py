@@ -12,8 +12,6 @@ from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 
-CLAW = '{"contain":"claw"}'
-
 
 def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(
     page: Any,

@@ -281,7 +281,6 @@ def _confirmation(it: Editing) -> None:
         key="rule-confirm",
         on_click=saving.act,
         args=(edit.act, it.chunk.id, edit.expected, it.collection),
-        help="Labelled questions would lose relevant chunks.",
     )
 
 

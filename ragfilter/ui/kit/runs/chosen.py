@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -135,9 +135,9 @@ def explain(asked: ChosenSet) -> None:
         elements.aside(f"LLM labels count here. {query_sets.agreed(asked.labels).told}")
 
 
-def labelled_questions(resources: Resources, collection: str) -> frozenset[str]:
-    """The questions of a collection with labels that the user may see, a demo's own included.
-    Cheap. Raises StoreError."""
+def labelled_questions(resources: Resources, collection: str) -> Collection[str]:
+    """The questions of a collection with labels that the user may see, a demo's own included, in
+    order. Cheap. Raises StoreError."""
     book, opened, user = (
         resources.bench.labels,
         resources.bench.collection(collection),
@@ -149,7 +149,7 @@ def labelled_questions(resources: Resources, collection: str) -> frozenset[str]:
         return query_sets.everything(book, collection, opened.entries(), user)
 
     labels = resources.labels.of(key, every)
-    return frozenset(map(str.strip, labels.labelled.values())) if labels else frozenset()
+    return dict.fromkeys(map(str.strip, labels.labelled.values() if labels else ())).keys()
 
 
 def saved_runs(visit: Visit) -> dict[int, Run]:
