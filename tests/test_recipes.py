@@ -42,6 +42,10 @@ def ran(at):
     assert not at.exception, [e.value for e in at.exception]
     return at
 
+def strategy(at):
+    # Its options say what each would keep, so its key changes with them.
+    return next(b for b in at.sidebar.selectbox if b.key.startswith("set-cutoff-strategy"))
+
 def seen(at):
     html = " ".join(e.value for e in at.html)
     tables = [frame.value for frame in at.dataframe]
@@ -50,7 +54,7 @@ def seen(at):
         "on": at.toggle(key="set-short-enabled").value,
         "told": re.findall(r'<p class="rf-line">([^<]*)', html),
         "sliders": [slider.key for slider in at.slider],
-        "strategies": at.selectbox(key="set-cutoff-strategy").options,
+        "strategies": [option.partition(" · ")[0] for option in strategy(at).options],
         "funnel": re.findall(r'<li title="([^"]*)"', html),
         "path": re.findall(r"</span><b>([^<]*)</b> ([^<]*)</li>", html),
         "trace": [code.value for code in at.code],
@@ -70,7 +74,7 @@ at = unfolded(opened({{"profile": "adaptive-gap", "q": {OWLBEARS!r}, "open": "tu
 off = seen(at)
 at.toggle(key="set-short-enabled").set_value(True)
 ran(at).slider(key="set-short-fewest").set_value(500)
-ran(at).selectbox(key="set-cutoff-strategy").set_value("half")
+strategy(ran(at)).set_value("half")
 ran(at)
 at.session_state["session"].panel = "Debug"
 on = seen(ran(at))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from importlib import import_module
 from importlib.resources import files
 from threading import TIMEOUT_MAX
@@ -47,23 +48,27 @@ def serve_app(
     os.environ["RAGFILTER_DATA_DIR"] = str(workspace)
     # Imported by name, because the command line must not depend on Streamlit. Opened now and not at
     # the first visit, so that a second process is refused from the start.
-    import_module("ragfilter.ui.session.resources").open_resources()
+    resources = import_module("ragfilter.ui.session.resources").open_resources()
     # Streamlit prints the address once it is served there.
     output.emit(f"workspace: {workspace}  (Ctrl+C stops the app)\n")
     script = files("ragfilter") / "served" / "app.py"
     try:
-        import_module("streamlit.web.cli").main(
-            ["run", str(script), "--server.port", str(port)],
-            prog_name="streamlit",
-            standalone_mode=False,
-        )
-    except click.Abort:
-        raise KeyboardInterrupt from None
+        with suppress(click.Abort):
+            import_module("streamlit.web.cli").main(
+                ["run", str(script), "--server.port", str(port)],
+                prog_name="streamlit",
+                standalone_mode=False,
+            )
     except OSError as error:
         raise InputError(
             f"The app cannot be served: {error.strerror}.",
             remedy="Check --port and STREAMLIT_SERVER_ADDRESS.",
         ) from None
+    finally:
+        # The indexing queue must not be amid something when Python ends.
+        resources.bench.close()
+    # Only a signal ends the server, even if it ends without a word.
+    raise KeyboardInterrupt
 
 
 @command(name="mcp")

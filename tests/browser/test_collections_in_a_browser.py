@@ -191,7 +191,7 @@ def walk(tab: Any, folder: Path) -> None:
     assert more > kept
     # In front of an audience.
     page.locator(".stMain").press("p")
-    expect(page.locator("h1")).to_have_text(TROLLS)
+    expect(page.locator("h1.rf-question")).to_have_text(TROLLS)
     expect(page.locator(".rf-headline")).to_contain_text(
         re.compile(rf"9 passages found.*\b{more}\b")
     )

@@ -167,7 +167,7 @@ def the_question_of_the_source_document(
     cells = tab.keyed("verdicts").locator("td")
     expect(cells.filter(has_text=re.compile(r"^● EXPAND_3$")).first).to_be_attached()
     expect(cells.filter(has_text="└ TokenRequest schema")).to_be_attached()
-    expect(cells.filter(has_text=re.compile(r"^2, Get or … token$")).first).to_be_attached()
+    expect(cells.filter(has_text=re.compile(r"^2, Get or")).first).to_be_attached()
     tab.keyed("judge-prompt").locator("summary").click()
     expect(tab.keyed("judge-prompt")).to_contain_text(f"Query: {QUERY}")
     # What the LLM answered may name anything, so a user does not see it.
