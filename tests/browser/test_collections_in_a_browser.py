@@ -25,7 +25,7 @@ def test_indexing_is_stopped_and_goes_on_and_what_was_asked_is_still_there(
 ) -> None:
     tab = open_tab({"q": "Tell me about owlbears", "profile": "adaptive-gap"}).expect_kept(4)
     many = tmp_path / "many.jsonl"
-    records = [{"id": f"n{i}", "text": f"Note {i} is about room {i % 97}."} for i in range(1200)]
+    records = [{"id": f"n{i}", "text": f"Note {i} is about room {i % 97}."} for i in range(4000)]
     many.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     tab.page.get_by_role("link", name="Collections").click()
     box = tab.page.locator("[data-testid='stFileUploader'] input[type='file']")
@@ -42,7 +42,7 @@ def test_indexing_is_stopped_and_goes_on_and_what_was_asked_is_still_there(
     tab.page.locator("[class*='st-key-stop-'] button").first.click()
     expect(tab.page.get_by_text("is stopped. Chunks embedded so far are kept.")).to_be_visible()
     tab.page.locator("[class*='st-key-go-on-'] button").first.click()
-    expect(tab.page.get_by_text("holds 1,200 chunks")).to_be_visible()
+    expect(tab.page.get_by_text("holds 4,000 chunks")).to_be_visible()
     tab.page.get_by_role("button", name="Ask a question").first.click()
     # The question asked before is still there.
     expect(tab.keyed("question", "input")).to_have_value("Tell me about owlbears")
