@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.ingest.reading import ReadOptions
@@ -107,6 +108,12 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     from ragfilter.stores.index import index, rebuild
 
     rules = bench.journal.edited_rules(name)
+    database = bench.workspace.pg()
+    if not order.source and database is not None:
+        raise InputError(
+            "There is no copy to rebuild from: the database itself holds the collection.",
+            remedy="Restore the database from its backup, or index the source again.",
+        )
     if not order.source:
         report = rebuild(
             name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
@@ -127,8 +134,22 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
     records = load(order.source, reading=reading, progress=watch.progress("read"))
+    counted = _counted(records, watch.progress("records"))
+    if database is not None:
+        from ragfilter.stores.postgres.indexing import index as index_there
+
+        report = index_there(
+            counted,
+            name=name,
+            store=database,
+            embedder=embedder,
+            reset=order.reset,
+            rules=partial(bench.journal.edited_rules, name),
+            progress=watch.progress("index"),
+        )
+        return Done(report, tuple(refused), left_out)
     report = index(
-        _counted(records, watch.progress("records")),
+        counted,
         name=name,
         workspace=bench.workspace,
         embedder=embedder,
