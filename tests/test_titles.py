@@ -51,7 +51,7 @@ def test_a_title_that_its_beginning_and_end_tell_apart_is_shortened_as_if_alone(
         "CHARISMA TABLE I.: REACTION AND FOLLOWERS",
     ]
     assert telling_titles(titles, 28) == [short_title(title, 28) for title in titles] == [
-        "I.A. ATTACK MATRIX … Class 6", "DEXTERITY … AND DEFENSE", "CHARISMA … AND FOLLOWERS",
+        "I.A. ATTACK MATRIX … Class 6", "DEXTERITY … AND DEFENSE", "CHARISMA TABLE … FOLLOWERS",
     ]  # fmt: skip
 
 

@@ -19,8 +19,8 @@ def telling_titles(titles: Sequence[str], width: int) -> list[str]:
     """`titles` that stand beside each other, each in at most `width` characters.
 
     A long one keeps its beginning and end, as it would alone, if these tell it from the others.
-    Otherwise it keeps the words that do: ``… CLERICS … Armor Class 6``. Where different titles would look the same, the later ones are
-    numbered, if `width` has room for that.
+    Otherwise it keeps the words that do: ``… CLERICS … Armor Class 6``. Where different titles
+    would look the same, the later ones are numbered, if `width` has room for that.
     """
     return list(_telling(tuple(" ".join(title.split()) for title in titles), width))
 
