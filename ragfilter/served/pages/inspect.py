@@ -20,7 +20,7 @@ def draw() -> None:
     else:
         place = path.reserve()
         view_as.draw_chip()
-        controls.choose(here)
+        controls.choose(here, reset=False)
         problems.notices(state.notices())
         ask.draw(here)
         view, error = visit.view(here)
@@ -38,6 +38,7 @@ def draw() -> None:
             page.finish(view, places)
         else:
             html.heading("Inspect", level=1)
+            controls.draw_reset("Reset")
             empty.draw(here, error)
             help.draw(here.resources)
 

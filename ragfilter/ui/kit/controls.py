@@ -189,9 +189,9 @@ SETTINGS = "settings"
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
-def choose(visit: Visit, *, steps: bool = True) -> None:
+def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and the steps back unless a
-    page has `steps` of its own."""
+    page has `steps` or the `reset` of its own."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
     names = list(labels)
@@ -199,6 +199,8 @@ def choose(visit: Visit, *, steps: bool = True) -> None:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile
         shown, called = chosen if chosen in names else None, state.profile_label()
+        if called == profile and state.changed():
+            called += ", changed"
         st.selectbox(
             "Collection",
             names,
@@ -218,12 +220,12 @@ def choose(visit: Visit, *, steps: bool = True) -> None:
                 **widget.of("profile-box", profile, state.choose_profile, labels=called),
             )
             if steps:
-                _steps()
+                _steps(reset=reset)
 
 
-def _steps() -> None:
+def _steps(*, reset: bool) -> None:
     """Draw the buttons to undo, redo and reset changes, as far as there are any."""
-    session, changed = state.session(), state.changed()
+    session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
             st.button(
@@ -235,11 +237,18 @@ def _steps() -> None:
                 "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary",
                 help="Redo the change you undid (Ctrl+Shift+Z).",
             )  # fmt: skip
-        if changed:
-            st.button(
-                "Reset", key="reset", on_click=state.reset, type="tertiary",
-                help=f"Go back to the profile. Settings that differ from it: {changed}.",
-            )  # fmt: skip
+        if reset:
+            draw_reset("Reset")
+
+
+def draw_reset(label: str) -> None:
+    """Draw the button that goes back to the profile, if anything differs from it."""
+    if changed := state.changed():
+        told = (f"{field(path).label} {value}" for path, value in changed.items())
+        st.button(
+            label, key="reset", on_click=state.reset, type="tertiary",
+            help=f"Undoes what differs from the profile: {literal(', '.join(told))}.",
+        )  # fmt: skip
 
 
 def draw(visit: Visit, view: View | None) -> None:

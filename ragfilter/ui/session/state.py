@@ -24,6 +24,7 @@ from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import field as field_of
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
@@ -431,9 +432,10 @@ def own() -> Config:
     )
 
 
-def changed() -> int:
-    """How many settings a reset would change."""
-    return len(settings().changed_from(own().settings))
+def changed() -> dict[str, Any]:
+    """The settings that a reset would change, without what tuning noted in them."""
+    values = settings().changed_from(own().settings)
+    return {path: value for path, value in values.items() if not field_of(path).table}
 
 
 def ask(query: str) -> None:
