@@ -32,7 +32,7 @@ def draw() -> None:
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
         controls.draw(here, view)
-        path.draw(here, place)
+        path.draw(here, place, "inspect")
         if view is not None:
             help.draw_tour(view)
             page.finish(view, places)
