@@ -78,8 +78,8 @@ def draw(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
 
 
 def at(path: list[PathStep], following: int, page: str) -> int | None:
-    """The step that is done on this page, if there is one: the `following` one, if it is. Labels are
-    given in a window of their own."""
+    """The step that is done on this page, if there is one: the `following` one, if it is. Labels
+    are given in a window of their own."""
     mine = [n for n, step in enumerate(path) if step.page == page and step.name[:5] != "Label"]
     return following if following in mine else next(iter(mine), None)
 
