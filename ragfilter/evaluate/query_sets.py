@@ -14,7 +14,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Qrels, measurable, missi
 from ragfilter.evaluate.labelling import Agreement, agreement
 from ragfilter.evaluate.query_files import read
 from ragfilter.model import UNRESTRICTED, Chunk, User
-from ragfilter.stores.labels import ASKED, LABELLED, settle, visible_labels
+from ragfilter.stores.labels import ASKED, LABELLED, qrels_of, visible_labels
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def untitled(title: str) -> tuple[str, str, bool]:
 def agreed(labels: Iterable[Label]) -> Agreement:
     """How far the LLM labels agree with those by people."""
     labels = tuple(labels)
-    by_llm = settle((each for each in labels if each.made_by == "llm"), llm=True)
-    return agreement(settle(labels), by_llm)
+    by_llm = qrels_of((each for each in labels if each.made_by == "llm"), llm=True)
+    return agreement(qrels_of(labels), by_llm)
 
 
 def questions(
@@ -220,7 +220,7 @@ def _qrels(
     if name == collection and collection in DEMOS and not book.queries(collection, name):
         shipped = of_demo(name).qrels
     standing = book.standing(collection)
-    people, every = settle(standing), settle(standing, llm=llm)
+    people, every = qrels_of(standing), qrels_of(standing, llm=llm)
     qrels = {}
     for query_id, text in queries.items():
         asked = text.strip()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.basics.extras import check_installed
-from ragfilter.engine.complete import settle
+from ragfilter.engine.complete import complete_all
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge.call import Judgements
@@ -137,7 +137,7 @@ class Filter:
             space=space,
             hits=hits,
             entities=tuple(Entity(name, ids, retrieved=False) for name in detect(query)),
-            complete=True,
+            exhaustive=True,
             warnings=warnings,
         )
         return to_result(self._complete(pool, user))
@@ -276,7 +276,7 @@ class Filter:
         backends = self.backends(_Passed({hit.id: hit.chunk for hit in pool.hits}), None)
         able: dict[PendingKind, object] = {"rerank": self.reranker, "judge": self.judge}
         kinds = [kind for kind, model in able.items() if model is not None]
-        return settle(pool, self.settings, backends, user, kinds=kinds, push_down=True)
+        return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
 
 @dataclass(frozen=True, slots=True)
