@@ -156,7 +156,7 @@ class Session:
     asked: AskedQuestion | None = None
     unscored: bool = False
     """Whether the next question leaves out local rerank scores, as its link did."""
-    settle: bool = False
+    complete_next: bool = False
     """Whether the next run fetches local scores and cached replies for the current question."""
     request: ModelRequest | None = None
     answered: AskedQuestion | None = None
@@ -346,7 +346,7 @@ def take(profile: str, changes: Mapping[str, Any]) -> None:
     """Use a profile and its changes, as from a saved run. Can be undone. Local scores are fetched,
     as for a question."""
     _move(profile, keeping_clearance(changes))
-    session().settle = True
+    session().complete_next = True
 
 
 def reset() -> None:
