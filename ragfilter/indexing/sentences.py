@@ -37,7 +37,7 @@ class Preparation:
         self._sentences = sentences
         self._is_busy = is_busy
         self._busy_until = monotonic()
-        self._settled: dict[str, str] | None = None
+        self._completed: dict[str, str] | None = None
         self._collection = self._mark = ""
         self._all: list[str] = []
         self._waiting: list[str] = []
@@ -59,7 +59,7 @@ class Preparation:
             if part:
                 self._sentences.put(self._collection, model.name, part, model.embed(part))
             if not self._waiting:
-                self._sentences.settle(self._collection, self._mark, model.name, self._all)
+                self._sentences.mark_complete(self._collection, self._mark, model.name, self._all)
         except RagfilterError as error:
             log.warning("the sentences of %s are not prepared: %s", self._collection, error)
             self._waiting = []
@@ -74,22 +74,22 @@ class Preparation:
     def _begun(self) -> bool:
         """Whether there is a collection whose content has changed, which is then the present
         one."""
-        if self._settled is None:
-            self._settled = self._sentences.settled()
+        if self._completed is None:
+            self._completed = self._sentences.completed()
         workspace, model = self._bench.workspace, self._bench.embedder.name
         database = workspace.pg()
         if database is not None:
             marks = {name: f"{model} {mark}" for name, mark in database.contents().items()}
         else:
             marks = dict(_copied(workspace, model))
-        for gone in self._settled.keys() - marks.keys():
+        for gone in self._completed.keys() - marks.keys():
             self._sentences.forget(gone)
-            del self._settled[gone]
+            del self._completed[gone]
         for name, mark in marks.items():
-            if self._settled.get(name) == mark:
+            if self._completed.get(name) == mark:
                 continue
             # Also if the copy turns out to be damaged: it is not read again and again.
-            self._collection, self._mark, self._settled[name] = name, mark, mark
+            self._collection, self._mark, self._completed[name] = name, mark, mark
             chunks = (
                 copies.read_texts(workspace.copy_path(name))
                 if database is None
