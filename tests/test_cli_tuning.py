@@ -342,9 +342,10 @@ def test_recalibrating_refuses_what_it_cannot_show_to_be_no_worse(
     difference = made["after"]["f1"]["mean"] - made["before"]["f1"]["mean"]
     assert made["difference"]["f1"]["mean"] == pytest.approx(difference)
     assert set(made["before"]) == {"f1", "f2", "recall", "tokens"}
-    assert load(file=out, environ={}).settings.changed_from(
-        load(file=tuned[1], environ={}).settings
-    ) == made["settings"]
+    assert (
+        load(file=out, environ={}).settings.changed_from(load(file=tuned[1], environ={}).settings)
+        == made["settings"]
+    )
     out.unlink()
     ends = made["difference"]["f1"]["ends"]
     least = made["difference"]["f1"]["mean"] if ends is None else ends[0]
