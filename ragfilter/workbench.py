@@ -25,6 +25,7 @@ from ragfilter.errors import CollectionMissing, SettingsError, StoreError, compl
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import Judgements
 from ragfilter.layers.quality import reranker_key
+from ragfilter.model import User
 from ragfilter.protocols import Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
@@ -235,6 +236,15 @@ class Workbench:
                 remedy=f"{known}Index one first.",
                 action="index",
             ) from None
+
+    def version_seen(self, name: str, user: User) -> str:
+        """The version of a collection as `user` sees it, which no change of a hidden chunk changes.
+        Raises StoreError."""
+        from ragfilter.stores.export import version_seen
+
+        collection = self.collection(name)
+        make = partial(version_seen, self.workspace, collection, user)
+        return self._once((version_seen, name, collection.version, user), make)
 
     def reranker(self, quality: Quality) -> Reranker:
         """The reranker that the settings ask for, made once; a cross-encoder is loaded.

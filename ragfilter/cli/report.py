@@ -58,8 +58,8 @@ def query(
         result = seen(access.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = ReportOrigin(
-            collection.name, collection.version, backends.embedder.name, collection.space,
-            result.user, datetime.now(UTC),
+            collection.name, bench.version_seen(collection.name, result.user),
+            backends.embedder.name, collection.space, result.user, datetime.now(UTC),
         )  # fmt: skip
 
         def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[ShownAnswer]:

@@ -22,13 +22,16 @@ TITLE_WIDTH = 42
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A passage of a stack, what became of it at which layer, and why in words."""
+    """A passage of a stack, what became of it at which layer by which setting, and why in words;
+    `alone` if the other stack lacks it."""
 
     chunk_id: str
     title: str
     outcome: Outcome = "kept"
     layer: LayerName = "top_k"
     why: str = ""
+    setting: str = ""
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
     def entry(hit: Hit) -> StackRow:
         fall = fell.get(hit.id)
         if fall is not None:
-            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words)
+            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words, fall.setting)
         outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
         return StackRow(hit.id, hit.chunk.name, outcome, why="passes the filter")
 
@@ -119,9 +122,10 @@ def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> st
         return '<li class="rf-slot" aria-hidden="true"></li>'
     title = html.text(entry.title)
     role = f'role="option" aria-selected="false" data-id="{html.text(entry.chunk_id)}"'
-    fallen = ' class="rf-fallen"' if entry.outcome == "dropped" else ""
+    style = "rf-fallen" if entry.outcome == "dropped" else "rf-alone" if entry.alone else ""
+    tip = f'title="{title}: {html.text(entry.why)}"'
     return (
-        f'<li data-passage{fallen} title="{title}: {html.text(entry.why)}" {role if opens else ""}>'
-        f"{html.outcome_sign(entry.outcome, entry.layer)}"
+        f'<li data-passage class="{style}" {tip} {role if opens else ""}>'
+        f"{html.outcome_sign(entry.outcome, entry.layer, entry.setting)}"
         f"{html.text(short[entry.title])}</li>"
     )

@@ -68,13 +68,14 @@ class PoolReach:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question that was asked: its text, the collection and its version, and how far it
-    reached."""
+    """A question that was asked, how far it reached, and the collection with its version, also as
+    its user sees it."""
 
     query: str
     collection: str
     version: str
     reach: PoolReach
+    seen: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
