@@ -111,7 +111,7 @@ COMMANDS = [
     "collections export", "collections open", "collections rename", "cut", "index", "labels",
     "labels export", "labels history", "labels import", "labels list", "labels mark",
     "labels next", "labels preferences", "labels propose", "labels remove", "labels rename",
-    "labels undo", "mcp", "profiles", "query", "settings", "tune",
+    "labels undo", "mcp", "profiles", "query", "serve", "settings", "token", "tune",
 ]  # fmt: skip
 
 

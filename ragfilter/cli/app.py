@@ -142,6 +142,8 @@ MODULES = {
     "app": "serve",
     "mcp": "serve",
     "profiles": "settings",
+    "serve": "service",
+    "token": "service",
 }  # fmt: skip
 """The module of each command. A command registers itself when its module is imported."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from ragfilter.basics.deadline import within
+from ragfilter.basics.deadline import check_stopped, within
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
@@ -61,6 +61,7 @@ def settle(
     in `complete`."""
     result = replay(pool, settings, user)
     for _ in range(ROUNDS):
+        check_stopped()
         needs = [need for need in result.needs if need.kind in kinds]
         completed = complete(pool, needs, settings, backends, user, push_down=push_down)
         if completed is pool:

@@ -1,0 +1,1 @@
+"""The filter as a service over HTTP, for programs in any language."""
