@@ -57,9 +57,9 @@ class Result(model.PoolResult):
         return len(self.kept)
 
     def __repr__(self) -> str:
-        told = report.summary(self)
-        why = told.headline.removeprefix(f"keeps {told.kept} with ")
-        return f"<Result: {told.kept} of {told.retrieved} kept, {why}>"
+        summary = report.summary(self)
+        why = summary.headline.removeprefix(f"keeps {summary.kept} with ")
+        return f"<Result: {summary.kept} of {summary.retrieved} kept, {why}>"
 
     def __bool__(self) -> bool:
         """True, even if nothing is kept: there is a result."""
@@ -119,9 +119,9 @@ def watch(watcher: Watcher | None) -> None:
     _watcher = watcher
 
 
-def to_result(made: model.PoolResult, started_ns: int) -> Result:
+def to_result(decided: model.PoolResult, started_ns: int) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
-    mine = for_user(report.seen(made))
+    mine = for_user(report.seen(decided))
     result = Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
     if _watcher is not None:
         _watcher(result, started_ns)
