@@ -31,11 +31,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from ragfilter.ingest import demo
-from ragfilter.library.workspace import OpenWorkspace
+from ragfilter.library.workspace import OpenWorkspace, open_workspace
 from ragfilter.service.app import Serving, make_app
 from ragfilter.service.tokens import Caller
 from ragfilter.settings.config import Given, of_profile
-from ragfilter.settings.deployment import Deployment
 
 K = 15
 FULL = of_profile("full", Given("here", {"quality.reranker": "none"}))
@@ -134,7 +133,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "workspace"
         shutil.copytree(given.workspace, copy)
-        with OpenWorkspace.open(Deployment(data_dir=copy)) as bench:
+        with open_workspace(copy) as bench:
             name = given.collection
             serving = Serving(bench, name, FULL, {}, Caller(), timeout_s=120)
             makers: dict[str, Callable[[], Any]] = {

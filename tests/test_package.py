@@ -256,6 +256,7 @@ BEYOND_THE_CORE = [
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
     "ragfilter.served",
+    "ragfilter.service",
     "ragfilter.stores",
     "ragfilter.testing",
     "ragfilter.ui",
@@ -285,6 +286,8 @@ LACKING = [
     ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
     ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
     ("from ragfilter.library.tools import *; make_server(None)", "mcp"),
+    ("import ragfilter.service.app", "serve"),
+    ("import ragfilter as rf; rf.trace()", "otel"),
 ]
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 import tomlkit
 import typer
 
-from ragfilter.basics.extras import extra
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Departments, Filtering, Level, Place, refuse_beside
@@ -42,13 +41,10 @@ def serve(
     A request searches as the user of its token, whatever profile it chooses. Without tokens,
     only this machine can ask, as the user of --level and --department, by default the public.
     """
-    with extra("serve"):
-        import uvicorn
-
-        from ragfilter.service.app import Serving, make_app
-        from ragfilter.service.tokens import Caller, read_tokens
     from ragfilter.library.tracing import exported
     from ragfilter.library.workspace import OpenWorkspace
+    from ragfilter.service.app import Serving, make_app
+    from ragfilter.service.tokens import Caller, read_tokens
     from ragfilter.workbench import read_deployment
 
     loaded, _ = filtering.load()
@@ -78,6 +74,8 @@ def serve(
             output.tell("without --tokens, only this machine can ask, and need not say who asks")
         shown = f"[{host}]" if ":" in host else host
         output.emit(f"http://{shown}:{port}  (Ctrl+C stops the service)\n")
+        import uvicorn
+
         config = uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
         )

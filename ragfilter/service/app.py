@@ -9,6 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Annotated, Any, ParamSpec, TypeVar
 
+from fastapi import Body, FastAPI, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
+from fastapi_swagger import patch_fastapi
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +22,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ragfilter import __version__
-from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, RagfilterError, complaint
 from ragfilter.library import tracing
 from ragfilter.library.tools import ChunkTools, make_server
@@ -38,13 +42,6 @@ from ragfilter.service.tokens import Caller
 from ragfilter.service.work import Work
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-
-with extra("serve"):
-    from fastapi import Body, FastAPI, Security
-    from fastapi.exceptions import RequestValidationError
-    from fastapi.security import HTTPBearer
-    from fastapi_swagger import patch_fastapi
-    from mcp.server.transport_security import TransportSecuritySettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
