@@ -3,7 +3,7 @@ clients at once.
 
 `python benchmarks/bench_service.py [WORKSPACE [COLLECTION]] [--clients 50] [--seconds 60]`
 
-Both are one process of uvicorn over one open workspace, in the same run, by turns. The plain one embeds
+Both are one process of uvicorn over one open workspace, by turns in one run. The plain one embeds
 the question and returns the 15 nearest chunks with their texts; the service filters with `full`
 without reranking. A task in the event loop says for how long it was blocked at most.
 """

@@ -1,4 +1,4 @@
-"""Dockerfile, compose.yaml and the workflow that builds them, as far as they can be checked here."""
+"""Dockerfile, compose.yaml and the workflow that builds them, as far as tests can check them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from ragfilter.service.asked import (
     SearchAsked,
     settings_for,
 )
-from ragfilter.service.desk import AgentsDesk, Decided, CallersDesk
+from ragfilter.service.desk import AgentsDesk, CallersDesk, Decided
 from ragfilter.service.gate import LOOPBACK, MOST_BYTES, TokenGate
 from ragfilter.service.meters import Meters
 from ragfilter.service.problems import Problem, Refused
