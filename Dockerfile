@@ -12,13 +12,13 @@ COPY requirements.txt ./
 RUN pip install -r requirements.txt
 COPY pyproject.toml setup.py MANIFEST.in README.md LICENSE ./
 COPY ragfilter ragfilter
-RUN pip install ".[app,serve,otel]" "psycopg[binary]" \
+RUN pip install ".[app,serve,otel,postgres]" \
     && useradd --uid 1000 --create-home ragfilter \
     && install --directory --owner=ragfilter /data
 
 USER ragfilter
 WORKDIR /home/ragfilter
-ENV RAGFILTER_DATA_DIR=/data
+ENV RAGFILTER_WORKSPACE=/data
 VOLUME /data
 EXPOSE 8000 8501
 ENTRYPOINT ["ragfilter"]
