@@ -45,7 +45,23 @@ ROOT = Path(__file__).resolve().parents[1]
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 
-SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
+# Folders and files that load a model or large libraries, open stores or start processes.
+SLOW = {
+    "app",
+    "browser",
+    "integrations",
+    "llm",
+    "models",
+    "stores",
+    "test_cli.py",
+    "test_cli_eval.py",
+    "test_cli_rules.py",
+    "test_cli_rules_bulk.py",
+    "test_cli_rules_list.py",
+    "test_database.py",
+    "test_index.py",
+    "test_publish.py",
+}
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
 SLOW_FIXTURES = {
     "adsapi_workspace",
@@ -59,7 +75,7 @@ SLOW_FIXTURES = {
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """`make quick` does not import the files that it would leave out."""
-    inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW_FOLDERS
+    inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW
     return True if inside and config.option.markexpr == "not slow" else None
 
 
@@ -77,7 +93,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     worker can index it meanwhile."""
     for item in items:
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
-        if _folder(item) in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
+        if _folder(item) in SLOW or fixtures or item.get_closest_marker("model"):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: LONGEST.get(_folder(item), len(LONGEST)))
 

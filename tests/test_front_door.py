@@ -48,6 +48,7 @@ def test_every_name_of_the_front_door_is_there() -> None:
         rf.nothing  # noqa: B018
 
 
+@pytest.mark.slow
 def test_importing_it_loads_nothing_else() -> None:
     code = "import sys, ragfilter; print([m for m in sys.modules if m.startswith('ragfilter.')])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
@@ -540,6 +541,7 @@ def test_the_weakest_chunks_can_be_in_the_middle(kept: int, order: list[int]) ->
     assert sorted(plain[1].content.split("\n")) == sorted(other[1].content.split("\n"))
 
 
+@pytest.mark.slow
 def test_every_function_of_the_front_door_returns_what_prints_in_one_line(tmp_path: Path) -> None:
     docs = [{"id": f"c{i}", "text": f"text {i}"} for i in range(30)]
     far = [0.1 + 0.01 * i for i in range(30)]

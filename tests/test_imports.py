@@ -149,6 +149,7 @@ for module in pkgutil.walk_packages(ragfilter.__path__, "ragfilter."):
 """
 
 
+@pytest.mark.slow
 def test_no_file_is_read_while_a_module_is_imported() -> None:
     made = subprocess.run(
         [sys.executable, "-c", WATCHED, str(PACKAGE)],
