@@ -34,6 +34,7 @@ gc.disable()
 
 # A busy machine is slow, which does not make a law false.
 settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("ragfilter"), max_examples=20)
 settings.load_profile("ragfilter")
 
 # The workers share the machine, and torch's threads spin while they wait for each other: on a busy
@@ -54,13 +55,17 @@ SLOW = {
     "models",
     "stores",
     "test_cli.py",
+    "test_cli_errors.py",
     "test_cli_eval.py",
     "test_cli_rules.py",
     "test_cli_rules_bulk.py",
     "test_cli_rules_list.py",
+    "test_cli_rules_suggest.py",
     "test_database.py",
     "test_index.py",
     "test_publish.py",
+    "test_served.py",
+    "test_workspace.py",
 }
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
 SLOW_FIXTURES = {
@@ -71,6 +76,12 @@ SLOW_FIXTURES = {
     "wheel",
     "workspace",
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`make quick` tries fewer examples of each law."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("fast")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

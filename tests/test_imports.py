@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -61,9 +62,14 @@ def room(module: str) -> str:
     return apart if apart in APART else module.partition(".")[0]
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path) -> set[str]:
     """The parts of ragfilter that a file imports at run time, and `streamlit` if it does."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     typing_only = {
         id(inner)
         for node in ast.walk(tree)
@@ -102,7 +108,7 @@ SHARED = {"kit", "look", "session"}
 )
 def test_a_page_imports_only_itself_and_what_pages_share(path: Path) -> None:
     own = path.relative_to(PACKAGE / "ui").parts[0]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     modules = {
         f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
@@ -122,7 +128,7 @@ def test_no_module_imports_another_in_a_circle() -> None:
     modules = {".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts): p for p in FILES}
     graph = {}
     for name, path in modules.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         named = {
             f"{node.module}.{alias.name}"
             for node in ast.walk(tree)
