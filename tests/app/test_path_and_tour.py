@@ -16,14 +16,17 @@ CLERIC = {
 DROPPED = "attack-matrix-clerics-ac-7"
 
 
-def test_every_page_leads_to_the_next_step(open_page: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", ["inspect", "rules", "evaluate", "tune", "compare", "collections"])
+def test_every_page_leads_to_the_next_step(open_page: Callable[..., Any], name: str) -> None:
     page = open_page(CLERIC)
-    for name in ("inspect", "rules", "evaluate", "tune", "compare", "collections"):
-        page.at.switch_page(f"pages/{name}.py")
-        page.run()
-        # The demo is labelled.
-        assert page.at.button(key="path-next").label == "Next: Measure", name
-        assert "help-button" in page.buttons
+    page.at.switch_page(f"pages/{name}.py")
+    page.run()
+    # The demo is labelled.
+    if name == "evaluate":
+        assert any("Now: Measure" in each for each in page.html)
+    else:
+        assert page.at.button(key="path-next").label == "Next: Measure"
+    assert "help-button" in page.buttons
 
 
 def test_the_tour_starts_by_hand_and_ticks_off_what_was_done(
