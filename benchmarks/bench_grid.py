@@ -31,7 +31,7 @@ def main() -> None:
             Hit(chunk, float(d), i)
             for i, (chunk, d) in enumerate(zip(chunks, distances, strict=True), 1)
         )
-        pools[str(query)] = Pool("q", "c", "l2", tuple(hits), complete=True)
+        pools[str(query)] = Pool("q", "c", "l2", tuple(hits), exhaustive=True)
     qrels = {i: {f"c{n}": 1 for n in rng.integers(0, DEPTH, 8)} for i in pools}
     ranked = rankings(pools, qrels, settings)
     thresholds, offsets = np.linspace(0, 0.5, FINE), np.linspace(0, 1.5, FINE)

@@ -227,7 +227,7 @@ class Pool:
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `embedder` names the embedding model, where it is known.
-    `source_pattern` is the one that the search was limited to. `complete` says that the pool
+    `source_pattern` is the one that the search was limited to. `exhaustive` says that the pool
     holds all chunks that the user may see. `incomplete` says why the collection itself may lack
     chunks, and is empty if it is whole. `warnings` say what looked wrong in scores and documents
     that were passed. `queries` counts the searches that were made, each once, even if hidden chunks
@@ -246,7 +246,7 @@ class Pool:
     reranker: str = ""
     embedder: str = ""
     source_pattern: str = ""
-    complete: bool = False
+    exhaustive: bool = False
     incomplete: str = ""
     warnings: tuple[str, ...] = ()
     queries: int = 0

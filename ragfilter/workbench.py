@@ -254,11 +254,11 @@ class Workbench:
         from ragfilter.models.rerankers import CrossEncoderReranker
 
         key = (Reranker, reranker_key(quality))
-        made = self._once(key, partial(self._make_reranker, quality))
-        if isinstance(made, CrossEncoderReranker):
+        model = self._once(key, partial(self._make_reranker, quality))
+        if isinstance(model, CrossEncoderReranker):
             # Now, since loading may take longer than scoring is given.
-            made.model()
-        return made
+            model.model()
+        return model
 
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
@@ -298,8 +298,8 @@ class Workbench:
                 self._made[key] = make()
                 if close:
                     self._closing.callback(self._made[key].close)
-            made: Part = self._made[key]
-            return made
+            part: Part = self._made[key]
+            return part
 
     def _make_reranker(self, quality: Quality) -> Reranker:
         from ragfilter.models.bundled import BundledEmbedder
@@ -380,13 +380,13 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
         return SentenceEmbedder(model, fetch=deployment.fetch_models)
     from ragfilter.models.openai_embedder import OpenAIEmbedder
 
-    made = OpenAIEmbedder(
+    embedder = OpenAIEmbedder(
         model.removeprefix(OPENAI),
         api_key=deployment.openai_api_key.get_secret_value(),
         base_url=deployment.openai_base_url,
     )
-    closing.callback(made.close)
-    return made
+    closing.callback(embedder.close)
+    return embedder
 
 
 def _settle_edits(bench: Workbench) -> None:

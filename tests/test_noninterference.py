@@ -318,7 +318,7 @@ def test_figures_are_the_same_without_many_nearer_hidden_chunks(
         measured = measure(labels, variants(settings), backends)
         told.append(
             (
-                [(pool.complete, [hit.id for hit in pool.hits]) for pool in pools.values()],
+                [(pool.exhaustive, [hit.id for hit in pool.hits]) for pool in pools.values()],
                 (tuned, to_toml(tuned.tuned.settings, profile)),
                 document(evaluate(labels.queries, labels.qrels, settings, backends)),
                 [replace(record, ms=0.0) for records in measured for record in records],

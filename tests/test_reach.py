@@ -12,7 +12,7 @@ import pytest
 from ragfilter.engine import replay as replaying
 from ragfilter.engine import retrieve
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather, run, target, used
+from ragfilter.engine.retrieve import gather, run, usable_hits, wanted_hits
 from ragfilter.engine.search import Backends
 from ragfilter.layers.base import LayerInput, LayerOutput, LayerSpec, Mark
 from ragfilter.layers.registry import LAYERS
@@ -163,7 +163,7 @@ def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -
     watched = Watched(collection)
     user = User(9) if settings.clearance.enabled else None
     gather("cleric", settings, Backends(watched, OneVector()), user, wide=False)
-    assert (used(settings), target(settings), watched.searches[0]) == REACHES[profile]
+    assert (usable_hits(settings), wanted_hits(settings), watched.searches[0]) == REACHES[profile]
 
 
 def _drop_short(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ragfilter.engine.replay import renew_rules, replay
-from ragfilter.engine.retrieve import gather, target
+from ragfilter.engine.retrieve import gather, wanted_hits
 from ragfilter.engine.search import Backends
 from ragfilter.model import PUBLIC, Chunk
 from ragfilter.protocols import Vectors
@@ -70,7 +70,7 @@ def test_a_renewed_pool_keeps_what_another_search_would(
     searches = row.searches
     for i, rule in edits.items():
         row.all[f"c{i}"] = replace(row.all[f"c{i}"], rule=rule)
-    renewed = renew_rules(pool, row.catalogue(), chosen, PUBLIC, target(chosen))
+    renewed = renew_rules(pool, row.catalogue(), chosen, PUBLIC, wanted_hits(chosen))
     assert row.searches == searches
     assert (renewed is None) is searched
     if renewed is not None:

@@ -27,7 +27,7 @@ HITS = tuple(
     for n in range(60)
 )  # fmt: skip
 POOL = Pool(
-    "troll vs ogre 17", "c", "l2", HITS, complete=True, reranker="late_interaction",
+    "troll vs ogre 17", "c", "l2", HITS, exhaustive=True, reranker="late_interaction",
     entities=(Entity("troll", ("c3", "c1")), Entity("ogre", ("c57", "c58"))),
 )  # fmt: skip
 VALUES = st.fixed_dictionaries(

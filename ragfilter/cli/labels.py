@@ -316,7 +316,7 @@ def next_(
     from ragfilter.evaluate.labelling import to_label
     from ragfilter.layers.cutoff import cut_of
     from ragfilter.report.rows import rows as list_rows
-    from ragfilter.stores.labels import settle
+    from ragfilter.stores.labels import qrels_of
 
     loaded, user = filtering.load()
     with place.open("labels") as bench:
@@ -327,7 +327,7 @@ def next_(
         me = bench.deployment.user
     # A blind labeller may label what others have labelled.
     mine_or_all = (label for label in standing if label.who == me) if blind else standing
-    judged = settle(mine_or_all).get(question.strip(), {})
+    judged = qrels_of(mine_or_all).get(question.strip(), {})
     detail, rows = cut_of(result), list_rows(result)
     order = to_label(rows, detail.ids if detail else (), question, blind=blind)
     chunks = {hit.id: hit.chunk for hit in result.hits}

@@ -69,7 +69,7 @@ def query(
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
             sides = [("without the filter", plain), ("with the filter", result)]
-            made = question.of_query(
+            page = question.of_query(
                 result,
                 loaded.profile,
                 origin,
@@ -83,11 +83,11 @@ def query(
                 replace(other, settings=first.settings),
                 Called("these settings", loaded.profile, result.settings),
             )
-            made = question.of_two(
+            page = question.of_two(
                 (first, result), names, origin, prices=prices,
                 answers=answers([("A", first), ("B", result)]),
             )  # fmt: skip
-    output.write(made, out)
+    output.write(page, out)
 
 
 @command(report, "run")

@@ -47,7 +47,7 @@ EDGE = 1e-6
 """How far beyond 0 and 1 a score may lie, since models compute in single precision."""
 
 
-def settle(
+def complete_all(
     pool: Pool,
     settings: Settings,
     backends: Backends,

@@ -209,7 +209,7 @@ def renew_rules(
         if hit.found_by == "query" and is_clean(hit.chunk, on, scan, user)
     ]
     needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
-    enough = pool.complete or len(clean) >= wanted
+    enough = pool.exhaustive or len(clean) >= wanted
     return renewed if enough and all(hit.chunk.loaded for hit in needed) else None
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from time import perf_counter
 
-from ragfilter.engine.complete import references_of, settle
+from ragfilter.engine.complete import complete_all, references_of
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
 from ragfilter.engine.search import Backends, Pairs, Search, by_distance, matcher
 from ragfilter.errors import InputError
@@ -58,7 +58,7 @@ def run(
     """
     started = perf_counter()
     pool, scan = _gather(query, settings, backends, user, wide=wide)
-    result = settle(
+    result = complete_all(
         pool, settings, backends, user, replay=partial(replay, scan=scan), push_down=not wide
     )
     _log(result, (perf_counter() - started) * 1000)
@@ -151,7 +151,7 @@ def _gather(
         # Search again without clearance, and without texts, to say which level it takes.
         search = replace(search, pushed=False)
         findings = _search(vectors[0], reach, search, passes)
-    complete = _is_whole([i for i, _ in findings.pairs], catalogue, search)
+    exhaustive = _is_whole([i for i, _ in findings.pairs], catalogue, search)
 
     # 4. Search for each side alone: the query's nearest chunks may all be of one side.
     width = PER_ENTITY if wide else settings.entities.per_entity
@@ -186,7 +186,7 @@ def _gather(
         references=references_of((hit.chunk for hit in hits), collection),
         embedder=backends.embedder.name,
         source_pattern=settings.retrieval.source_pattern,
-        complete=complete,
+        exhaustive=exhaustive,
         incomplete=incomplete,
         queries=findings.searches,
     )
@@ -305,10 +305,10 @@ def _reach_of(
     pool_size = settings.retrieval.pool_size
     most = pool_size * WIDEST
     if wide:
-        wanted = target(settings)
+        wanted = wanted_hits(settings)
         width = max(pool_size, wanted)
         return SearchReach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
-    wanted = used(settings)
+    wanted = usable_hits(settings)
     rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
     filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = SPARE * wanted if filtered else wanted
@@ -329,7 +329,7 @@ def _most_of(layers: Iterable[LayerSpec], settings: Settings) -> int:
     return max((layer.candidates(settings) for layer in layers if layer.candidates), default=0)
 
 
-def used(settings: Settings) -> int:
+def usable_hits(settings: Settings) -> int:
     """The number of clean chunks that the enabled layers can use; the whole pool if one of them
     may.
     """
@@ -338,7 +338,7 @@ def used(settings: Settings) -> int:
     return _compared(settings) + max(settings.retrieval.k, _most_of(_on(settings), settings))
 
 
-def target(settings: Settings) -> int:
+def wanted_hits(settings: Settings) -> int:
     """The number of clean chunks that the settings could need from one pool."""
     return _compared(settings) + max(CLEAN_TARGET, settings.retrieval.k, _most_of(LAYERS, settings))
 

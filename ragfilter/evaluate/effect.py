@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ragfilter.engine.replay import replay, with_rules
-from ragfilter.engine.retrieve import target, used
+from ragfilter.engine.retrieve import usable_hits, wanted_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.layers.clearance import viewer
@@ -132,8 +132,11 @@ class LabelledQuestions:
     def _falls_short(self, query_id: str, clean: int) -> bool:
         """Whether a search would look further than this question's pool if `clean` hits were left
         in it. If there were too few before, the search found all there are."""
-        pool, needed = self.pools[query_id], min(used(self.settings), target(self.settings))
-        return not pool.complete and clean < needed <= self._replay(pool)[1]
+        pool, needed = (
+            self.pools[query_id],
+            min(usable_hits(self.settings), wanted_hits(self.settings)),
+        )
+        return not pool.exhaustive and clean < needed <= self._replay(pool)[1]
 
     def _verdicts(self, query: str, rules: Collection[str | None]) -> list[Verdict]:
         """What each of these rules of the pools decides."""

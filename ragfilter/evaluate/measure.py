@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any
 
 from ragfilter.answer.context import fits
-from ragfilter.engine.complete import settle
+from ragfilter.engine.complete import complete_all
 from ragfilter.engine.replay import ReplayMemo, Replays, replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.engine.search import Backends
@@ -171,7 +171,7 @@ def shared_pools(
             continue
         patient = variant.settings.with_values(PATIENT)
         try:
-            settled[key] = settle(pool, patient, backends, user, replay=replay).pool
+            settled[key] = complete_all(pool, patient, backends, user, replay=replay).pool
         except SettingsError:
             if variant is variants[0]:
                 raise

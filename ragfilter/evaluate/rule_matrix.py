@@ -28,7 +28,7 @@ from itertools import accumulate
 from typing import Any
 
 from ragfilter.engine.replay import keep, replay, retrieved, with_rules
-from ragfilter.engine.retrieve import used
+from ragfilter.engine.retrieve import usable_hits
 from ragfilter.evaluate.labelled_queries import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.base import LayerInput, LayerSpec
@@ -426,7 +426,7 @@ def _seen(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> li
     """The hits down to the last one that a later layer can look at. The sides of a comparison may
     be pinned, and then take nobody's place."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
-    wanted = used(settings)
+    wanted = usable_hits(settings)
     seen = []
     for hit in hits:
         if hit.id in sides:

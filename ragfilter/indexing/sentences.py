@@ -35,7 +35,7 @@ class Preparation:
         self._sentences = sentences
         self._is_busy = is_busy
         self._busy_until = monotonic()
-        self._settled: dict[str, str] | None = None
+        self._completed: dict[str, str] | None = None
         self._collection = self._mark = ""
         self._all: list[str] = []
         self._waiting: list[str] = []
@@ -57,7 +57,7 @@ class Preparation:
             if part:
                 self._sentences.put(self._collection, model.name, part, model.embed(part))
             if not self._waiting:
-                self._sentences.settle(self._collection, self._mark, model.name, self._all)
+                self._sentences.mark_complete(self._collection, self._mark, model.name, self._all)
         except RagfilterError as error:
             log.warning("the sentences of %s are not prepared: %s", self._collection, error)
             self._waiting = []
@@ -72,13 +72,13 @@ class Preparation:
     def _begun(self) -> bool:
         """Whether there is a collection whose content has changed, which is then the present
         one."""
-        if self._settled is None:
-            self._settled = self._sentences.settled()
+        if self._completed is None:
+            self._completed = self._sentences.completed()
         workspace, model = self._bench.workspace, self._bench.embedder.name
         names = workspace.copied()
-        for gone in self._settled.keys() - set(names):
+        for gone in self._completed.keys() - set(names):
             self._sentences.forget(gone)
-            del self._settled[gone]
+            del self._completed[gone]
         for name in names:
             path = workspace.copy_path(name)
             try:
@@ -86,10 +86,10 @@ class Preparation:
             except OSError:
                 continue
             mark = f"{model} {at.st_mtime_ns} {at.st_size}"
-            if self._settled.get(name) == mark:
+            if self._completed.get(name) == mark:
                 continue
             # Also if the copy turns out to be damaged: it is not read again and again.
-            self._collection, self._mark, self._settled[name] = name, mark, mark
+            self._collection, self._mark, self._completed[name] = name, mark, mark
             texts = [text for chunk in copies.read_texts(path) for text in passages(chunk)]
             self._all = list(dict.fromkeys(texts)) if len(texts) <= MOST else []
             known = self._sentences.find(model, self._all)

@@ -253,10 +253,10 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
 
 # -- expansion -------------------------------------------------------------------------------------
 
-Finder = Callable[[str], Hit | None]
+HitFinder = Callable[[str], Hit | None]
 
 
-def _finder(inputs: LayerInput) -> Finder:
+def _finder(inputs: LayerInput) -> HitFinder:
     """The hit with an id, where the pool holds its text and the user and its rule let it pass."""
     reachable = {hit.id: hit for hit in inputs.pool.reachable}
     known = {**reachable, **{hit.id: hit for hit in inputs.pool.hits}}
@@ -277,7 +277,7 @@ def _finder(inputs: LayerInput) -> Finder:
 
 
 def _reached(
-    root: Hit, depth: int, inputs: LayerInput, find: Finder, closed: frozenset[str]
+    root: Hit, depth: int, inputs: LayerInput, find: HitFinder, closed: frozenset[str]
 ) -> Iterator[tuple[Hit, ReachedChunk]]:
     """What the references of `root` lead to within `depth` steps."""
     opened: dict[str, Hit] = {}

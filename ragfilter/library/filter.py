@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.basics.extras import check_installed
-from ragfilter.engine.complete import settle
+from ragfilter.engine.complete import complete_all
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge.call import Judgements
@@ -137,7 +137,7 @@ class Filter:
             space=space,
             hits=hits,
             entities=tuple(Entity(name, ids, retrieved=False) for name in detect(query)),
-            complete=True,
+            exhaustive=True,
             warnings=warnings,
         )
         return to_result(self._complete(pool, user))
@@ -276,7 +276,7 @@ class Filter:
         backends = self.backends(_Passed({hit.id: hit.chunk for hit in pool.hits}), None)
         able: dict[PendingKind, object] = {"rerank": self.reranker, "judge": self.judge}
         kinds = [kind for kind, model in able.items() if model is not None]
-        return settle(pool, self.settings, backends, user, kinds=kinds, push_down=True)
+        return complete_all(pool, self.settings, backends, user, kinds=kinds, push_down=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,11 +305,11 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     not a finite number, and for values that fall.
     """
     values = {"cutoff.max_results": MOST_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
-    made, _ = merge([Given("cut()", values)])
-    check_distances(made.cutoff)
+    cut_settings, _ = merge([Given("cut()", values)])
+    check_distances(cut_settings.cutoff)
     try:
         values_ = [float(value) for value in distances]
-        found = cut_values(values_, made.cutoff)
+        decided = cut_values(values_, cut_settings.cutoff)
     except (TypeError, ValueError) as error:
         raise InputError(f"The distances cannot be cut: {error}.", remedy="Pass numbers.") from None
     fall = next(((a, b) for a, b in pairwise(values_) if b < a), None)
@@ -318,7 +318,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
             f"The distances fall from {fall[0]:g} to {fall[1]:g}.",
             remedy="Sort them, lowest first. For a similarity s, pass 1 − s.",
         )
-    return found
+    return decided
 
 
 def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:

@@ -108,8 +108,8 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
     effect on the prompt. `price` is that of a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    said = [_passing(story), _brought(story), story.unjudged, story.message]
-    return (*filter(None, said), *([_prompt(story, price, currency)] if story.kept else []))
+    passages = [_passing(story), _brought(story), story.unjudged, story.message]
+    return (*filter(None, passages), *([_prompt(story, price, currency)] if story.kept else []))
 
 
 def cutting(result: PoolResult) -> str:

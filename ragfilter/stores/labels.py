@@ -264,7 +264,7 @@ def visible_labels(
     )
 
 
-def settle(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str, int]]:
+def qrels_of(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str, int]]:
     """Question → chunk id → grade. If several people labelled a pair, the last one counts. With
     `llm`, an LLM's label counts if no person has labelled the pair; otherwise it is ignored."""
     found: dict[str, dict[str, int]] = {}

@@ -65,12 +65,12 @@ class Sentences:
         insert = "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)"
         self._do(lambda database: database.executemany(insert, rows) and None, None)
 
-    def settled(self) -> dict[str, str]:
+    def completed(self) -> dict[str, str]:
         """The collections whose sentences are all stored, each with the mark of its content."""
         read = "SELECT collection, mark FROM settled"
         return self._do(lambda database: dict(database.execute(read).fetchall()), {})
 
-    def settle(self, collection: str, mark: str, model: str, texts: Collection[str]) -> None:
+    def mark_complete(self, collection: str, mark: str, model: str, texts: Collection[str]) -> None:
         """Note that `texts` are all the sentences of a collection, and remove its others."""
         wanted = {_key(model, text) for text in texts}
 

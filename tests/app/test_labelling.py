@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rules_page import open_rules
 
-from ragfilter.stores.labels import settle
+from ragfilter.stores.labels import qrels_of
 from ragfilter.ui.session import resources
 from ragfilter.ui.session.visit import MOST_NAME
 
@@ -28,7 +28,7 @@ def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
 
 def labels() -> dict[str, int]:
     book = resources.open_resources().bench.labels
-    return settle(book.standing("demo")).get(QUESTION, {})
+    return qrels_of(book.standing("demo")).get(QUESTION, {})
 
 
 def test_labels_stand_in_the_table_and_are_taken_back_one_by_one(page: Any) -> None:

@@ -137,5 +137,5 @@ def test_questions_left_with_too_little_need_a_new_search() -> None:
     assert after.short == {"trolls", "owls"}
     # Nor does a later change make the old hits enough.
     assert after.effect({"x": None}).short == 2
-    whole = {name: replace(each, complete=True) for name, each in POOLS.items()}
+    whole = {name: replace(each, exhaustive=True) for name, each in POOLS.items()}
     assert make_labelled(whole, QRELS, FIRST_2).effect(changes).short == 0

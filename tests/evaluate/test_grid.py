@@ -28,7 +28,7 @@ def pool_of(steps: list[int], words: list[int]) -> Pool:
         for i, (d, n) in enumerate(zip(distances, words, strict=False), 1)
     )
     sides = (Entity("Troll 2", tuple(h.id for h in hits[1:3])), Entity("Troll 4", ("c4",)))
-    return Pool("Troll 2 vs Troll 4", "c", "l2", hits, entities=sides, complete=True)
+    return Pool("Troll 2 vs Troll 4", "c", "l2", hits, entities=sides, exhaustive=True)
 
 
 @how(max_examples=40)

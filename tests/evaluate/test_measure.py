@@ -52,7 +52,7 @@ def pool_of(distances: Sequence[float]) -> Pool:
     hits = (
         Hit(Chunk(f"c{i}", f"text {i}"), distance, i) for i, distance in enumerate(distances, 1)
     )
-    return Pool("owlbears", "c", "l2", tuple(hits), complete=True)
+    return Pool("owlbears", "c", "l2", tuple(hits), exhaustive=True)
 
 
 def counted(
@@ -269,7 +269,7 @@ def test_what_is_counted_is_what_a_replay_keeps() -> None:
     plain = pool_of([0.3 + 0.02 * n + 0.2 * (n > 5) for n in range(60)])
     hits = [Hit(Chunk(h.id, h.chunk.text, rule=rules.get(h.rank)), h.distance, h.rank)
             for h in plain.hits]  # fmt: skip
-    ruled, compared = Pool("owlbears", "c", "l2", tuple(hits), complete=True), variants(settings)
+    ruled, compared = Pool("owlbears", "c", "l2", tuple(hits), exhaustive=True), variants(settings)
     kept = {r.variant: r.ids for r in count("q", ruled, OWLBEARS, compared)}
     for variant in compared:
         if not variant.plain:

@@ -150,7 +150,7 @@ def by_page(query: str, settings: Settings, user: rf.User, page: Resources) -> l
     """What the page replays, without drawing."""
     asked = questions.ask_now(query, "demo", settings, user, page)
     pool = questions.pool_of(asked, settings, page)
-    pool = questions.settle_pool(asked, pool, settings, user, page)
+    pool = questions.complete_pool(asked, pool, settings, user, page)
     return [hit.id for hit in replay(pool, settings, user).kept]
 
 

@@ -12,7 +12,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from ragfilter.errors import ConflictError, InputError
-from ragfilter.stores.labels import MOST_ASKED, LabelBook, conflicts, query_id, settle
+from ragfilter.stores.labels import MOST_ASKED, LabelBook, conflicts, qrels_of, query_id
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def book(tmp_path: Path) -> Iterator[LabelBook]:
 
 
 def grades(book: LabelBook, *, llm: bool = False) -> dict[str, dict[str, int]]:
-    return settle(book.standing("c"), llm=llm)
+    return qrels_of(book.standing("c"), llm=llm)
 
 
 def test_a_labellers_last_word_stands_and_undo_brings_the_one_before_back(book: LabelBook) -> None:

@@ -17,7 +17,7 @@ from ragfilter.judge.call import Judgements
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, PoolResult
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Quality, Settings
-from ragfilter.ui.session.questions import falls_short, keep_pool, reach_of, settle_pool
+from ragfilter.ui.session.questions import complete_pool, falls_short, keep_pool, reach_of
 from ragfilter.ui.session.state import AskedQuestion
 
 FILES = "retrieval.source_pattern"
@@ -44,7 +44,7 @@ def test_a_wider_pool_or_other_files(
     asked_with = Settings().with_values({"retrieval.k": 2, "cutoff.max_results": 2} | before)
     hits = tuple(Hit(Chunk(f"c{rank}", source="a.md"), 0.01 * rank, rank) for rank in range(1, 61))
     pattern = asked_with.retrieval.source_pattern
-    pool = Pool("q", "demo", "l2", hits, source_pattern=pattern, complete=complete)
+    pool = Pool("q", "demo", "l2", hits, source_pattern=pattern, exhaustive=complete)
     settings = asked_with.with_values({FILES: ""} | now)
     put = AskedQuestion("q", "demo", "1", reach_of(asked_with, UNRESTRICTED))
     assert falls_short(put, replay(pool, settings), settings) is short
@@ -152,7 +152,7 @@ def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -
     bench = Workbench()
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
-    settled = settle_pool(
+    settled = complete_pool(
         AskedQuestion("why?", "demo", "2", reach_of(ON, UNRESTRICTED)),
         POOL,
         ON,
@@ -161,7 +161,7 @@ def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -
     )  # type: ignore[arg-type]
     assert kept(replay(settled, ON)) == ["b", "x"]
     assert [judgement.cached for judgement in settled.judgements] == [True]
-    assert replay(settle_pool(ASKED, POOL, NARROW, UNRESTRICTED, bench), NARROW).needs  # type: ignore[arg-type]
+    assert replay(complete_pool(ASKED, POOL, NARROW, UNRESTRICTED, bench), NARROW).needs  # type: ignore[arg-type]
     assert bench.calls == 1
 
 
@@ -173,10 +173,10 @@ SCORED = Settings().with_values({"quality.enabled": True, "quality.mode": "alway
 def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
     bench = Workbench()
     bench.broken = True
-    failed = settle_pool(ASKED, POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
+    failed = complete_pool(ASKED, POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
     assert "It is out." in replay(failed, SCORED).trace("quality").note
     bench.broken = False
-    settle_pool(ASKED, failed, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
+    complete_pool(ASKED, failed, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
     assert bench.calls == 2
     assert "reranked" in bench.now(SCORED).trace("quality").note
     # A session that had drawn the failure and asks something else now does not bring it back.
@@ -189,6 +189,6 @@ def test_a_reranking_that_fails_once_more_stays_a_failure() -> None:
     bench = Workbench()
     bench.broken = True
     for _ in range(2):
-        settle_pool(ASKED, bench.pools.get(ASKED) or POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
+        complete_pool(ASKED, bench.pools.get(ASKED) or POOL, SCORED, UNRESTRICTED, bench)  # type: ignore[arg-type]
     assert bench.calls == 2
     assert "It is out." in bench.now(SCORED).trace("quality").note

@@ -22,7 +22,7 @@ GAP = load(profile="adaptive-gap", environ={}).settings
 POOLS = {
     "q": Pool("q", "c", "l2", tuple(
         Hit(Chunk(f"c{i}", f"text {i}"), d, i) for i, d in enumerate((0.5, 0.55, 0.8, 0.9), 1)
-    ), complete=True)
+    ), exhaustive=True)
 }  # fmt: skip
 QRELS = {"q": {"c1": 1, "c2": 1}}
 

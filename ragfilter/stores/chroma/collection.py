@@ -242,7 +242,7 @@ class ChromaCollection:
         return found[chunk_id]
 
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
-        self._store.settle()
+        self._store.reopen_after_failure()
         return {i: entry.rule for i, entry in self._read_entries(ids)}
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:

@@ -205,7 +205,7 @@ class Connection:
     def changing(self, name: str) -> Iterator[None]:
         """Wrap every write to the collection `name` in Chroma in this; one at a time."""
         with self._writing:
-            self.settle()
+            self.reopen_after_failure()
             try:
                 with guard(self.where):
                     yield
@@ -216,7 +216,7 @@ class Connection:
             finally:
                 self.looked_up = {}
 
-    def settle(self) -> None:
+    def reopen_after_failure(self) -> None:
         """Reopen the folder if a write failed, as on a full disk.
 
         Such a write may be in Chroma's log, which is applied when the folder is opened, and only

@@ -80,7 +80,9 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     result = replay(pool, side.settings, user)
     if result.needs:
         result = replay(
-            questions.settle_pool(asked, pool, side.settings, user, resources), side.settings, user
+            questions.complete_pool(asked, pool, side.settings, user, resources),
+            side.settings,
+            user,
         )
     return result
 

@@ -19,7 +19,7 @@ from ragfilter.evaluate.labelling import FIRST, to_label
 from ragfilter.layers.cutoff import cut_of
 from ragfilter.model import PoolResult
 from ragfilter.report import rows
-from ragfilter.stores.labels import ASKED, GRADES, Label, settle
+from ragfilter.stores.labels import ASKED, GRADES, Label, qrels_of
 from ragfilter.text.normalise import whole
 from ragfilter.ui.kit import problems
 from ragfilter.ui.kit.runs import chosen
@@ -103,7 +103,7 @@ def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[s
         for i, chunk in bench.collection(asked.collection).chunks(ids).items()
         if asked.user.sees(chunk)
     }
-    grades = settle(label for label in labels if label.query == query).get(query, {})
+    grades = qrels_of(label for label in labels if label.query == query).get(query, {})
     return {
         "query": query,
         "passages": [

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.stores.labels import GRADES, Label, conflicts, settle
+from ragfilter.stores.labels import GRADES, Label, conflicts, qrels_of
 from ragfilter.text import numbers
 from ragfilter.ui.kit import problems
 from ragfilter.ui.look import html
@@ -102,7 +102,7 @@ def _standing(view: View) -> tuple[Label, ...]:
 
 
 def _settled(view: View, standing: tuple[Label, ...]) -> dict[str, int]:
-    return settle(standing).get(view.asked.query.strip(), {})
+    return qrels_of(standing).get(view.asked.query.strip(), {})
 
 
 def _said(chunk_id: str, standing: tuple[Label, ...]) -> str:

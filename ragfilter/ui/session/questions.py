@@ -18,10 +18,16 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.engine.complete import Replay, complete, forget_failures, join_pools, look_up
-from ragfilter.engine.complete import settle as complete_locally
+from ragfilter.engine.complete import (
+    Replay,
+    complete,
+    complete_all,
+    forget_failures,
+    join_pools,
+    look_up,
+)
 from ragfilter.engine.replay import count_clean, renew_rules, replay
-from ragfilter.engine.retrieve import gather, target
+from ragfilter.engine.retrieve import gather, wanted_hits
 from ragfilter.errors import RagfilterError
 from ragfilter.model import PendingKind, Pool, PoolResult, User
 from ragfilter.settings.schema import Settings
@@ -65,7 +71,9 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
             # A link says whether it was shared before scores were fetched.
             scored, session.unscored = not session.unscored, False
             replay = session.replays.of
-            pool = settle_pool(asked, pool, settings, user, resources, score=scored, replay=replay)
+            pool = complete_pool(
+                asked, pool, settings, user, resources, score=scored, replay=replay
+            )
         if session.pending != "example":
             _record(asked, resources)
         _remember(asked, session)
@@ -75,10 +83,10 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     if session.asked is None:
         return None
     pool = pool_of(session.asked, settings, resources)
-    if session.settle:
-        session.settle = False
+    if session.complete_next:
+        session.complete_next = False
         with _waiting(place, "Scoring …"):
-            pool = settle_pool(session.asked, pool, settings, user, resources)
+            pool = complete_pool(session.asked, pool, settings, user, resources)
     if session.request is None:
         return pool
     return _fulfil(session.request, pool, session.asked, settings, resources, place)
@@ -100,7 +108,7 @@ def follow_edit(collection: str, before: str, resources: Resources) -> None:
     abandon(resources)
     session.asked = now
     pool = pool_of(now, settings, resources)
-    session.settle = bool(session.replays.of(pool, settings, user).needs)
+    session.complete_next = bool(session.replays.of(pool, settings, user).needs)
 
 
 def _fulfil(
@@ -191,7 +199,7 @@ def reach_of(settings: Settings, user: User) -> PoolReach:
     """How far a question asked now would reach."""
     return PoolReach(
         pool_size=settings.retrieval.pool_size,
-        wanted=target(settings),
+        wanted=wanted_hits(settings),
         user=user,
         source_pattern=settings.retrieval.source_pattern,
     )
@@ -245,7 +253,7 @@ def after_edit(
     return now
 
 
-def settle_pool(
+def complete_pool(
     asked: AskedQuestion,
     pool: Pool,
     settings: Settings,
@@ -262,7 +270,7 @@ def settle_pool(
     pool = forget_failures(pool, "rerank")
     backends = resources.backends(asked.collection)
     kinds: tuple[PendingKind, ...] = ("rerank",) if score else ()
-    result = complete_locally(pool, settings, backends, user, kinds=kinds, replay=replay)
+    result = complete_all(pool, settings, backends, user, kinds=kinds, replay=replay)
     pool = look_up(result.pool, result.needs, settings, backends, user)
     return keep_pool(asked, pool, resources)
 
@@ -273,7 +281,7 @@ def falls_short(asked: AskedQuestion, result: PoolResult, settings: Settings) ->
     now = reach_of(settings, result.user)
     if result.pool.source_pattern not in ("", now.source_pattern):
         return True
-    if result.pool.complete:
+    if result.pool.exhaustive:
         return False
     if now.pool_size > asked.reach.pool_size:
         return True

@@ -24,6 +24,7 @@ from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import field as field_of
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Session:
     asked: AskedQuestion | None = None
     unscored: bool = False
     """Whether the next question leaves out local rerank scores, as its link did."""
-    settle: bool = False
+    complete_next: bool = False
     """Whether the next run fetches local scores and cached replies for the current question."""
     request: ModelRequest | None = None
     answered: AskedQuestion | None = None
@@ -346,7 +347,7 @@ def take(profile: str, changes: Mapping[str, Any]) -> None:
     """Use a profile and its changes, as from a saved run. Can be undone. Local scores are fetched,
     as for a question."""
     _move(profile, keeping_clearance(changes))
-    session().settle = True
+    session().complete_next = True
 
 
 def reset() -> None:
@@ -432,9 +433,10 @@ def own() -> Config:
     )
 
 
-def changed() -> int:
-    """How many settings a reset would change."""
-    return len(settings().changed_from(own().settings))
+def changed() -> dict[str, Any]:
+    """The settings that a reset would change, without what tuning noted in them."""
+    values = settings().changed_from(own().settings)
+    return {path: value for path, value in values.items() if not field_of(path).table}
 
 
 def ask(query: str) -> None:

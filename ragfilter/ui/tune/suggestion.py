@@ -204,7 +204,7 @@ def _more(tuning: Tuning) -> None:
 def _apply(after: Settings, before: Settings, query_set: str) -> None:
     """Apply the suggestion, and fetch the scores that it needs for the current question."""
     state.tune(after.changed_from(before), query_set)
-    state.session().settle = True
+    state.session().complete_next = True
 
 
 def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:
