@@ -8,8 +8,8 @@ from typing import Any
 
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
+from ragfilter.report.rows import COLUMNS, rows, seen
 from ragfilter.report.rows import references as refs_of
-from ragfilter.report.rows import rows, seen
 from ragfilter.report.summary import in_prompt, max_security_level
 from ragfilter.report.verdicts import judge_document
 
@@ -61,11 +61,11 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
 
 def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
-    documents = []
+    documents: list[dict[str, Any]] = []
     for row in rows(result):
         chunk = kept.get(row.id)
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
-        documents.append(row._asdict() | more)
+        documents.append(dict(zip(COLUMNS, row[:-1], strict=True)) | more)
     if references:
         refs = refs_of(result)
         for document in documents:
