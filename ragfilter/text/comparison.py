@@ -504,8 +504,8 @@ def _form(name: str) -> str:
 
 
 def _proper(sentence: str) -> Sequence[str]:
-    """The sides of a sentence that is only "X or Y", both proper names: "Ruby or Python?", also with
-    an aspect: "iOS or Android for beginners?"."""
+    """The sides of a sentence that is only "X or Y", both proper names: "Ruby or Python?", also if
+    an aspect follows: "iOS or Android for beginners?"."""
     sides = alternatives(sentence)
     words = (word for name in (_named(sides) if sides else ()) for word in name.split())
     return sides if all(any(map(str.isupper, word)) for word in words) else ()
