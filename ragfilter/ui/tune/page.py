@@ -54,8 +54,9 @@ def draw(visit: Visit) -> None:
     _warn(visit.settings, labels)
     if not suggestion.draw(visit, labels, wish, query_set.name):
         elements.empty(
-            "Suggest settings tries every strategy and threshold on the labelled questions.",
-            "Its scores come from held-out questions.",
+            f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
+            "They come with their gain on questions they were not tuned on, what changes and what "
+            "is lost. " + ("It takes minutes, and less without reranking." if wish.rerank else ""),
         )
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
         if by_hand.open:
@@ -209,7 +210,8 @@ def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
     if record is not None and not differences(record, some, before.quality):
         values = unchanged(record, after) | values
         values_only = not chose_strategy(record, after)
-    there = recorded(after, some, len(questions.pools), provenance, values, values_only=values_only)
+    pools = questions.pools.values()
+    there = recorded(after, pools, provenance, values, values_only=values_only)
     state.change({**surface.values(place), RECORD: there.get(RECORD)})
     _remember(before, state.settings())
 
