@@ -9,7 +9,6 @@ metadata, so conditions are checked in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -24,6 +23,7 @@ from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
 from ragfilter.stores.chroma.connection import VERSION, Connection, guard
+from ragfilter.stores.info import CollectionInfo
 
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow
@@ -45,23 +45,6 @@ ALL_CHECKED = 10_000
 SAMPLE, SAMPLES = 250, 4
 """How many chunks are looked up of a larger one, and in how many places."""
 WRITE_BATCH = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionInfo:
-    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
-    are missing, and is empty if none are."""
-
-    name: str
-    count: int
-    space: Space
-    embedder: str
-    ours: bool
-    incomplete: str
-
-    @property
-    def complete(self) -> bool:
-        return not self.incomplete
 
 
 class ChromaCollection:
