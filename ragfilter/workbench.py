@@ -25,7 +25,7 @@ from ragfilter.errors import CollectionMissing, SettingsError, StoreError, compl
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import Judgements
 from ragfilter.layers.quality import reranker_key
-from ragfilter.protocols import Reranker, Texts
+from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
@@ -250,6 +250,13 @@ class Workbench:
             made.model()
         return made
 
+    @property
+    def pruner(self) -> Pruner:
+        """The bundled pruner, with the workspace's embedding model."""
+        from ragfilter.models.pruner import SentencePruner
+
+        return SentencePruner(self.embedder)
+
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
         collection = self.collection(name)
@@ -259,6 +266,7 @@ class Workbench:
             self.reranker,
             self.chat,
             self.judgements,
+            self.pruner,
         )
 
     def before_closing(self, call: Callable[[], None]) -> None:

@@ -327,6 +327,19 @@ class Judge(Section):
     )  # fmt: skip
 
 
+class Prune(Section):
+    enabled: bool = setting(
+        False,
+        "Leave sentences of kept chunks that add nothing to the answer out of the prompt. Tables, "
+        "lists and code stay whole or are left out whole.",
+    )
+    share: float = setting(
+        0.55,
+        "Leave out what contributes less than this share of what the best sentence contributes.",
+        unit="share", ge=0, le=1, step=0.01, label="Least contribution",
+    )  # fmt: skip
+
+
 class ContextSettings(Section):
     max_context_tokens: int = setting(
         4000, "Maximum number of tokens of chunk text in the answer's prompt.",
@@ -363,6 +376,7 @@ class Settings(Section):
     cutoff: Cutoff = Cutoff()
     diversity: Diversity = Diversity()
     judge: Judge = Judge()
+    prune: Prune = Prune()
     context: ContextSettings = ContextSettings()
     confidence: Confidence = Confidence()
 
