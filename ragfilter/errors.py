@@ -57,12 +57,12 @@ ChatErrorKind = Literal[
 ]
 
 
-def complaint(said: str) -> str:
+def complaint(message: str) -> str:
     """What pydantic says about a value, as the second half of a sentence."""
-    said = said.partition(", unable to")[0].rstrip(".")
+    message = message.partition(", unable to")[0].rstrip(".")
     for theirs, ours in _PLAINLY.items():
-        said = said.replace(theirs, ours)
-    return said
+        message = message.replace(theirs, ours)
+    return message
 
 
 class RagfilterError(Exception):

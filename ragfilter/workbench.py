@@ -25,6 +25,7 @@ from ragfilter.errors import CollectionMissing, SettingsError, StoreError, compl
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import Judgements
 from ragfilter.layers.quality import reranker_key
+from ragfilter.model import User
 from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
@@ -236,6 +237,15 @@ class Workbench:
                 action="index",
             ) from None
 
+    def version_seen(self, name: str, user: User) -> str:
+        """The version of a collection as `user` sees it, which no change of a hidden chunk changes.
+        Raises StoreError."""
+        from ragfilter.stores.export import version_seen
+
+        collection = self.collection(name)
+        make = partial(version_seen, self.workspace, collection, user)
+        return self._once((version_seen, name, collection.version, user), make)
+
     def reranker(self, quality: Quality) -> Reranker:
         """The reranker that the settings ask for, made once; a cross-encoder is loaded.
 
@@ -244,11 +254,11 @@ class Workbench:
         from ragfilter.models.rerankers import CrossEncoderReranker
 
         key = (Reranker, reranker_key(quality))
-        made = self._once(key, partial(self._make_reranker, quality))
-        if isinstance(made, CrossEncoderReranker):
+        model = self._once(key, partial(self._make_reranker, quality))
+        if isinstance(model, CrossEncoderReranker):
             # Now, since loading may take longer than scoring is given.
-            made.model()
-        return made
+            model.model()
+        return model
 
     @property
     def pruner(self) -> Pruner:
@@ -296,8 +306,8 @@ class Workbench:
                 self._made[key] = make()
                 if close:
                     self._closing.callback(self._made[key].close)
-            made: Part = self._made[key]
-            return made
+            part: Part = self._made[key]
+            return part
 
     def _make_reranker(self, quality: Quality) -> Reranker:
         from ragfilter.models.bundled import BundledEmbedder
@@ -378,13 +388,13 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
         return SentenceEmbedder(model, fetch=deployment.fetch_models)
     from ragfilter.models.openai_embedder import OpenAIEmbedder
 
-    made = OpenAIEmbedder(
+    embedder = OpenAIEmbedder(
         model.removeprefix(OPENAI),
         api_key=deployment.openai_api_key.get_secret_value(),
         base_url=deployment.openai_base_url,
     )
-    closing.callback(made.close)
-    return made
+    closing.callback(embedder.close)
+    return embedder
 
 
 def _settle_edits(bench: Workbench) -> None:

@@ -32,7 +32,7 @@ def test_figures_agree_wherever_they_are_shown(
         backends = bench.backends("demo")
         results = {i: run(text, settings, backends, wide=True)
                    for i, text in labels.labelled.items()}  # fmt: skip
-        plan = runs.plan(labels, "demo", profile, settings, backends, None)
+        plan = runs.plan(labels, "demo", profile, settings, backends, None, bench)
         started = bench.runs.begin(plan, who="ann")
         runs.go_on(started, labels, bench.runs, backends)
         shown = runs.load(bench.runs.get(started.id), bench.runs)

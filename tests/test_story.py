@@ -43,7 +43,7 @@ def test_a_result_is_told_in_three_sentences(snapshot: SnapshotAssertion) -> Non
     assert told.falls == (
         Fall("query_must", "were about another armor class", ("seven", "other")),
         Fall("query_must", "were for other questions", ("thief",)),
-        Fall("cutoff", "came after the cliff", ("far",)),
+        Fall("cutoff", "came after the cliff", ("far",), "cutoff.gap_threshold"),
     )
     # 24 tokens of frame and 100 of text per chunk: four without the filter, two with it.
     assert sentences(told, 2.0, "$") == snapshot

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from coloraide import Color
 
+from ragfilter.layers.registry import LAYERS
 from ragfilter.ui.look import theme
 from ragfilter.ui.look.plotting import Ink
 
@@ -89,8 +90,9 @@ def test_signs_and_shapes_differ_too() -> None:
         assert every.pop(name) == theme.Mark(
             *(getattr(every["pinned"], n) for n in ("sign", "symbol", "light", "dark"))
         )
-    assert len({mark.sign for mark in every.values()}) == len(every)
-    assert len({mark.symbol for mark in every.values()}) == len(every)
+    apart = [*every.values(), *{mark for layer in LAYERS for mark in layer.marks.values()}]
+    assert len({mark.sign for mark in apart}) == len(apart)
+    assert len({mark.symbol for mark in apart}) == len(apart)
 
 
 @THEMES

@@ -44,6 +44,17 @@ def test_titles_keep_the_words_that_the_others_lack() -> None:
     ]
 
 
+def test_a_title_that_its_beginning_and_end_tell_apart_is_shortened_as_if_alone() -> None:
+    titles = [
+        MATRIX.format("A", "CLERICS", 6),
+        "DEXTERITY TABLE I.: REACTION, MISSILES AND DEFENSE",
+        "CHARISMA TABLE I.: REACTION AND FOLLOWERS",
+    ]
+    assert telling_titles(titles, 28) == [short_title(title, 28) for title in titles] == [
+        "I.A. ATTACK MATRIX … Class 6", "DEXTERITY … AND DEFENSE", "CHARISMA TABLE … FOLLOWERS",
+    ]  # fmt: skip
+
+
 def test_titles_that_no_word_tells_apart_are_numbered() -> None:
     titles = [f"{'a' * 30}{end}{'b' * 30}" for end in "xyz"]
     assert telling_titles([*titles, titles[0]], 15) == [

@@ -17,9 +17,12 @@ from zlib import crc32
 
 import pytest
 from faults import Handler, Serve
-from twins import ANEW, SECRET, USER, make_twins, still_clocks
+from twins import SECRET, USER, make_twins, still_clocks
 
 from ragfilter.cli import main
+from ragfilter.evaluate.runs import changed_since
+from ragfilter.settings.deployment import Deployment
+from ragfilter.workbench import Workbench
 
 pytestmark = [pytest.mark.slow, pytest.mark.model]
 
@@ -199,7 +202,7 @@ def told(world: Path, line: str, capsys: pytest.CaptureFixture[str]) -> str:
             made += f"\n{path.name}:\n{path.read_text('utf-8')}"
             if path.name != "base.json":
                 path.unlink()
-    return ANEW.sub("VERSION", f"{code}\n{said.out}\n{said.err}{made}")
+    return f"{code}\n{said.out}\n{said.err}{made}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -216,6 +219,35 @@ def test_a_command_says_the_same_without_the_hidden_chunks(
     for line, one, other in zip(lines, *made, strict=True):
         assert one == other, line
         assert SECRET not in one, line
+
+
+def test_a_change_of_a_hidden_chunk_changes_nothing_that_is_said_of_a_run(
+    worlds: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world = worlds[0]
+    monkeypatch.chdir(world)
+    told(world, f"eval {FILES} -p full --save early", capsys)
+    told(world, f"eval {FILES} -p adaptive-gap --save late", capsys)
+    with Workbench.open(Deployment(data_dir=world / "ws")) as bench:
+        run = bench.runs.saved("small")[1].id
+        assert changed_since(bench.runs.get(run).plan, bench) == []
+    lines = _each(f"""
+        - runs show {run} --json
+        - report run {run}
+        report query QUERY -p full
+        - runs show {run + 1} --against {run}
+        - report compare {run} {run + 1}
+        gate FILES --baseline base.json
+    """)
+    told(world, f"gate {FILES} --baseline base.json --update-baseline", capsys)
+    before = [told(world, line, capsys) for line in lines]
+    for chunk_id, changed in (("hidden-cat-0", False), ("cat-1", True)):
+        with Workbench.open(Deployment(data_dir=world / "ws")) as bench:
+            bench.collection("small").set_rules({chunk_id: '{"contain": "cat"}'})
+        now = [told(world, line, capsys) for line in lines]
+        assert (now == before) is not changed
 
 
 def judge(handler: Handler, body: dict[str, Any]) -> None:

@@ -21,28 +21,28 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
     A call that was given up runs on in the background; it cannot be stopped. See `given_up`.
     """
-    made: Future[T] = Future()
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
-            made.set_result(work())
+            future.set_result(work())
         except BaseException as error:
-            made.set_exception(error)
+            future.set_exception(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        wait([made], seconds)
+        wait([future], seconds)
     finally:
         # Ctrl+C ends the waiting, too.
-        if not made.done():
+        if not future.done():
             thread.name = GIVEN_UP
             # Once, however many are given up.
             atexit.unregister(_wait)
             atexit.register(_wait)
-    if not made.done():
+    if not future.done():
         raise TimeoutError(f"no answer within {seconds:g} s")
-    return made.result()
+    return future.result()
 
 
 def given_up() -> bool:

@@ -229,7 +229,9 @@ def _save(
         warn_of(opened.labels)
         bench, backends = opened.bench, opened.backends
         title = query_sets.title(labelled.queries, llm=labelled.llm, qrels=labelled.qrels)
-        plan = runs.plan(opened.labels, title, loaded.profile, loaded.settings, backends, user)
+        plan = runs.plan(
+            opened.labels, title, loaded.profile, loaded.settings, backends, user, bench
+        )
         run = bench.runs.begin(plan, who=bench.deployment.user, name=name)
         runs.go_on(run, opened.labels, bench.runs, backends, seen=output.progress("queries"))
         document, text = shown(runs.load(bench.runs.get(run.id), bench.runs), bench)

@@ -101,13 +101,13 @@ def emit(result: object, *, as_file: bool = False) -> bool:
     return not shown
 
 
-def write(content: str, out: Path | None, told: str = "") -> bool:
+def write(content: str, out: Path | None, prefix: str = "") -> bool:
     """Write a file's content to `out`, and say so, or to standard output. Returns whether a file or
     pipe took all of it. Raises InputError."""
     if out is None:
         return emit(content, as_file=True)
     write_text(out, content, remedy=OTHER_OUT)
-    emit(f"{told}{out}\n")
+    emit(f"{prefix}{out}\n")
     return True
 
 
@@ -219,7 +219,7 @@ def _escaped(document: str, encoding: str | None) -> str:
     try:
         document.encode(encoding or "utf-8")
     except UnicodeEncodeError:
-        return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], document)
+        return _BEYOND_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], document)
     return document
 
 

@@ -58,8 +58,8 @@ def query(
         result = seen(access.ask(text, loaded.settings, backends, user))
         collection = backends.collection
         origin = ReportOrigin(
-            collection.name, collection.version, backends.embedder.name, collection.space,
-            result.user, datetime.now(UTC),
+            collection.name, bench.version_seen(collection.name, result.user),
+            backends.embedder.name, collection.space, result.user, datetime.now(UTC),
         )  # fmt: skip
 
         def answers(sides: Sequence[tuple[str, PoolResult]]) -> list[ShownAnswer]:
@@ -69,7 +69,7 @@ def query(
         if against is None:
             plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
             sides = [("without the filter", plain), ("with the filter", result)]
-            made = question.of_query(
+            page = question.of_query(
                 result,
                 loaded.profile,
                 origin,
@@ -83,11 +83,11 @@ def query(
                 replace(other, settings=first.settings),
                 Called("these settings", loaded.profile, result.settings),
             )
-            made = question.of_two(
+            page = question.of_two(
                 (first, result), names, origin, prices=prices,
                 answers=answers([("A", first), ("B", result)]),
             )  # fmt: skip
-    output.write(made, out)
+    output.write(page, out)
 
 
 @command(report, "run")

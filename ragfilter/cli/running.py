@@ -51,15 +51,15 @@ def main(args: Sequence[str] | None = None) -> int:
     except RagfilterError as error:
         return fail(error)
     except typer.TyperException as error:
-        said = error.format_message()
+        message = error.format_message()
         if isinstance(error.__cause__, ValidationError):
-            option, _, why = said.removeprefix("Invalid value for ").partition(": ")
+            option, _, why = message.removeprefix("Invalid value for ").partition(": ")
             option = option.replace("'", "")
-            said = f"{option}: {complaint(why)}"
-        end = "" if said.endswith((".", "?", "!")) else "."
+            message = f"{option}: {complaint(why)}"
+        end = "" if message.endswith((".", "?", "!")) else "."
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "ragfilter"
-        return fail(f"{said}{end} See `{where} --help`.")
+        return fail(f"{message}{end} See `{where} --help`.")
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
     except Exception as error:

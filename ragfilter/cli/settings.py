@@ -41,11 +41,11 @@ def settings() -> None:
 
 def markdown() -> str:
     """Every setting, profile and deployment variable."""
-    made = [INTRODUCTION]
+    parts = [INTRODUCTION]
     for section, members in groupby(fields(), key=lambda info: info.section):
-        made.append(_section(section, list(members)))
-    made += [_profiles(), _seed_variables(), _deployment()]
-    return "\n\n".join(made) + "\n"
+        parts.append(_section(section, list(members)))
+    parts += [_profiles(), _seed_variables(), _deployment()]
+    return "\n\n".join(parts) + "\n"
 
 
 def _section(name: str, members: list[FieldInfo]) -> str:

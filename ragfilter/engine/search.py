@@ -87,11 +87,11 @@ class Search:
         """The `n` nearest of these ids."""
         return self.collection.nearest(vector, n, ids=ids, where=self._where())
 
-    def _learned(self, found: Pairs) -> Pairs:
+    def _learned(self, pairs: Pairs) -> Pairs:
         if self.learned is not None:
-            new = [i for i, _ in found if i not in self.learned]
+            new = [i for i, _ in pairs if i not in self.learned]
             self.learned.update(self.collection.chunks(new))
-        return found
+        return pairs
 
     def _where(self) -> Where | None:
         if self.pushed:

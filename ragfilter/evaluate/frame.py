@@ -144,11 +144,11 @@ def with_bounds(records: Sequence[QueryRecord]) -> list[QueryRecord]:
     if len(plain) > 1:
         folds = folds_of([record.query for record in plain], FOLDS)
         chosen = {FIXED: Target().held_out(without_nothing(orders), folds), **chosen}
-    kept, found, unlabelled, tokens = (np.asarray(each).tolist() for each in counts)
+    kept, relevant, unlabelled, tokens = (np.asarray(each).tolist() for each in counts)
     bounds = [
         replace(
             record, variant=name, curve=None, ids=(), ndcg=float(gains[row][column]),
-            kept=kept[row][column], found=found[row][column],
+            kept=kept[row][column], found=relevant[row][column],
             unlabelled=unlabelled[row][column], tokens=tokens[row][column],
         )
         for name, columns in chosen.items()
@@ -378,8 +378,8 @@ def _means(name: str, group: pd.DataFrame) -> dict[str, Any]:
     for figures, over in ((_SCORED, labelled), (_COUNTED, group)):
         most = [1.0 if figure in _SHARES else np.inf for figure in figures]
         table = over[[*figures]].to_numpy(dtype=np.float64)
-        found = intervals(table, 0.0, most) if len(table) else [None] * len(figures)
-        for figure, each in zip(figures, found, strict=True):
+        means = intervals(table, 0.0, most) if len(table) else [None] * len(figures)
+        for figure, each in zip(figures, means, strict=True):
             row |= _flat(figure, each)
     row |= {cost: group[cost].mean() for cost in ("query_ms", "llm_tokens", "llm_ms")}
     row["noise_reduction"] = noise_reduction(labelled)
@@ -397,11 +397,11 @@ def _table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _comparison(sides: pd.DataFrame) -> dict[str, Any]:
-    found = paired(sides)
-    counted = {name: getattr(found, name) for name in ("wins", "losses", "ties", "p_value")}
-    return counted | _flat("gain", found.gain)
+    comparison = paired(sides)
+    counted = {name: getattr(comparison, name) for name in ("wins", "losses", "ties", "p_value")}
+    return counted | _flat("gain", comparison.gain)
 
 
-def _flat(name: str, found: Interval | None) -> dict[str, float]:
-    low, high = (found and found.ends) or (np.nan, np.nan)
-    return {name: found.mean if found else np.nan, f"{name}_low": low, f"{name}_high": high}
+def _flat(name: str, interval: Interval | None) -> dict[str, float]:
+    low, high = (interval and interval.ends) or (np.nan, np.nan)
+    return {name: interval.mean if interval else np.nan, f"{name}_low": low, f"{name}_high": high}

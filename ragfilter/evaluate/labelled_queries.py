@@ -90,15 +90,15 @@ def missing(
     """The labelled chunk ids that are not among `ids`: the collection's, or those of a caller's
     hits. Each counts once. Raises InputError if there are labels and none of their ids exists."""
     named = dict.fromkeys(named)
-    found = tuple(chunk for chunk in named if chunk not in ids)
-    if named and len(found) == len(named):
+    absent = tuple(chunk for chunk in named if chunk not in ids)
+    if named and len(absent) == len(named):
         place = f"in the collection {collection!r}" if collection else "among the hits"
         whose = "this collection" if collection else "these results"
         raise InputError(
-            f"None of the labelled ids, such as {found[0]!r}, is {place}.",
+            f"None of the labelled ids, such as {absent[0]!r}, is {place}.",
             remedy=remedy or f"Check that the labels belong to {whose}.",
         )
-    return found
+    return absent
 
 
 def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:

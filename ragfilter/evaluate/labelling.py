@@ -120,10 +120,10 @@ def requests(
         done = {label.chunk_id for label in own if (label.made_by, label.who) == ("llm", model)}
         people = {label.chunk_id for label in own if label.made_by == "human"}
         pool = gather(question, plain, backends, user, wide=True)
-        found = (h for h in pool.hits if h.found_by == "query" and viewed.sees(h.chunk))
+        visible = (h for h in pool.hits if h.found_by == "query" and viewed.sees(h.chunk))
         wanted = [
             hit
-            for place, hit in enumerate(found)
+            for place, hit in enumerate(visible)
             if (place < depth or hit.id in people) and hit.id not in done
         ]
         whole = backends.collection.chunks([hit.id for hit in wanted])
@@ -158,10 +158,10 @@ def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = N
     )
 
 
-def keep(made: LabelProposal, book: LabelBook, collection: str, backends: Backends) -> int:
+def keep(proposal: LabelProposal, book: LabelBook, collection: str, backends: Backends) -> int:
     """Store the proposed labels as the model's. Returns how many. Raises StoreError."""
     assert backends.chat is not None
-    labels = [(made.question, i, grade) for i, grade in made.grades.items()]
+    labels = [(proposal.question, i, grade) for i, grade in proposal.grades.items()]
     return book.add(collection, labels, who=backends.chat.name, made_by="llm") if labels else 0
 
 
@@ -175,13 +175,13 @@ def propose(
     failed = 0
     for request in asked:
         for ready in request.prompts:
-            said = call.ask(ready, backends.chat, judge, remembered=backends.judgements)
-            failed = failed + 1 if said.error else 0
-            grades = {verdict.chunk_id: GRADES[verdict.action] for verdict in said.verdicts}
-            yield LabelProposal(request.question, grades, said.error)
+            judgement = call.ask(ready, backends.chat, judge, remembered=backends.judgements)
+            failed = failed + 1 if judgement.error else 0
+            grades = {verdict.chunk_id: GRADES[verdict.action] for verdict in judgement.verdicts}
+            yield LabelProposal(request.question, grades, judgement.error)
             if failed == MOST_FAILED:
                 raise ModelError(
-                    f"The LLM failed {failed} times in a row: {said.error.rstrip('.')}.",
+                    f"The LLM failed {failed} times in a row: {judgement.error.rstrip('.')}.",
                     remedy="Check the endpoint. The labels so far are kept; propose again to "
                     "continue.",
                 )

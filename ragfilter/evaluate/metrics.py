@@ -104,8 +104,8 @@ def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Sco
 
 @lru_cache(maxsize=4096)
 def _scores(kept: int, found: int, relevant: int) -> Scores:
-    made = figures(Counts(kept, found), relevant)
-    return Scores(*(float(made[name]) for name in ("precision", "recall", "f1")))
+    values = figures(Counts(kept, found), relevant)
+    return Scores(*(float(values[name]) for name in ("precision", "recall", "f1")))
 
 
 def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:

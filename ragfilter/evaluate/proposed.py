@@ -135,8 +135,8 @@ def _settled(proposals: Sequence[Proposal], labelled: LabelledQuestions) -> tupl
     book = RuleBook(each.rule for each in proposals)
     asked: dict[str, list[str]] = defaultdict(list)
     for query_id, pool in labelled.pools.items():
-        found = {hit.id for hit in pool.hits} & relevant_of(labelled.qrels.get(query_id, {}))
-        for chunk_id in found:
+        retrieved = {hit.id for hit in pool.hits} & relevant_of(labelled.qrels.get(query_id, {}))
+        for chunk_id in retrieved:
             asked[chunk_id].append(pool.query)
     return tuple(
         replace(each, doubt="")

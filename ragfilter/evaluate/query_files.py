@@ -48,13 +48,13 @@ def known(
             f"{qrels} has labels for {counted(len(strangers), 'query')} not in {queries}, such as "
             f"{strangers[0]!r}; they are left out"
         )
-    found = {i: labels[i] for i in texts if i in labels}
-    if not found:
+    shared = {i: labels[i] for i in texts if i in labels}
+    if not shared:
         raise InputError(
             f"None of the queries in {queries} has a label in {qrels}.",
             remedy="Check that both files use the same query ids.",
         )
-    return found
+    return shared
 
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
@@ -208,10 +208,10 @@ def read_import(
     """Questions in any of these forms, and their labels as of `as_labels`: none if there is no file
     of them, or if it is empty. Notes go to `tell`. Raises InputError naming file and line."""
     asked = read_questions(queries)
-    found = {} if qrels is None else read_qrels(qrels, tell=tell)
-    if qrels is None or not found:
+    grades = {} if qrels is None else read_qrels(qrels, tell=tell)
+    if qrels is None or not grades:
         return asked, []
-    return asked, as_labels(asked, known(asked, found, queries, qrels, tell=tell))
+    return asked, as_labels(asked, known(asked, grades, queries, qrels, tell=tell))
 
 
 def read_questions(path: Path) -> dict[str, str]:
@@ -250,12 +250,12 @@ def write(
 def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[LabelRow]:
     """Question, chunk id and grade of every label of these queries. Two queries with the same text
     are one question, with the higher grade."""
-    found: dict[tuple[str, str], int] = {}
+    grades: dict[tuple[str, str], int] = {}
     for i, text in queries.items():
         for chunk_id, grade in qrels.get(i, {}).items():
             pair = (text.strip(), chunk_id)
-            found[pair] = max(grade, found.get(pair, grade))
-    return [(text, chunk_id, grade) for (text, chunk_id), grade in found.items()]
+            grades[pair] = max(grade, grades.get(pair, grade))
+    return [(text, chunk_id, grade) for (text, chunk_id), grade in grades.items()]
 
 
 def _from_text(path: Path) -> Iterator[tuple[str, str, str]]:

@@ -36,10 +36,10 @@ def sets(
     """The number of questions in every set of the collection, by name; a demo's own set comes
     first. `user` does not learn of questions labelled on hidden chunks only. Raises StoreError."""
     own = {collection: len(of_demo(collection).queries)} if collection in DEMOS else {}
-    found = own | book.sets(collection)
+    sizes = own | book.sets(collection)
     if not user.unrestricted:
-        found[LABELLED] = len(labelled(book, collection, catalogue, user))
-    return found
+        sizes[LABELLED] = len(labelled(book, collection, catalogue, user))
+    return sizes
 
 
 def labelled(
@@ -81,10 +81,10 @@ def questions(
     the questions with a label that they may see. Raises InputError if there is no such set, and
     StoreError."""
     if name == LABELLED:
-        found = labelled(book, collection, catalogue, user)
+        by_id = labelled(book, collection, catalogue, user)
     else:
-        found = _there(book, collection, name)
-    if not found:
+        by_id = _there(book, collection, name)
+    if not by_id:
         there = sets(book, collection, catalogue, user)
         known = ", ".join(n for n, count in there.items() if count)
         raise InputError(
@@ -94,7 +94,7 @@ def questions(
             else "Label chunks of some questions, or import a query set with its labels.",
             action="" if known else "label",
         )
-    return found
+    return by_id
 
 
 def every_question(
@@ -104,7 +104,7 @@ def every_question(
     StoreError."""
     names = (name for name, n in sets(book, collection, catalogue, user).items() if n)
     of_sets = (questions(book, collection, name, catalogue, user) for name in names)
-    return frozenset(question for found in of_sets for question in found.values())
+    return frozenset(question for by_id in of_sets for question in by_id.values())
 
 
 def import_set(
@@ -165,10 +165,10 @@ def remove(book: LabelBook, collection: str, name: str) -> None:
 
 def _there(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     """The questions of a set, or a demo's own; empty if there is no such set."""
-    found = book.queries(collection, name)
-    if not found and name == collection and collection in DEMOS:
+    by_id = book.queries(collection, name)
+    if not by_id and name == collection and collection in DEMOS:
         return dict(of_demo(name).queries)
-    return found
+    return by_id
 
 
 def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
@@ -207,9 +207,9 @@ def load(
             remedy="Mark chunks as relevant, or import labels.",
             action="label",
         )
-    made = Labels(queries, qrels)
-    made.check_relevant()
-    return made
+    loaded = Labels(queries, qrels)
+    loaded.check_relevant()
+    return loaded
 
 
 def _qrels(
@@ -224,9 +224,9 @@ def _qrels(
     qrels = {}
     for query_id, text in queries.items():
         asked = text.strip()
-        found = {**every.get(asked, {}), **shipped.get(query_id, {}), **people.get(asked, {})}
-        if found:
-            qrels[query_id] = found
+        grades = {**every.get(asked, {}), **shipped.get(query_id, {}), **people.get(asked, {})}
+        if grades:
+            qrels[query_id] = grades
     return qrels
 
 
@@ -260,13 +260,13 @@ def everything(
     qrels: dict[str, Mapping[str, int]] = {}
     for name in (collection, LABELLED):
         try:
-            found = load(book, collection, name)
+            loaded = load(book, collection, name)
         except InputError:
             continue
         known = {text.strip() for text in queries.values()}
-        for query_id, text in found.labelled.items():
+        for query_id, text in loaded.labelled.items():
             if text.strip() not in known:
-                queries[query_id], qrels[query_id] = text, found.qrels[query_id]
+                queries[query_id], qrels[query_id] = text, loaded.qrels[query_id]
     try:
         seen = measurable(Labels(queries, qrels), catalogue, user)
     except InputError:

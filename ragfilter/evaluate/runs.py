@@ -206,6 +206,7 @@ def plan(
     settings: Settings,
     backends: Backends,
     user: User | None,
+    bench: Workbench,
 ) -> Plan:
     """The plan of a run over these labels. Raises StoreError."""
     collection, who = backends.collection, viewer(user, settings)
@@ -216,7 +217,7 @@ def plan(
         profile=profile_name,
         changes=settings.changed_from(of_profile(profile_name)),
         viewer=who,
-        collection_version=collection.version,
+        collection_version=bench.version_seen(collection.name, who),
         labels_version=labels_version(labels),
         model=backends.embedder.name,
         space=collection.space,
@@ -288,8 +289,9 @@ def changed_since(plan: Plan, bench: Workbench) -> list[str]:
     Labels in files are not checked. If the collection cannot be opened, the notes say that nothing
     is known."""
     try:
-        collection = bench.collection(plan.collection)
-        return _changed(plan, collection.version, collection.entries(), bench.labels)
+        version = bench.version_seen(plan.collection, plan.viewer)
+        catalogue = bench.collection(plan.collection).entries()
+        return _changed(plan, version, catalogue, bench.labels)
     except RagfilterError as error:
         # The measurements can be read without the collection.
         return [f"Changes since then are unknown: {error}"]

@@ -111,8 +111,8 @@ def check_reranked(pools: Iterable[Pool]) -> None:
 
 def _counts(hits: Sequence[Hit], labels: Mapping[str, int], budget: int) -> Counts:
     grades = [labels.get(hit.id) for hit in hits]
-    found = sum(grade is not None and grade > 0 for grade in grades)
-    return Counts(len(hits), found, grades.count(None), fits(hits, budget)[1])
+    relevant = sum(grade is not None and grade > 0 for grade in grades)
+    return Counts(len(hits), relevant, grades.count(None), fits(hits, budget)[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +136,12 @@ def changes(
     user: User | None = None,
 ) -> tuple[HitChange, ...]:
     """The queries that keep other chunks than before, those that lose most first."""
-    planned, made = plan([before, after]), []
+    planned, changed = plan([before, after]), []
     for query_id, pool in pools.items():
         old, new = ({hit.id for hit in hits} for hits, _ in kept(pool, planned, user))
         if old != new:
             relevant = relevant_of(qrels[query_id])
             f1 = [precision_recall_f1(ids, relevant).f1 for ids in (old, new)]
             lost, won = len((old - new) & relevant), len((new - old) & relevant)
-            made.append(HitChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
-    return tuple(sorted(made, key=lambda each: (each.gain, each.id)))
+            changed.append(HitChange(query_id, len(old), len(new), lost, won, f1[1] - f1[0]))
+    return tuple(sorted(changed, key=lambda each: (each.gain, each.id)))

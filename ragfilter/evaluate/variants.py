@@ -94,16 +94,16 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
 def judged(named: Mapping[str, Settings], prompts: Sequence[str]) -> tuple[Variant, ...]:
     """Each of the `named` settings without the judge, then judged with each prompt. Raises
     ValueError for an unknown prompt."""
-    made: list[Variant] = []
+    variants: list[Variant] = []
     for name, settings in named.items():
         on = settings.with_values({"judge.enabled": True})
         prefix = f"{name} " if len(named) > 1 else ""
-        made.append(Variant(f"{prefix}{NO_JUDGE}", "settings", call.without(on)))
-        made += (
+        variants.append(Variant(f"{prefix}{NO_JUDGE}", "settings", call.without(on)))
+        variants += (
             Variant(f"{prefix}{prompt}", "settings", on.with_values({"judge.prompt": prompt}))
             for prompt in prompts
         )
-    return tuple(made)
+    return tuple(variants)
 
 
 def with_unfiltered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
@@ -160,11 +160,11 @@ def _profiles(settings: Settings) -> list[Variant]:
     if settings.quality.reranker != "none":
         kept += ["quality.reranker", "quality.reranker_model"]
     same = {path: settings.get(path) for path in kept}
-    made = []
+    variants = []
     for profile in PROFILES:
         own = of_profile(profile)
         if not own.judge.enabled:
             # The plain search with the current k already has this name.
             name = "profile unfiltered" if profile == UNFILTERED else profile
-            made.append(Variant(name, "profile", own.with_values(same)))
-    return made
+            variants.append(Variant(name, "profile", own.with_values(same)))
+    return variants

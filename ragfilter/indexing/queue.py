@@ -115,8 +115,8 @@ class Queue:
     def jobs(self) -> tuple[IndexJob, ...]:
         """Every order, oldest first."""
         names = sorted(path.name for path in self.folder.glob(f"*{ORDER}"))
-        found = (self.job(name.removesuffix(ORDER)) for name in names)
-        return tuple(job for job in found if job is not None)
+        every = (self.job(name.removesuffix(ORDER)) for name in names)
+        return tuple(job for job in every if job is not None)
 
     def job(self, job_id: str) -> IndexJob | None:
         """An order, None if it was removed or cannot be read."""
@@ -284,9 +284,9 @@ class Worker:
             )  # fmt: skip
         except Exception as error:
             log.exception("an order failed")
-            said = f"Unexpected {type(error).__name__}: {' '.join(str(error).split())[:300]}."
+            message = f"Unexpected {type(error).__name__}: {' '.join(str(error).split())[:300]}."
             remedy = "The log of the app says more."
-            ended = replace(watch.standing, state="failed", message=said, remedy=remedy)
+            ended = replace(watch.standing, state="failed", message=message, remedy=remedy)
         else:
             ended = replace(
                 watch.standing, state="done", report=done.report, refused=done.refused,

@@ -66,12 +66,12 @@ def columns(path: Path) -> dict[str, int]:
     none of an empty file. Raises InputError."""
     every = (cells for _, cells in rows(read_text(path, path.name), path.name))
     header = [cell.strip() for cell in next(every, [])]
-    found = dict.fromkeys(filter(None, header), 0)
+    lengths = dict.fromkeys(filter(None, header), 0)
     for cells in islice(every, SAMPLE):
         for name, cell in zip(header, cells, strict=False):
             if name:
-                found[name] += len(cell)
-    return found
+                lengths[name] += len(cell)
+    return lengths
 
 
 def rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:

@@ -62,8 +62,8 @@ def load(
     of API descriptions: JSON, and large YAML. Raises InputError naming file and line, while it is
     read; with `reading.skip` what cannot be used is left out.
     """
-    found = _load(source, reading, progress)
-    yield from found if reading.skip is None else _each_id_once(found, reading)
+    records = _load(source, reading, progress)
+    yield from records if reading.skip is None else _each_id_once(records, reading)
 
 
 def _each_id_once(records: Iterator[Record], reading: ReadOptions) -> Iterator[Record]:

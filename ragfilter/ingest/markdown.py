@@ -68,10 +68,10 @@ def load_markdown(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> I
         yield from text_records(whole.text, whole.code, path, source, reading)
         return
     skipped, title = front_matter(text)
-    found = list(sections(text[skipped:], after=text[:skipped].count("\n")))
-    slugs = {_slug(part.headings[-1] if part.headings else path.stem) for part in found}
+    parts = list(sections(text[skipped:], after=text[:skipped].count("\n")))
+    slugs = {_slug(part.headings[-1] if part.headings else path.stem) for part in parts}
     numbers: dict[str, Iterator[str]] = {}
-    for part, following in zip_longest(found, found[1:]):
+    for part, following in zip_longest(parts, parts[1:]):
         cut = passages(part.text, reading.size, reading.overlap, part.code)
         has_below = following is not None and len(following.headings) > len(part.headings)
         if not cut and not has_below:
@@ -95,34 +95,34 @@ def front_matter(text: str) -> tuple[int, str]:
     title. Site generators also take YAML with values that need quotes. A title that is no text
     (`true`, a tag) counts as it is written.
     """
-    found = _FRONT.match(text)
-    if found is None:
+    match = _FRONT.match(text)
+    if match is None:
         return 0, ""
     try:
         keys: Any = (
-            parse_toml(found["toml"], "")
-            if found["yaml"] is None
-            else parse_yaml(found["yaml"], place="")
+            parse_toml(match["toml"], "")
+            if match["yaml"] is None
+            else parse_yaml(match["yaml"], place="")
         )
     except (InputError, RecursionError):
-        if found["yaml"] is None:
+        if match["yaml"] is None:
             return 0, ""
-        lines = [line for line in found["yaml"].split("\n") if not _KEY.match(line)]
-        if not _KEY.search(found["yaml"]) or not all(map(_REST.match, lines)):
+        lines = [line for line in match["yaml"].split("\n") if not _KEY.match(line)]
+        if not _KEY.search(match["yaml"]) or not all(map(_REST.match, lines)):
             return 0, ""
-        keys = {key[2]: ... for key in _KEY.finditer(found["yaml"])}
+        keys = {key[2]: ... for key in _KEY.finditer(match["yaml"])}
     if not isinstance(keys, dict):
         return 0, ""
     titles = [value for key, value in keys.items() if key.lower() == "title"]
     if not keys or not (titles or all(map(_WORD.fullmatch, keys))):
         return 0, ""
     title = titles[0] if titles else None
-    line = _TITLE.search(found["yaml"] or found["toml"])
+    line = _TITLE.search(match["yaml"] or match["toml"])
     written = line[1].strip() if line else ""
     if title is not None and (not isinstance(title, str) or not title or _TAG.match(written)):
         is_null = WORDS.get(written, written) is None
         title = "" if is_null else re.sub(r"^([\"'])(.*)\1$", r"\2", written)
-    return found.end(), " ".join((title or "").split())
+    return match.end(), " ".join((title or "").split())
 
 
 def sections(text: str, *, after: int = 0, split: bool = True) -> Iterator[MarkdownSection]:

@@ -27,9 +27,9 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
     sizes: dict[int, int] = {}
     try:
         for page, text in enumerate(_pages(path, source), start=1):
-            found = passages(text, reading.size, reading.overlap)
+            parts = passages(text, reading.size, reading.overlap)
             sizes[page] = len("".join(text.split()))
-            for number, passage in enumerate(found, start=1):
+            for number, passage in enumerate(parts, start=1):
                 if record is not None:
                     yield record
                 raw = {
@@ -48,11 +48,11 @@ def load_pdf(path: Path, *, source: str, reading: ReadOptions = PLAIN) -> Iterat
         raise InputError(f"{source}: the pages of this PDF hold no text.", remedy=f"{SCANNED}.")
     without = [page for page, size in sizes.items() if not size]
     little = [page for page, size in sizes.items() if 0 < size < LITTLE]
-    told = [f"no text on {_ranges(without)}"] if without else []
+    gaps = [f"no text on {_ranges(without)}"] if without else []
     if little and max(sizes.values()) >= MUCH:
-        told.append(f"{'N' if told else 'n'}ext to no text on {_ranges(little)}")
-    if told:
-        warning = f"{source}: {'. '.join(told)}. {SCANNED}."
+        gaps.append(f"{'N' if gaps else 'n'}ext to no text on {_ranges(little)}")
+    if gaps:
+        warning = f"{source}: {'. '.join(gaps)}. {SCANNED}."
         record = record._replace(warnings=(*record.warnings, warning))
     yield record
 
@@ -88,7 +88,7 @@ def _pages(path: Path, source: str) -> Iterator[str]:
     # What a damaged file brings a parser to is open-ended.
     except Exception as error:
         where = f", page {number}" if number else ""
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
-            f"{source}{where}: this PDF cannot be read ({said}).", remedy="Save it as PDF again."
+            f"{source}{where}: this PDF cannot be read ({reason}).", remedy="Save it as PDF again."
         ) from None

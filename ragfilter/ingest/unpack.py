@@ -45,9 +45,9 @@ def unpack(
         with zipfile.ZipFile(archive) as opened:
             return tuple(_members(opened, folder, source, frozenset(suffixes), limit))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
-        said = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"{source}: this zip cannot be read ({said}).", remedy="Pack it again."
+            f"{source}: this zip cannot be read ({reason}).", remedy="Pack it again."
         ) from None
 
 

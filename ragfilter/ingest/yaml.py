@@ -40,8 +40,8 @@ def parse_yaml(text: str, *, place: str) -> object:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        told = (getattr(error, "context", None), getattr(error, "problem", None))
-        problem = ", ".join(filter(None, told)) or str(error).partition("\n")[0]
+        parts = (getattr(error, "context", None), getattr(error, "problem", None))
+        problem = ", ".join(filter(None, parts)) or str(error).partition("\n")[0]
         raise InputError(
             f"{place}{line}: this is not YAML ({problem}).", remedy="Correct the YAML there."
         ) from None

@@ -132,7 +132,7 @@ def _block(lines: Sequence[str], text: str, *, shortened: bool) -> Block:
 
 
 def _lines(chunk: Chunk, shown: Mapping[str, str], fields: Collection[str]) -> list[str]:
-    named = (f"{name}: {said}" for name, said in shown.items() if name in fields)
+    named = (f"{name}: {value}" for name, value in shown.items() if name in fields)
     return ["<chunk>", f"id: {defuse(' '.join(chunk.id.split()))}", *named, "content:"]
 
 

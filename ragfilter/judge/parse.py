@@ -157,7 +157,7 @@ class _Asked:
 
     def mentioned(self, text: str) -> set[str]:
         """Every id in `text`."""
-        return {self.id_of(found[0]) for found in self._mention.finditer(text)}
+        return {self.id_of(match[0]) for match in self._mention.finditer(text)}
 
     def counting(self, decisions: Iterable[_Said]) -> set[str]:
         """The numbers in `said` that may count the chunks, from 0 or 1 on, rather than be ids."""

@@ -138,12 +138,14 @@ Cost = Literal["free", "store query", "local model", "LLM call"]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How a layer or an outcome looks. `sign` is text, `symbol` a plotly marker."""
+    """How a layer or an outcome looks. `sign` is text, `symbol` a plotly marker, `about` what it
+    stands for besides its layer."""
 
     sign: str
     symbol: str
     light: str
     dark: str
+    about: str = ""
 
     def colour(self, *, dark: bool) -> str:
         return self.dark if dark else self.light
@@ -172,6 +174,9 @@ class LayerSpec:
     title: str
     mark: Mark
     apply: Layer
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    """How a hit looks that it dropped for another reason than `mark` stands for, by the path of the
+    setting that decided."""
     reads: tuple[str, ...] = ()
     """The names of other layers whose settings it reads, where those layers may be off."""
     acts: Callable[[Settings], bool] = lambda settings: True

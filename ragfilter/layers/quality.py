@@ -28,6 +28,8 @@ from ragfilter.text import numbers
 
 SHARE = "quality.background_share"
 FIRST, MOST, KEPT = "quality.min_top_k", "quality.max_top_k", "quality.reranker_top_k"
+MARK = Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa")
+FARTHER = replace(MARK, sign="▷", symbol="triangle-right-open", about="too far down")
 STEP = 2
 EPSILON = 1e-9
 NOISE = 2 / 3
@@ -352,8 +354,9 @@ def _unreached(trace: LayerTrace, result: PoolResult) -> dict[str, int | str]:
 SPEC: LayerSpec = LayerSpec(
     name="quality",
     title="Quality",
-    mark=Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa"),
+    mark=MARK,
     apply=apply,
+    marks=dict.fromkeys((FIRST, MOST, KEPT), FARTHER),
     candidates=lambda settings: settings.quality.max_top_k,
     line=_line,
     limits=True,

@@ -87,20 +87,20 @@ def _read(hit: Hit, query: str) -> _Said:
 
 
 def _stating(
-    query: str, ids: Sequence[str], said: Sequence[_Said], inputs: LayerInput
+    query: str, ids: Sequence[str], named: Sequence[_Said], inputs: LayerInput
 ) -> dict[str, str]:
     """Why a hit is pinned, by id: its title names what the query gives a value for, and its text
     has that value. A value that a pin states already needs no other."""
-    there = [(i, each) for i, each in zip(ids, said, strict=True) if each.values]
+    there = [(i, each) for i, each in zip(ids, named, strict=True) if each.values]
     if not there:
         return {}
     met = frozenset[words.Value]().union(*(s.values for i, s in there if i in inputs.pinned))
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for name, number in sorted(words.values(query) - met):
         stating = [i for i, each in there if (name, number) in each.titled]
         for hit_id in stating[:PER_VALUE]:
-            found.setdefault(hit_id, f"states “{name[:SHOWN_CHARS]} {number}”, as the query does")
-    return found
+            reasons.setdefault(hit_id, f"states “{name[:SHOWN_CHARS]} {number}”, as the query does")
+    return reasons
 
 
 def _shares(overlap: words.Overlap) -> str:

@@ -170,11 +170,11 @@ def _to_hits(
     if double:
         warnings += (f"Left out: {counted(double, 'document')} with the id of a nearer one.",)
     ranked = enumerate(nearest.values(), start=1)
-    made = (
+    read_hits = (
         Hit(hit.chunk, float(rank) if space == "rank" else distance, rank, doc=hit.doc)
         for rank, (hit, distance) in ranked
     )
-    return tuple(made), space, warnings
+    return tuple(read_hits), space, warnings
 
 
 def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
@@ -330,14 +330,14 @@ def _to_chunk(raw: dict[str, Any], place: int, *, foreign: bool) -> tuple[Chunk,
         raw["text"] = raw.pop("page_content")
     named = f"document {place}"
     try:
-        made = to_record(raw, place=named)
+        record = to_record(raw, place=named)
     except InputError:
         if not foreign:
             raise
         chunk, warnings = _forgive(raw, named)
         nameless = nameless or given_id(raw) is None
     else:
-        chunk, warnings = made.chunk, made.warnings
+        chunk, warnings = record.chunk, record.warnings
     return (replace(chunk, id="") if nameless else chunk), warnings
 
 
@@ -359,8 +359,8 @@ def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
             remedy="Pass a whole number." if wrong[0] == "page" else "Pass text.",
         )
     refs, metadata = tuple(map(whole, chunk.refs)), chunk.metadata
-    made: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
-    made |= {
+    values: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
+    values |= {
         "page": page,
         "refs": chunk.refs if refs == chunk.refs else refs,
         "department": chunk.department and whole(chunk.department),
@@ -370,7 +370,7 @@ def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
         else plain_values(dict(metadata or {}), f"document {place}"),
     }
     # Most chunks need no copy, and copying takes longer than looking.
-    changed = {name: value for name, value in made.items() if value is not getattr(chunk, name)}
+    changed = {name: value for name, value in values.items() if value is not getattr(chunk, name)}
     hidden = f"document {place}: the clearance cannot be read, so the chunk is hidden."
     warnings = (hidden,) if chunk.clearance is None else ()
     return replace(chunk, **changed) if changed else chunk, warnings
@@ -379,18 +379,18 @@ def _plain(chunk: Chunk, place: int) -> tuple[Chunk, tuple[str, ...]]:
 def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
     """Another library's document whose text is empty, or whose metadata mean something else than
     our fields of the same name: those stay among the chunk's own fields."""
-    text, own, said = raw.pop("text", None) or "", {}, []
+    text, own, warnings = raw.pop("text", None) or "", {}, []
     for name in sorted(FORGIVEN & raw.keys()):
         try:
             to_record({"id": "-", "text": "-", name: raw[name]}, place=named)
         except InputError as error:
             own[name] = raw.pop(name)
-            said.append(f"{error.message} It is kept as metadata only.")
+            warnings.append(f"{error.message} It is kept as metadata only.")
     meta = raw.get("metadata")
     inside = dict(meta) if isinstance(meta, Mapping) else {} if meta is None else {"metadata": meta}
     asked = {"id": "-", **raw, "text": "-", "metadata": {**inside, **own}}
-    made = to_record(asked, place=named)
-    return replace(made.chunk, text=whole(text)), (*said, *made.warnings)
+    record = to_record(asked, place=named)
+    return replace(record.chunk, text=whole(text)), (*warnings, *record.warnings)
 
 
 def _as_score(value: Any) -> float | None:

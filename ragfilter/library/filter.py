@@ -312,11 +312,11 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     not a finite number, and for values that fall.
     """
     values = {"cutoff.max_results": MOST_CHUNKS, **{f"cutoff.{n}": v for n, v in settings.items()}}
-    made, _ = merge([Given("cut()", values)])
-    check_distances(made.cutoff)
+    cut_settings, _ = merge([Given("cut()", values)])
+    check_distances(cut_settings.cutoff)
     try:
         values_ = [float(value) for value in distances]
-        found = cut_values(values_, made.cutoff)
+        decided = cut_values(values_, cut_settings.cutoff)
     except (TypeError, ValueError) as error:
         raise InputError(f"The distances cannot be cut: {error}.", remedy="Pass numbers.") from None
     fall = next(((a, b) for a, b in pairwise(values_) if b < a), None)
@@ -325,7 +325,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
             f"The distances fall from {fall[0]:g} to {fall[1]:g}.",
             remedy="Sort them, lowest first. For a similarity s, pass 1 − s.",
         )
-    return found
+    return decided
 
 
 def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:

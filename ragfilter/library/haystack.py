@@ -52,5 +52,5 @@ class FilterComponent:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> FilterComponent:
         """The component that `to_dict` described. Raises SettingsError, DependencyError."""
-        made: FilterComponent = default_from_dict(cls, data)
-        return made
+        component: FilterComponent = default_from_dict(cls, data)
+        return component

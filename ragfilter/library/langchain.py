@@ -115,8 +115,8 @@ class FilterRetriever(BaseRetriever):
         k: int | None = None,
     ) -> list[Document]:
         most = self._most(k)
-        found = self.store.similarity_search_with_score(query, k=max(self.fetch_k, most or 0))
-        return self._keep(query, found, user)[:most]
+        scored = self.store.similarity_search_with_score(query, k=max(self.fetch_k, most or 0))
+        return self._keep(query, scored, user)[:most]
 
     async def _aget_relevant_documents(
         self,
@@ -127,10 +127,10 @@ class FilterRetriever(BaseRetriever):
         k: int | None = None,
     ) -> list[Document]:
         most = self._most(k)
-        found = await self.store.asimilarity_search_with_score(
+        scored = await self.store.asimilarity_search_with_score(
             query, k=max(self.fetch_k, most or 0)
         )
-        return (await run_in_executor(None, self._keep, query, found, user))[:most]
+        return (await run_in_executor(None, self._keep, query, scored, user))[:most]
 
     def _most(self, k: int | None) -> int | None:
         """How many documents to return at most, None for all. Raises InputError."""
@@ -140,9 +140,9 @@ class FilterRetriever(BaseRetriever):
         return most
 
     def _keep(
-        self, query: str, found: list[tuple[Document, float]], user: User | None
+        self, query: str, scored: list[tuple[Document, float]], user: User | None
     ) -> list[Document]:
-        docs, scores = [doc for doc, _ in found], [score for _, score in found]
+        docs, scores = [doc for doc, _ in scored], [score for _, score in scored]
         asker = self.user if user is None else user
         return keep(self.filter, query, docs, scores, metric=self.metric, user=asker)[0]
 

@@ -58,9 +58,9 @@ class Result(model.PoolResult):
         return len(self.kept)
 
     def __repr__(self) -> str:
-        told = report.summary(self)
-        why = told.headline.removeprefix(f"keeps {told.kept} with ")
-        return f"<Result: {told.kept} of {told.retrieved} kept, {why}>"
+        summary = report.summary(self)
+        why = summary.headline.removeprefix(f"keeps {summary.kept} with ")
+        return f"<Result: {summary.kept} of {summary.retrieved} kept, {why}>"
 
     def __bool__(self) -> bool:
         """True, even if nothing is kept: there is a result."""
@@ -113,9 +113,9 @@ class Result(model.PoolResult):
         return report.document(self)
 
 
-def to_result(made: model.PoolResult) -> Result:
+def to_result(decided: model.PoolResult) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
-    mine = for_user(report.seen(made))
+    mine = for_user(report.seen(decided))
     return Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
 
 

@@ -90,44 +90,44 @@ def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
 
 def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     """What in `scores`, best hit first, contradicts `metric`, in words; () if nothing does."""
-    found: list[str] = []
+    doubts: list[str] = []
     n = len(scores)
     broken = sum(not isfinite(score) for score in scores)
     if broken:
         what = "is not a number" if broken == 1 else "are not numbers"
         return (f"{broken} of {n} scores {what}, so only the order given is used.",)
     if n > 1 and len(set(scores)) == 1 and metric != "rank":
-        found.append(f"All {n} scores are equal, so there is no gap to cut at.")
+        doubts.append(f"All {n} scores are equal, so there is no gap to cut at.")
     higher = metric in ("similarity", "rank")
     steps = [right - left for left, right in pairwise(scores)]
     rising, falling = any(s > 0 for s in steps), any(s < 0 for s in steps)
     # Two hits may be passed in any order.
     if n >= FEW and higher and rising and not falling:
         what = "similarities" if metric == "similarity" else "scores"
-        found.append(f"The {what} rise from hit to hit: if they are distances, pass their metric.")
+        doubts.append(f"The {what} rise from hit to hit: if they are distances, pass their metric.")
     if n >= FEW and not higher and falling and not rising:
-        found.append(
+        doubts.append(
             "The distances fall from hit to hit: if they are similarities, pass "
             "metric='similarity', and if they are other scores, metric='rank'."
         )
     if metric == "rank":
-        return tuple(found)
+        return tuple(doubts)
     low, high = RANGE[metric]
     outside = [score for score in scores if not low - EDGE <= score <= high + EDGE]
     if metric == "ip" and _is_negated(scores):
-        found.append(f"The scores look like negative inner products of unit vectors: {NEGATED}")
+        doubts.append(f"The scores look like negative inner products of unit vectors: {NEGATED}")
     elif outside:
-        found.append(
+        doubts.append(
             f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
             f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
             f"{INSTEAD.get(metric, '')}"
         )
     elif metric == "similarity" and _fused(scores):
-        found.append(
+        doubts.append(
             "The scores look like those of reciprocal rank fusion (RRF), which are no "
             "similarities: if they are, pass metric='rank'."
         )
-    return tuple(found)
+    return tuple(doubts)
 
 
 def _fused(scores: Sequence[float]) -> bool:

@@ -83,8 +83,8 @@ class ChunkTools:
         if k is not None:
             settings = settings.with_values(_at_most(k, settings))
         searched = self.workspace[collection or self.collection]
-        found = searched.search(query, settings, user=self.user)
-        result = report.seen(found)
+        pool_result = searched.search(query, settings, user=self.user)
+        result = report.seen(pool_result)
         refs = report.references(result)
         return {
             "status": result.status,

@@ -113,10 +113,10 @@ def read_weights(file: Path, sha256: str = SHA256) -> bytes:
         raise ModelError(
             f"The weights {file} cannot be read: {error.strerror}.", remedy=REMEDY
         ) from error
-    found = hashlib.sha256(weights).hexdigest()
-    if found != sha256:
+    digest = hashlib.sha256(weights).hexdigest()
+    if digest != sha256:
         raise ModelError(
-            f"The weights {file} are not the expected ones (sha256 {found[:12]}…, not "
+            f"The weights {file} are not the expected ones (sha256 {digest[:12]}…, not "
             f"{sha256[:12]}…).",
             remedy=REMEDY,
         )
@@ -167,13 +167,13 @@ class MiniLM:
         inputs = [[ids[i] for i in batch] for batch in batches]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             many = len(inputs) > 1
-            made = pool.map(self._in_turn, inputs) if many else map(self._computed, inputs)
-            found = {
+            computed = pool.map(self._in_turn, inputs) if many else map(self._computed, inputs)
+            by_place = {
                 i: vectors
-                for batch, part in zip(batches, made, strict=True)
+                for batch, part in zip(batches, computed, strict=True)
                 for i, vectors in zip(batch, part, strict=True)
             }
-        return [found[i] for i in range(len(texts))]
+        return [by_place[i] for i in range(len(texts))]
 
     def _in_turn(self, ids: list[list[int]]) -> Vectors:
         with _turns:

@@ -177,8 +177,8 @@ class OpenAIChat:
                 self._refused.update([*named, last] if last and known else named)
                 return opened
             except openai.APIStatusError as error:
-                said = f"{error.message} {error.body}"
-                blamed = next((part for part in optional if part in said), "")
+                reply = f"{error.message} {error.body}"
+                blamed = next((part for part in optional if part in reply), "")
                 tried = list(optional) if error.status_code in (400, 422) else ["response_format"]
                 last = blamed or tried[0] if tried else ""
                 if last not in optional or error.status_code not in REFUSALS or stop.is_set():

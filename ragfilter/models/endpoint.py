@@ -122,9 +122,9 @@ def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float)
     if isinstance(error, openai.APIConnectionError):
         return _connection(error, at.host, answered)
     if isinstance(error, openai.APIError):
-        said = _detail(error, at) or "without a message"
+        detail = _detail(error, at) or "without a message"
         return ChatError(
-            f"The endpoint reported an error: {said}.",
+            f"The endpoint reported an error: {detail}.",
             kind="server",
             remedy="Try again; the endpoint's own log says more.",
         )
@@ -142,34 +142,34 @@ def _seconds(seconds: float) -> str:
     return f"{max(round(seconds, 1), 0.1):g}"
 
 
-def failure(name: Failure, said: str = "") -> ChatError:
+def failure(name: Failure, detail: str = "") -> ChatError:
     """The failure of this name; `said` completes its message."""
     kind, message, remedy = _FAILURES[name]
-    return ChatError(message.format(said), kind=kind, remedy=remedy)
+    return ChatError(message.format(detail), kind=kind, remedy=remedy)
 
 
 def _status(error: openai.APIStatusError, model: str, detail: str) -> ChatError:
     status = error.status_code
-    said = f": {detail}" if detail else ""
+    after = f": {detail}" if detail else ""
     wait = _retry_after(error)
     kind: ChatErrorKind = "protocol"
-    what = f"refused the request (HTTP {status}){said}"
+    what = f"refused the request (HTTP {status}){after}"
     remedy = "Check model and base URL; a prompt may also be too long for the model."
     if status in (401, 403):
         # What it says may hold a part of the key.
         kind, what = "auth", f"refused the key (HTTP {status})"
         remedy = "Check OPENAI_API_KEY and that it may use this model."
     elif status == 429:
-        kind, what = "rate_limit", f"has reached its rate limit or quota (HTTP 429){said}"
+        kind, what = "rate_limit", f"has reached its rate limit or quota (HTTP 429){after}"
         remedy = "Wait, or check the quota." if wait is None else f"Wait {_seconds(wait)} s."
     elif status == 404:
-        what = f"does not know the model {model!r} or the address (HTTP 404){said}"
+        what = f"does not know the model {model!r} or the address (HTTP 404){after}"
         remedy = "Check the model name, and that the base URL is right; most end in /v1."
     elif status in (408, 504):
-        kind, what = "timeout", f"gave up waiting for the model (HTTP {status}){said}"
+        kind, what = "timeout", f"gave up waiting for the model (HTTP {status}){after}"
         remedy = "Try again."
     elif status >= 500:
-        kind, what = "server", f"failed (HTTP {status}){said}"
+        kind, what = "server", f"failed (HTTP {status}){after}"
         remedy = "Try again." if wait is None else f"Try again in {_seconds(wait)} s."
     return ChatError(f"The endpoint {what}.", kind=kind, remedy=remedy, retry_after=wait)
 
@@ -202,11 +202,11 @@ def _unreachable(host: str, why: str) -> ChatError:
 def _detail(error: openai.APIError, at: Endpoint) -> str:
     """The endpoint's own message on one line, shortened; empty if it gave none but a page."""
     body = error.body
-    said = body.get("error", body) if isinstance(body, dict) else body
-    said = said.get("message") if isinstance(said, dict) else said
-    if not isinstance(said, str) or said.lstrip().startswith("<"):
+    message = body.get("error", body) if isinstance(body, dict) else body
+    message = message.get("message") if isinstance(message, dict) else message
+    if not isinstance(message, str) or message.lstrip().startswith("<"):
         return ""
-    line = at.scrub("".join(c for c in " ".join(said.split()) if c.isprintable())).rstrip(".")
+    line = at.scrub("".join(c for c in " ".join(message.split()) if c.isprintable())).rstrip(".")
     return line if len(line) <= DETAIL_CHARS else f"{line[:DETAIL_CHARS]}…"
 
 

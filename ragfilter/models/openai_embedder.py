@@ -56,12 +56,12 @@ class OpenAIEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors (float32) of `texts`, shape (len(texts), dimension). Raises ModelError."""
-        made: list[Vectors] = []
+        parts: list[Vectors] = []
         for start in range(0, len(texts), BATCH):
             batch = [whole(text[:MOST_CHARS]) or " " for text in texts[start : start + BATCH]]
-            made.append(self._ask(batch))
+            parts.append(self._ask(batch))
         try:
-            return np.concatenate(made) if made else np.zeros((0, 0), dtype=np.float32)
+            return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
         except ValueError:
             raise self._unusable("vectors of different lengths") from None
 
@@ -75,8 +75,8 @@ class OpenAIEmbedder:
         except (AttributeError, TypeError, ValueError):
             raise self._unusable("no embeddings") from None
         except Exception as error:
-            said = explain(error, self._at, answered=False, timeout_s=self._timeout_s)
-            raise self._failed(said) from None
+            explained = explain(error, self._at, answered=False, timeout_s=self._timeout_s)
+            raise self._failed(explained) from None
         if vectors.ndim != 2 or len(vectors) != len(batch):
             raise self._unusable(f"{len(vectors)} vectors for {len(batch)} texts")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

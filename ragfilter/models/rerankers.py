@@ -87,16 +87,16 @@ class LateInteraction:
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
         keys = [_content(text) for text in texts]
         with self._guard:
-            found = {key: self._cache[key] for key in keys if key in self._cache}
-        missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in found}
+            vectors = {key: self._cache[key] for key in keys if key in self._cache}
+        missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in vectors}
         fresh = [tokens.astype(np.float16) for tokens in self._encode(list(missing.values()))]
-        found.update(zip(missing, fresh, strict=True))
+        vectors.update(zip(missing, fresh, strict=True))
         with self._guard:
             for key in keys:
                 # Not if they are larger than the whole cache.
                 with suppress(ValueError):
-                    self._cache[key] = found[key]
-        return [found[key] for key in keys]
+                    self._cache[key] = vectors[key]
+        return [vectors[key] for key in keys]
 
     def _encode(self, texts: list[str]) -> list[Vectors]:
         """Unit vectors of each text's tokens, shape (tokens, dimension)."""

@@ -121,11 +121,11 @@ class Axes:
 
 def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
     """Every hit by rank and distance, kept or in the colour of the layer that dropped it."""
-    found = [row for row in rows if row.rank > 0]
-    if not found:
+    ranked = [row for row in rows if row.rank > 0]
+    if not ranked:
         return Drawing(0, "")
-    low, high = min(r.distance for r in found), max(r.distance for r in found)
-    last = max(row.rank for row in found)
+    low, high = min(r.distance for r in ranked), max(r.distance for r in ranked)
+    last = max(row.rank for row in ranked)
     frame = Axes((0.5, last + 0.5), (low, high), 220)
     lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
     band = frame.box("band", (0.5, min(k, last) + 0.5), (low, high))
@@ -133,11 +133,11 @@ def curve(rows: Sequence[ChunkRow], k: int) -> Drawing:
         Point(
             *frame.at(row.rank, row.distance), _css(row), f"{row.rank}. {row.title}: {row.reason}"
         )
-        for row in sorted(found, key=lambda row: row.kept)
+        for row in sorted(ranked, key=lambda row: row.kept)
     )
     texts += frame.under([1, last] if last > 1 else [1], "rank, nearest first")
-    kept = sum(row.kept for row in found)
-    about = f"{len(found)} passages by distance to the question; {kept} are kept."
+    kept = sum(row.kept for row in ranked)
+    about = f"{len(ranked)} passages by distance to the question; {kept} are kept."
     return Drawing(frame.height, about, tuple(points), (band, *lines), tuple(texts))
 
 

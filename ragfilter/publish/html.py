@@ -63,9 +63,9 @@ def origin_of(run: Run) -> ReportOrigin:
 
 def render(template: str, **values: Any) -> str:
     """Render a template."""
-    made = _environment().get_template(template).render(layers=LAYERS, **values)
+    page = _environment().get_template(template).render(layers=LAYERS, **values)
     # Foreign text may contain lone surrogates, which no file can hold.
-    return whole(made)
+    return whole(page)
 
 
 def command(*words: str, user: User) -> str:
@@ -88,14 +88,14 @@ def _environment() -> Environment:
     with extra("app"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("ragfilter.publish"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "count": numbers.count,
         "counted": numbers.counted,
         "tokens": numbers.tokens,
@@ -109,4 +109,4 @@ def _environment() -> Environment:
         "reason": reason,
         "toml": to_toml,
     }
-    return made
+    return environment

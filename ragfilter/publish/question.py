@@ -109,7 +109,7 @@ def of_two(
 ) -> str:
     """A report of one question with two settings: who keeps what, and why the other does not."""
     a, b = (seen(result) for result in results)
-    made = contrast(a, b)
+    contrasted = contrast(a, b)
     labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]
     return render(
         "contrast.html",
@@ -121,9 +121,9 @@ def of_two(
         sides=[size(label, each.kept, each.settings, prices)
                for label, each in zip(labels, (a, b), strict=True)],
         priced=prices is not None,
-        lists=drawing.lists(made),
-        groups=[("Only A keeps", made.only("a")), ("Both keep", made.only("both")),
-                ("Only B keeps", made.only("b"))],
+        lists=drawing.lists(contrasted),
+        groups=[("Only A keeps", contrasted.only("a")), ("Both keep", contrasted.only("both")),
+                ("Only B keeps", contrasted.only("b"))],
         answers=answers,
         settings=[(f"{label} ({letter}.toml)", each.settings, each.profile)
                   for letter, label, each in zip("ab", labels, names, strict=True)],

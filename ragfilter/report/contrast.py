@@ -68,8 +68,8 @@ def _by_id(result: PoolResult) -> dict[str, ChunkRow]:
     return {row.id: row for row in rows(result)}
 
 
-def _ordered(found: dict[str, ChunkRow]) -> Iterator[tuple[str, ChunkRow]]:
-    kept = [(row.place, i, row) for i, row in found.items() if row.place is not None]
+def _ordered(rows_of: dict[str, ChunkRow]) -> Iterator[tuple[str, ChunkRow]]:
+    kept = [(row.place, i, row) for i, row in rows_of.items() if row.place is not None]
     for _, i, row in sorted(kept, key=lambda each: each[0]):
         yield i, row
 

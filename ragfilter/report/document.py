@@ -9,8 +9,8 @@ from typing import Any
 from ragfilter.answer.context import sent
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import CutoffDetail, Decision, LayerTrace, PoolResult, Rounds, Widening
+from ragfilter.report.rows import COLUMNS, rows, seen
 from ragfilter.report.rows import references as refs_of
-from ragfilter.report.rows import rows, seen
 from ragfilter.report.summary import in_prompt, max_security_level
 from ragfilter.report.verdicts import judge_document
 
@@ -63,15 +63,13 @@ def document(result: PoolResult, *, references: bool = False) -> dict[str, Any]:
 
 def _hits(result: PoolResult, references: bool) -> list[dict[str, Any]]:
     kept = {hit.id: hit.chunk for hit in result.kept}
-    struck = {hit.id: hit for hit in result.kept if hit.struck}
-    documents = []
+    struck = {hit.id: {"prompt_text": sent(hit)} for hit in result.kept if hit.struck}
+    documents: list[dict[str, Any]] = []
     for row in rows(result):
         chunk = kept.get(row.id)
-        more: dict[str, Any]
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
-        if row.id in struck:
-            more |= {"prompt_text": sent(struck[row.id])}
-        documents.append(row._asdict() | more)
+        own = dict(zip(COLUMNS, row[:-1], strict=True))
+        documents.append(own | more | struck.get(row.id, {}))
     if references:
         refs = refs_of(result)
         for document in documents:

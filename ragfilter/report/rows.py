@@ -69,13 +69,16 @@ class ChunkRow(NamedTuple):
     limit: float | None
     confidence: str
     found_by: str
+    setting: str = ""
+    """The path of the setting that decided, if one did."""
 
     @property
     def kept(self) -> bool:
         return self.place is not None
 
 
-COLUMNS: tuple[str, ...] = ChunkRow._fields
+COLUMNS: tuple[str, ...] = ChunkRow._fields[:-1]
+"""What tables and files have of a row: all but its last field."""
 _INTEGERS = ("rank", "place", "page")
 _FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
@@ -132,6 +135,7 @@ def rows(result: PoolResult, *, as_operator: bool = False) -> tuple[ChunkRow, ..
                 limit=decision.limit,
                 confidence=confidence(distance, gap, settings.confidence) if scored else "",
                 found_by=hit.found_by,
+                setting=decision.setting,
             )
         )
     return tuple(rows)
@@ -148,7 +152,7 @@ def frame(rows: Iterable[ChunkRow]) -> pd.DataFrame:
     with extra("eval"):
         import pandas as pd
 
-    table = pd.DataFrame([*rows], columns=[*COLUMNS])
+    table = pd.DataFrame([row[:-1] for row in rows], columns=[*COLUMNS])
     types: dict[str, Any] = dict.fromkeys(_INTEGERS, "Int64")
     types |= dict.fromkeys(_FLOATS, "float64") | dict.fromkeys(_TEXTS, "str")
     return table.astype(types)
@@ -172,7 +176,7 @@ def csv(rows: Iterable[ChunkRow], refs: Mapping[str, Sequence[str]] | None = Non
     writer = csv_module.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS if refs is None else (*COLUMNS, "refs"))
     for row in rows:
-        cells = [_cell(name, value) for name, value in zip(COLUMNS, row, strict=True)]
+        cells = [_cell(name, value) for name, value in zip(COLUMNS, row[:-1], strict=True)]
         if refs is not None:
             cells.append(harmless(" ".join(refs.get(row.id, ()))))
         writer.writerow(cells)

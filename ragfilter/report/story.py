@@ -26,6 +26,8 @@ class Fall:
     layer: LayerName
     words: str
     ids: tuple[str, ...]
+    setting: str = ""
+    """The path of the setting that decided about the first of them, if one did."""
 
     @property
     def line(self) -> str:
@@ -108,8 +110,8 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
     effect on the prompt. `price` is that of a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
-    said = [_passing(story), _brought(story), story.unjudged, story.message]
-    return (*filter(None, said), *([_prompt(story, price, currency)] if story.kept else []))
+    passages = [_passing(story), _brought(story), story.unjudged, story.message]
+    return (*filter(None, passages), *([_prompt(story, price, currency)] if story.kept else []))
 
 
 def cutting(result: PoolResult) -> str:
@@ -186,7 +188,8 @@ def _falls(result: PoolResult) -> tuple[Fall, ...]:
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}
     reasons_by_layer: dict[LayerName, dict[str, list[str]]] = {t.layer: {} for t in result.traces}
-    for i, decision in result.outcomes().items():
+    deciding = result.outcomes()
+    for i, decision in deciding.items():
         if i in kept or decision.outcome != "dropped":
             continue
         spec = layer(decision.layer)
@@ -194,7 +197,7 @@ def _falls(result: PoolResult) -> tuple[Fall, ...]:
         words = f"did not pass {spec.title}" if plain is None else plain(decision, hits[i], result)
         reasons_by_layer[decision.layer].setdefault(words, []).append(i)
     return tuple(
-        Fall(name, words, tuple(ids))
+        Fall(name, words, tuple(ids), deciding[ids[0]].setting)
         for name, reasons in reasons_by_layer.items()
         for words, ids in sorted(reasons.items(), key=lambda reason: -len(reason[1]))
     )

@@ -110,7 +110,7 @@ def _strategies(result: PoolResult) -> tuple[tuple[str, int], ...]:
     if not isinstance(trace.detail, CutoffDetail) or trace.detail.value_name == PLACE:
         return ()
     cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=trace.count("pinned"))
-    return tuple((made.strategy, made.kept) for made in cuts)
+    return tuple((cut.strategy, cut.kept) for cut in cuts)
 
 
 def tokens(hits: Sequence[Hit]) -> int:
@@ -133,7 +133,7 @@ def first(unfiltered: int, left_out: int) -> str:
 def effects(result: PoolResult) -> dict[LayerName, str]:
     """What each enabled layer changed, in a word or two: ``−83``, ``pins 1``, ``fits``; empty if
     it had nothing to do."""
-    found: dict[LayerName, str] = {}
+    words_of: dict[LayerName, str] = {}
     known: set[str] = set()
     for trace in result.traces:
         pins = {each.chunk_id for each in trace.decisions if each.outcome == "pinned"}
@@ -141,16 +141,16 @@ def effects(result: PoolResult) -> dict[LayerName, str]:
         if isinstance(trace.detail, Pruning) and trace.detail.after < trace.detail.before:
             idle["prune"] = f"−{numbers.tokens(trace.detail.before - trace.detail.after)}"
         if not trace.enabled or not trace.n_in:
-            said = ""
+            effect = ""
         elif change := trace.n_out - trace.n_in:
-            said = f"{'+' if change > 0 else '−'}{numbers.count(abs(change))}"
+            effect = f"{'+' if change > 0 else '−'}{numbers.count(abs(change))}"
         elif new := len(pins - known):
-            said = f"pins {new}"
+            effect = f"pins {new}"
         else:
-            said = idle.get(trace.layer, "")
-        found[trace.layer] = said
+            effect = idle.get(trace.layer, "")
+        words_of[trace.layer] = effect
         known |= pins
-    return found
+    return words_of
 
 
 def layer_line(trace: LayerTrace, result: PoolResult) -> str:

@@ -116,8 +116,8 @@ def compared(result: PoolResult, detail: CutoffDetail | None) -> tuple[str, dict
         own = {h.id: 1.0 - h.rerank_score for h in result.hits if h.rerank_score is not None}
     elif detail.value_name == LOWERED:
         # Hits dropped before the words layer keep their own distance.
-        said = result.trace("words").decisions
-        own |= {d.chunk_id: d.value for d in said if d.value is not None}
+        decisions = result.trace("words").decisions
+        own |= {d.chunk_id: d.value for d in decisions if d.value is not None}
     elif detail.value_name == CHANCE:
         own = {}
     return detail.value_name, own | dict(zip(detail.ids, detail.values, strict=True))
@@ -196,7 +196,7 @@ def one_more(
         return None
     cut, now = detail.cut, result.settings.cutoff
     shared = ("max_results", "min_results")
-    found = []
+    candidates = []
     for name in strategy(cut.strategy).reads:
         info, value = field(f"cutoff.{name}"), getattr(now, name)
         if info.value_type not in (int, float) or name == "recall":
@@ -212,9 +212,11 @@ def one_more(
                 nearest = start if start > value else round(end - grid, 3)
                 miss = abs(kept - cut.kept - by)
                 far = abs(nearest - value) / ((high - low) or 1)
-                found.append((miss > 0, name in shared, miss, far, name, info.value_type(nearest)))
+                candidates.append(
+                    (miss > 0, name in shared, miss, far, name, info.value_type(nearest))
+                )
     before = [hit.id for hit in result.kept]
-    for *_, name, value in sorted(found):
+    for *_, name, value in sorted(candidates):
         path = f"cutoff.{name}"
         settings = result.settings.with_values({path: value})
         after = [hit.id for hit in replayed(settings).kept]

@@ -37,9 +37,9 @@ def find_contexts(
     placed: set[Words] = set()
     for text in islice(texts, MOST_TEXTS):
         text = normalise(text)
-        for found in _BEFORE_NUMBER.findall(text):
-            seen[found] += 1
-            seen[found.split()[-1]] += " " in found
+        for phrase in _BEFORE_NUMBER.findall(text):
+            seen[phrase] += 1
+            seen[phrase.split()[-1]] += " " in phrase
         places.update(_PLACED.findall(text))
     for words in counted:
         if len(words) == 1 and places.intersection(forms(words[0])):
@@ -51,12 +51,12 @@ def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
     """Those of `names` whose last word occurs in the texts: "fire beetles" if one has "beetles"."""
     last = {name: _WORD.findall(name)[-1] for name in names}
     wanted = set(last.values())
-    found: set[str] = set()
+    held_words: set[str] = set()
     for text in islice(texts, MOST_TEXTS):
-        if found == wanted:
+        if held_words == wanted:
             break
-        found |= wanted.intersection(_WORD.findall(normalise(text)))
-    return {name for name, word in last.items() if word in found}
+        held_words |= wanted.intersection(_WORD.findall(normalise(text)))
+    return {name for name, word in last.items() if word in held_words}
 
 
 def held_forms(name: str, held: Collection[str]) -> tuple[str, ...]:

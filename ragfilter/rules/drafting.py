@@ -215,8 +215,8 @@ def _suggest(
         asked = (*asked, *_complaint(answer, reading.faults))
         again, answer = _ask(draft, chat, asked, deadline)
         if again.error and reading.rule is None:
-            told = f"{'; '.join(reading.faults)}; asked again: {again.error}"
-            return replace(again, error=told)
+            errors = f"{'; '.join(reading.faults)}; asked again: {again.error}"
+            return replace(again, error=errors)
         draft = replace(draft, usage=again.usage)
         second = ParsedRule(None) if again.error else read(answer, chunk)
         repaired = _is_better(second, reading)
@@ -261,8 +261,8 @@ def _ask(
     if usage is None:
         usage = estimated_usage(asked, text, failed)
     usage = total_usage((draft.usage, usage))
-    made = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
-    return made, without_thought(text)
+    failed_draft = replace(draft, error=error, failed=failed, retry_after=retry_after, usage=usage)
+    return failed_draft, without_thought(text)
 
 
 def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
@@ -348,14 +348,14 @@ def drafts(
             )
 
 
-def total(made: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
+def total(drafts: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
     """The totals of the drafts `made`, which took `seconds`."""
-    usage = total_usage(draft.usage for draft in made)
+    usage = total_usage(draft.usage for draft in drafts)
     return Totals(
-        drafted=sum(draft.rule is not None for draft in made),
-        repaired=sum(draft.repaired for draft in made),
-        doubtful=sum(bool(draft.remarks) for draft in made),
-        without=sum(draft.rule is None for draft in made),
+        drafted=sum(draft.rule is not None for draft in drafts),
+        repaired=sum(draft.repaired for draft in drafts),
+        doubtful=sum(bool(draft.remarks) for draft in drafts),
+        without=sum(draft.rule is None for draft in drafts),
         usage=usage,
         cost=None if prices is None else prices.of(usage),
         currency="" if prices is None else prices.currency,

@@ -86,8 +86,10 @@ def explain(rule: Rule, question: str) -> Explanation:
 def _parts(rule: Rule, text: _Text) -> Iterator[RulePart]:
     for place, group in rule.demands.items():
         terms = [*terms_at(place, group).items()]
-        found = tuple(filter(None, (text.found(*each) for each in terms)))
-        yield RulePart(place, group, bool(found), found, None if found else text.nearest(terms))
+        matches = tuple(filter(None, (text.found(*each) for each in terms)))
+        yield RulePart(
+            place, group, bool(matches), matches, None if matches else text.nearest(terms)
+        )
     for place, term in terms_at("contain_none_of", rule.contain_none_of).items():
         present = text.found(place, term)
         yield RulePart(place, (term,), present is None, () if present is None else (present,))

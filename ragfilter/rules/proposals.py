@@ -54,7 +54,7 @@ def propose(
             return spellings(mark, contexts[mark.words], ordered=mark.words in ordered)
         return tuple(dict.fromkeys(f for word in mark.words for f in held_forms(word, held)))
 
-    made = []
+    proposals = []
     for family in families:
         doubt = "" if family.is_counted else NAME_ALONE
         for member in family.members:
@@ -62,10 +62,10 @@ def propose(
             if _meets(member.chunk.title, groups):
                 rule = Rule(contain_one_of=groups).text
                 named = tuple(w for m in member.marks if isinstance(m, Name) for w in m.words)
-                made.append(
+                proposals.append(
                     Proposal(member.chunk, family.pattern, rule, named, member.named, doubt)
                 )
-    return tuple(made)
+    return tuple(proposals)
 
 
 def find_proposals(chunks: Collection[Chunk], questions: Iterable[str] = ()) -> list[Finding]:
@@ -93,9 +93,9 @@ def as_finding(
     """The finding that proposes `rule` for a chunk. It is sure if there is no doubt and the chunk
     has no rule to replace."""
     more = (*doubts, *(("replaces the rule that it has",) if chunk.rule else ()))
-    said = "; ".join((words, *more))
+    message = "; ".join((words, *more))
     fix = parse(rule)
-    return Finding(kind=kind, chunk_ids=(chunk.id,), message=f"{said}.", fix=fix, sure=not more)
+    return Finding(kind=kind, chunk_ids=(chunk.id,), message=f"{message}.", fix=fix, sure=not more)
 
 
 def _meets(question: str, groups: Iterable[Group]) -> bool:

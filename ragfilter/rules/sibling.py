@@ -72,7 +72,7 @@ def _forms(old: str, new: str) -> dict[str, str]:
         return {}
     ordinal = [_ORDINAL.fullmatch(word) for word in (old, new)]
     if all(ordinal):
-        a, b = (int(found[1]) for found in ordinal if found is not None)
+        a, b = (int(match[1]) for match in ordinal if match is not None)
     elif _WHOLE.fullmatch(old) and _WHOLE.fullmatch(new):
         a, b = int(old), int(new)
     else:
@@ -92,12 +92,12 @@ def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
     pattern = re.compile(rf"{begin}({every})\b")
 
     def exchanged(term: str) -> str:
-        return pattern.sub(lambda found: forms[found[1]], normalise(term))
+        return pattern.sub(lambda match: forms[match[1]], normalise(term))
 
     def group_of(group: tuple[str, ...]) -> tuple[str, ...]:
         # Terms of the group without the sibling's name or number are synonyms for it, so drop them.
-        made = [exchanged(term) for term in group if pattern.search(normalise(term))]
-        return tuple(dict.fromkeys(made)) or group
+        terms = [exchanged(term) for term in group if pattern.search(normalise(term))]
+        return tuple(dict.fromkeys(terms)) or group
 
     if not any(
         pattern.search(normalise(term)) for group in rule.demands.values() for term in group

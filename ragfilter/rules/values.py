@@ -125,19 +125,19 @@ def is_number(token: str) -> bool:
 def parts(text: str) -> tuple[str | Number, ...]:
     """The words and signs of normalised `text`, and its numbers, with a range as one. A line end is
     a sign, and the cells of a table follow their headings."""
-    found = tokens(_LINE.sub(f" {LINE_END} ", unfold(text.strip())))
-    made: list[str | Number] = []
+    words = tokens(_LINE.sub(f" {LINE_END} ", unfold(text.strip())))
+    parts_read: list[str | Number] = []
     at = 0
-    while at < len(found):
-        until = _range_end(found, at)
+    while at < len(words):
+        until = _range_end(words, at)
         if until is not None:
-            first, last = int(found[at]), int(found[until])
-            made.append(Number(first, last, f"{first}-{last}"))
+            first, last = int(words[at]), int(words[until])
+            parts_read.append(Number(first, last, f"{first}-{last}"))
             at = until
         else:
-            made.append(_read(found[at]))
+            parts_read.append(_read(words[at]))
         at += 1
-    return tuple(made)
+    return tuple(parts_read)
 
 
 def mask(text: str) -> tuple[str, ...]:
@@ -159,8 +159,8 @@ def is_short(word: str) -> bool:
 def values(text: str) -> tuple[Value, ...]:
     """The numbers in `text` that words describe, in order. Dates are skipped."""
     every = parts(text)
-    found = (value_at(every, at) for at in range(len(every)))
-    return tuple(value for value in found if value is not None)
+    candidates = (value_at(every, at) for at in range(len(every)))
+    return tuple(value for value in candidates if value is not None)
 
 
 def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
@@ -234,18 +234,18 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
     number is also used as an ordinal ("7th level"). Every number of a range matches. Years and
     other numbers from a thousand, versions of three parts, and codes need no words next to them. A
     decimal does: 4.0 may be a version, a price or a grade."""
-    made: list[str] = []
+    forms: list[str] = []
     for context in contexts:
-        made += _spelled(value, context, ordered=ordered or value.is_ordinal)
+        forms += _spelled(value, context, ordered=ordered or value.is_ordinal)
         if context == acronym(value.words) and value.last is None:
             dotted = "".join(f"{letter}." for letter in context)
-            made += [f"{dotted} {value.number}", f"{dotted} of {value.number}"]
-            made.append(f"{context}{value.number}")
+            forms += [f"{dotted} {value.number}", f"{dotted} of {value.number}"]
+            forms.append(f"{context}{value.number}")
     number = str(value.number)
     if value.last is None and stands_alone(number):
         # Longer spellings with this number are redundant, because the number alone matches them.
-        made = [*(each for each in made if number not in tokens(each)), number]
-    return tuple(dict.fromkeys(made))
+        forms = [*(each for each in forms if number not in tokens(each)), number]
+    return tuple(dict.fromkeys(forms))
 
 
 def stands_alone(number: str) -> bool:
@@ -282,7 +282,7 @@ def _read(token: str) -> str | Number:
         return Number(token, token, token)
     if _is_whole(token):
         return Number(int(token), int(token), token)
-    number = int(found.group(1)) if (found := _ORDINAL.match(token)) else _NAMED.get(token)
+    number = int(ordinal.group(1)) if (ordinal := _ORDINAL.match(token)) else _NAMED.get(token)
     return token if number is None else Number(number, number, token)
 
 
@@ -300,13 +300,13 @@ def _is_ordinal(written: str) -> bool:
     return written in ORDINALS or _ORDINAL.match(written) is not None
 
 
-def _range_end(found: tuple[str, ...], at: int) -> int | None:
+def _range_end(words: tuple[str, ...], at: int) -> int | None:
     """The end of the range that begins at `at`, None if there is none. 2024-01-15 is not a
     range."""
-    if at + 2 >= len(found) or not _is_whole(found[at]) or found[at + 1] not in _UNTIL:
+    if at + 2 >= len(words) or not _is_whole(words[at]) or words[at + 1] not in _UNTIL:
         return None
-    first, last = found[at], found[at + 2]
-    chained = found[max(at - 1, 0) : at] in _JOINS or found[at + 3 : at + 4] in _JOINS
+    first, last = words[at], words[at + 2]
+    chained = words[max(at - 1, 0) : at] in _JOINS or words[at + 3 : at + 4] in _JOINS
     return at + 2 if _is_whole(last) and int(first) < int(last) and not chained else None
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import blake2b
+from json import dumps
 
 from ragfilter.errors import StoreError
 from ragfilter.ingest.records import to_line
@@ -50,3 +52,14 @@ def content_of(workspace: Workspace, collection: ChromaCollection, user: User) -
     known = copy.fingerprints if copy else {}
     seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
     return copies.content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
+
+
+def version_seen(workspace: Workspace, collection: ChromaCollection, user: User) -> str:
+    """The version of the collection for `user`: it changes with every chunk and rule that they may
+    see, and with no other."""
+    if user.unrestricted:
+        return collection.version
+    chunks = collection.entries().items()
+    rules = sorted((i, chunk.rule) for i, chunk in chunks if user.sees(chunk))
+    seen = dumps([content_of(workspace, collection, user), rules])
+    return blake2b(seen.encode(), digest_size=16).hexdigest()

@@ -547,8 +547,8 @@ def _pattern(entity: str) -> re.Pattern[str]:
     )
 
 
-def _word(found: re.Match[str]) -> str:
-    before, word, after = found["before"] or "", found["word"], found["after"] or ""
+def _word(match: re.Match[str]) -> str:
+    before, word, after = match["before"] or "", match["word"], match["after"] or ""
     forms = "|".join(sorted(map(re.escape, {word} if after else _forms(word))))
     start = r"(?<!\w)" if before else r"(?<!\w)(?<!(?<!\w)[.$@])"
     if word[0].isdigit() and not before:

@@ -165,7 +165,7 @@ def ends_in_half(text: str) -> bool:
 
 def in_one_line(text: str) -> str:
     """`text` with line ends and other control characters as they are written in code: ``\\n``."""
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+    return _CONTROLS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def loads(text: str) -> Any:

@@ -52,8 +52,8 @@ def separated(text: str) -> tuple[str, str]:
     It is the comma, semicolon, tab or bar that the header has most of outside quotes. If it has
     none, there is one column, and a row is one cell.
     """
-    if told := _TOLD.match(text):
-        return told[1], "\n" + text[told.end() :]
+    if match := _TOLD.match(text):
+        return match[1], "\n" + text[match.end() :]
     header_match = _HEADER.match(text)
     header = _QUOTED.sub("", header_match[0]) if header_match else ""
     separator = max(",;\t|", key=header.count)

@@ -18,9 +18,9 @@ NAMED_BY = 2
 def telling_titles(titles: Sequence[str], width: int) -> list[str]:
     """`titles` that stand beside each other, each in at most `width` characters.
 
-    A long one keeps the words that tell it from the others, then the beginning:
-    ``… CLERICS … Armor Class 6``. Where different titles would look the same, the later ones are
-    numbered, if `width` has room for that.
+    A long one keeps its beginning and end, as it would alone, if these tell it from the others.
+    Otherwise it keeps the words that do: ``… CLERICS … Armor Class 6``. Where different titles
+    would look the same, the later ones are numbered, if `width` has room for that.
     """
     return list(_telling(tuple(" ".join(title.split()) for title in titles), width))
 
@@ -71,6 +71,9 @@ def _shortened(title: str, i: int, n: int, holders: Mapping[str, int], width: in
     words = title.split()
     chosen: list[int] = []
     alike = (1 << n) - 1 ^ 1 << i
+    plain = short_title(title, width)
+    if _told_by(plain.split(), alike, holders):
+        return plain
     while alike:
         left = {at: (alike & holders[_key(word)]).bit_count() for at, word in enumerate(words)}
         best = min(left, key=lambda at: (left[at], not _content(words[at]), at))
@@ -79,7 +82,7 @@ def _shortened(title: str, i: int, n: int, holders: Mapping[str, int], width: in
         chosen.append(best)
         alike &= holders[_key(words[best])]
     if not chosen:
-        return short_title(title, width)
+        return plain
     last = max(chosen)
     for more in (range(last - 1, max(last - NAMED_BY, 0) - 1, -1), range(len(words))):
         for at in more:
@@ -87,6 +90,15 @@ def _shortened(title: str, i: int, n: int, holders: Mapping[str, int], width: in
                 break
             chosen.append(at)
     return _joined(words, chosen)
+
+
+def _told_by(words: Iterable[str], alike: int, holders: Mapping[str, int]) -> bool:
+    """Whether each of the titles `alike` lacks one of `words`. Names and numbers count, since a
+    heading such as ``I.A.`` tells readers nothing."""
+    for word in words:
+        if _content(word) or any(char.isdigit() for char in word):
+            alike &= holders.get(_key(word), alike)
+    return not alike
 
 
 def _key(word: str) -> str:

@@ -220,9 +220,7 @@ def test_an_edit_in_another_tab_renews_the_results_and_is_told(
     through(write(page, PASSES), "rule-save")
     assert [toast.value for toast in page.run().at.toast] == []
     told = [toast.value for toast in other.run().at.toast]
-    assert told == [
-        "Rules or chunks were changed in another tab, so the results have been refreshed."
-    ]
+    assert told == ["Rules or chunks were changed in another tab, so the results are refreshed."]
     kept = [row["id"] for row in other.rows if row["place"]]
     assert OTHER in kept
     assert other.ids == before

@@ -167,6 +167,10 @@ def test_each_layer_says_in_a_word_what_it_did_and_the_idle_ones_are_folded(
     assert key("cutoff.max_results") not in {slider.key for slider in page.at.slider}
     page.switch("cutoff", False)
     assert page.at.button(key="line-cutoff").label == "**● Cutoff** off"
+    # It holds for the next question too, whose result says so and has the way back.
+    page.ask(OWLBEARS)
+    assert any("1 setting changed" in each for each in page.html)
+    assert "Cutoff" in page.at.button(key="reset").help
     page.press("reset")
     assert "reset" not in page.buttons
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from twins import ANEW, SECRET, USER, make_twins, still_clocks
+from twins import SECRET, USER, make_twins, still_clocks
 
 from ragfilter.ui.kit import view_as
+from ragfilter.ui.session import resources
 from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
@@ -98,7 +99,7 @@ def test_a_page_is_the_same_without_the_hidden_chunks(
         for _ in walk(page):
             files = "\n".join(f"{file}\n{read()}" for file, read in page.downloads.items())
             told = f"{page.sent}\n{files}".replace(str(world), "WORLD")
-            sent.append(ID.sub("ID", ANEW.sub("VERSION", told)))
+            sent.append(ID.sub("ID", told))
         made.append(sent)
     for one, other in zip(*made, strict=True):
         first, second = one.splitlines(), other.splitlines()
@@ -106,3 +107,15 @@ def test_a_page_is_the_same_without_the_hidden_chunks(
         assert apart[:5] == []
         assert len(first) == len(second)
         assert SECRET not in one
+
+
+def test_an_edit_in_another_tab_is_told_to_who_sees_the_chunk(
+    open_page: Callable[..., Any], worlds: tuple[Path, Path]
+) -> None:
+    page = open_page({**AS_USER, "profile": "query-must"}, workspace=worlds[0] / "ws")
+    ranked = page.ids
+    for chunk_id, told in (("hidden-cat-0", 0), ("cat-1", 1)):
+        store = resources.open_resources().bench.collection("small")
+        store.set_rules({chunk_id: '{"contain": "dog"}'})
+        assert len(page.run().at.toast) == told
+        assert page.ids == ranked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ def test_the_line_is_dragged_and_stepped(open_tab: Callable[..., Any]) -> None:
     expect(line).to_have_attribute("aria-valuetext", "limit 0.541 keeps 2")
     expect(tab.keyed("curve")).to_contain_text("limit 0.541")
     expect(box.locator("[data-passage] text").first).to_contain_text("Armor Class 6")
+    # A title leaves plotly's words to be read.
+    titles = [each.bounding_box() for each in box.locator("[data-passage] text").all()]
+    notes = [each.bounding_box() for each in box.locator(".annotation-text").all()]
+    assert titles
+    assert notes
+    assert not [each for each in titles if any(map(partial(meet, each), notes))]
     # During dragging, only the browser says what would stay.
     tab.drag_line(line, -60, -95)
     said = re.fullmatch(r"limit (\d\.\d+) keeps (\d+)", line.get_attribute("aria-valuetext"))
@@ -67,6 +74,14 @@ def test_the_line_is_dragged_and_stepped(open_tab: Callable[..., Any]) -> None:
     # What was dropped earlier is one click away.
     tab.click("fold")
     expect(tab.keyed("curve").locator("path.point")).to_have_count(201)  # and the ring
+
+
+def meet(one: Any, other: Any) -> bool:
+    """Whether two boxes overlap."""
+    return all(
+        one[at] < other[at] + other[size] and other[at] < one[at] + one[size]
+        for at, size in (("x", "width"), ("y", "height"))
+    )
 
 
 def middle(element: Any) -> float:

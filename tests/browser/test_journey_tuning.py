@@ -168,14 +168,14 @@ def guard(hand: Hand, name: str, count: int, workspace: Path, folder: Path) -> N
     hand.visit("Evaluate")
     hand.press("evaluate")
     expect(tab.keyed("run-box", "input")).to_have_value(re.compile(rf"{name} · tuned on {name} \("))
-    expect(tab.keyed("path-next", "button")).to_have_text("Guard")
+    expect(tab.keyed("path")).to_contain_text("Now: Guard")
     tab.rest()
     hand.press("guard")
     with tab.rest().page.expect_download() as waiting:
         hand.press("guard-baseline")
     baseline = folder / "baseline.json"
     waiting.value.save_as(baseline)
-    expect(tab.keyed("path")).to_contain_text("Tune → Guard")
+    expect(tab.keyed("path")).to_contain_text("✓ Guard")
     expect(tab.keyed("path-next")).to_have_count(0)
     command = tab.page.get_by_test_id("stCode").inner_text().strip()
     assert command.startswith(f"ragfilter gate --collection demo --queries {name} ")

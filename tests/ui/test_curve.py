@@ -211,6 +211,8 @@ def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
     by_distance = drawn(made, by_distance=True)
     assert sorted(x for xs, _ in points(by_distance).values() for x in xs) == [1, 2, 3, 4, 5, 6, 7]
     assert points(by_distance)["kept"] == ([2, 4], [0.3, 0.47])
+    # A poor score and a place too far down look different.
+    assert {"dropped by quality", "dropped by quality too far down"} < points(by_distance).keys()
     assert notes(by_distance) == {"distance"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.kit.path import NEEDS_LABELS, NEEDS_RUN, steps
+from ragfilter.ui.kit.path import NEEDS_LABELS, NEEDS_RUN, at, steps
 
 HERE: dict[str, Any] = {
     "asked": False, "labelled": 0, "measured": False, "tuned": False, "guarded": False
@@ -32,3 +32,21 @@ def test_the_next_step_and_what_is_locked(
     assert next(step.name for step in path if not step.done) == following
     assert {step.name for step in path if step.locked} == locked
     assert {step.locked for step in path} <= {"", NEEDS_LABELS, NEEDS_RUN}
+
+
+@pytest.mark.parametrize(
+    ("page", "following", "step"),
+    [
+        ("inspect", "Tune", "Ask"),
+        ("evaluate", "Tune", "Measure"),
+        ("evaluate", "Guard", "Guard"),
+        ("evaluate", "Label", "Measure"),
+        ("tune", "Tune", "Tune"),
+        ("rules", "Tune", None),
+    ],
+)
+def test_the_step_of_a_page(page: str, following: str, step: str | None) -> None:
+    path = steps(**HERE | {"labelled": 20})
+    names = [each.name for each in path]
+    here = at(path, names.index(following), page)
+    assert (None if here is None else names[here]) == step

@@ -131,11 +131,11 @@ def _explanation_text(explanation: Explanation, question: str) -> str:
 
 
 def _part_text(part: RulePart) -> str:
-    found = ", ".join(match.term for match in part.found)
+    matches = ", ".join(match.term for match in part.found)
     if part.place.startswith("contain_none_of"):
-        return f"must not contain {found}" if found else f"free of {part.terms[0]}"
+        return f"must not contain {matches}" if matches else f"free of {part.terms[0]}"
     if part.met:
-        return f"found {found}"
+        return f"found {matches}"
     more = ", …" if len(part.terms) > SHOWN_TERMS else ""
     text = f"missing: one of {', '.join(part.terms[:SHOWN_TERMS])}{more}"
     if part.near is None:

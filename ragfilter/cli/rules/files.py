@@ -48,8 +48,8 @@ def export(
         text = rule_files.csv_text(selected.chunks)
     else:
         text = "".join(rule_files.lines(selected.chunks))
-    told = f"{place.collection}: {len(selected.chunks)} rules written to "
-    written = write(text, out, told)
+    prefix = f"{place.collection}: {len(selected.chunks)} rules written to "
+    written = write(text, out, prefix)
     # What is not in the file still counts as changed since the last export.
     if written and not where and has_all_edited and not selected.incomplete:
         with place.open("rules") as bench:

@@ -26,12 +26,12 @@ FILES = (
 
 def trees() -> dict[str, dict[str, Any]]:
     """The six descriptions, parsed: file name to tree."""
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for name in FILES:
         tree = parse(packaged.read_text(__name__, name), ".yaml", name)
         assert isinstance(tree, dict)
-        found[name] = tree
-    return found
+        by_name[name] = tree
+    return by_name
 
 
 def records() -> Iterator[Record]:

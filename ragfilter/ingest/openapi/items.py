@@ -156,14 +156,14 @@ def _operations(root: ApiPlace, key: str, problems: list[str]) -> Iterator[Item]
 
 def parameters_of(item: Item) -> list[ApiPlace]:
     """The operation's parameters and those of its path that it does not replace."""
-    found: dict[tuple[str, str], ApiPlace] = {}
+    parameters: dict[tuple[str, str], ApiPlace] = {}
     own = item.place.child("parameters")
     for given in (*item.shared, *map(own.at, as_list(own.node))):
         place = given.end()
         if isinstance(place.node, dict):
             name = place.node.get("name", ref_of(place.node))
-            found[str(place.node.get("in")), str(name)] = place
-    return list(found.values())
+            parameters[str(place.node.get("in")), str(name)] = place
+    return list(parameters.values())
 
 
 def security_of(item: Item) -> Any:
@@ -176,10 +176,10 @@ def security_of(item: Item) -> Any:
 
 def _mapping(place: ApiPlace, key: str, problems: list[str]) -> ApiPlace:
     """The mapping under `key`; an empty one if there is none."""
-    found = place.child(key)
-    if not isinstance(found.node, dict | None):
+    mapping = place.child(key)
+    if not isinstance(mapping.node, dict | None):
         problems.append(f"{place.source}, {key}: this is no object")
-    return found if isinstance(found.node, dict) else found.at({})
+    return mapping if isinstance(mapping.node, dict) else mapping.at({})
 
 
 def _tidy(name: str) -> str:

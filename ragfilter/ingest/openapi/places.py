@@ -121,8 +121,8 @@ class ApiPlace:
         """A reference written here as a reader would say it: the name of the schema, else its last
         part."""
         place = self.find(ref) if self.within.parts else None
-        if place is not None and place.is_in_part and (found := place.end(parts_only=True).chunk()):
-            item, below = found
+        if place is not None and place.is_in_part and (chunk := place.end(parts_only=True).chunk()):
+            item, below = chunk
             return place.pointer[-1] if below else item.names[0]
         last = re.split(r"[/#]", ref.rstrip("/#"))[-1]
         return unquote(last).replace("~1", "/").replace("~0", "~")

@@ -37,11 +37,11 @@ class Leads:
 
 def survey(descriptions: Descriptions, problems: Mapping[str, list[str]]) -> dict[Item, Leads]:
     """Every item of the descriptions, also of their parts, with what it leads to."""
-    found: list[Item] = []
+    every: list[Item] = []
     for source in descriptions.trees:
-        found += items(descriptions.root(source), problems[source])
+        every += items(descriptions.root(source), problems[source])
     names: dict[str, set[str]] = {source: set() for source in descriptions.trees}
-    for item in found:
+    for item in every:
         descriptions.chunks[item.source, item.source, item.pointer] = item
         if item.kind == "schema":
             names[item.source].add(item.names[0])
@@ -55,11 +55,11 @@ def survey(descriptions: Descriptions, problems: Mapping[str, list[str]]) -> dic
         pointer = ("components", "schemas", name)
         item = Item("schema", place.source, place, pointer, (name, f"schemas/{name}"))
         descriptions.chunks[place.spot] = item
-        found.append(item)
+        every.append(item)
         return item
 
     # The list grows meanwhile.
-    return {item: _leads(item, add) for item in found}
+    return {item: _leads(item, add) for item in every}
 
 
 def _leads(item: Item, add: Callable[[ApiPlace], Item]) -> Leads:
@@ -117,8 +117,8 @@ def _role(role: Role, key: str) -> Role:
 def _chunk(target: ApiPlace, role: Role, add: Callable[[ApiPlace], Item]) -> Item | None:
     is_schema = role == "schema" and target.is_in_part
     target = target.end(parts_only=True) if is_schema else target
-    if found := target.chunk():
-        return found[0]
+    if chunk := target.chunk():
+        return chunk[0]
     # A text in a file of its own is no schema.
     return add(target) if is_schema and not isinstance(target.node, str) else None
 
@@ -145,8 +145,8 @@ def _starts(item: Item) -> list[ApiPlace]:
     each = {status: responses.child(status) for status in as_dict(responses.node)}
     good = [response for status, response in each.items() if status.startswith("2")]
     bad = [response for status, response in each.items() if not status.startswith("2")]
-    told = ("requestBody", "parameters", "responses")
-    rest = {key: node for key, node in item.node.items() if key not in told}
+    described = ("requestBody", "parameters", "responses")
+    rest = {key: node for key, node in item.node.items() if key not in described}
     options = as_list(security_of(item))
     names = dict.fromkeys(name for option in options for name in as_dict(option))
     schemes = [{"$ref": f"#/components/securitySchemes/{_escaped(name)}"} for name in names]
@@ -166,10 +166,10 @@ def _escaped(name: str) -> str:
     return name.replace("%", "%25").replace("~", "~0").replace("/", "~1")
 
 
-def statuses(found: Iterable[Item]) -> dict[Item, list[str]]:
+def statuses(every: Iterable[Item]) -> dict[Item, list[str]]:
     """The statuses with which operations use the shared responses, sorted."""
     used: dict[Item, set[str]] = {}
-    for item in found:
+    for item in every:
         responses = item.place.child("responses") if item.method else item.place.at({})
         for status in as_dict(responses.node):
             response = responses.child(status)
@@ -187,7 +187,7 @@ def unlinked(
     A link is ``[label](#operation/<operationId>)`` or a reference such as
     ``[label](common.yaml#/components/schemas/Money)``; others stay as they are.
     """
-    found: dict[str, None] = {}
+    chunk_ids: dict[str, None] = {}
 
     def plain(match: re.Match[str]) -> str:
         label, target = match.groups()
@@ -202,7 +202,7 @@ def unlinked(
             chunk_id = ids[chunk[0]] if chunk else None
         if chunk_id is None:
             return match.group(0)
-        found[chunk_id] = None
+        chunk_ids[chunk_id] = None
         return label
 
-    return _LINK.sub(plain, item.prose), tuple(found)
+    return _LINK.sub(plain, item.prose), tuple(chunk_ids)

@@ -88,18 +88,18 @@ def _operation(item: Item) -> Iterator[str]:
     body = place.child("requestBody").end()
     if isinstance(body.node, dict):
         need = ", required" if body.node.get("required") is True else ""
-        said = _one_line(body.child("description").node)
-        yield f"Request body: {_content(body)}{need}. {said}".strip()
+        description = _one_line(body.child("description").node)
+        yield f"Request body: {_content(body)}{need}. {description}".strip()
         yield from _inline(body)
     parameters = parameters_of(item)
     if parameters:
         yield "Parameters:"
     yield from map(_parameter, parameters)
     responses = place.child("responses")
-    told = [status for status in as_dict(responses.node) if not status.startswith("x-")]
-    if told:
+    statuses = [status for status in as_dict(responses.node) if not status.startswith("x-")]
+    if statuses:
         yield "Responses:"
-    for status in told:
+    for status in statuses:
         yield _response_line(status, responses.child(status))
     yield _security(security_of(item))
     if callbacks := as_dict(place.child("callbacks").node):
@@ -115,8 +115,8 @@ def _parameter(place: ApiPlace) -> str:
     if schema is None:
         schema = next((schema for _, schema in _bodies(place)), None)
     start = f"- {name}, {where}" if isinstance(where, str) else f"- {name}"
-    required, said = node.get("required") is True, place.child("description").node
-    line = _described(start, schema, place, required=required, also=said)
+    required, description = node.get("required") is True, place.child("description").node
+    line = _described(start, schema, place, required=required, also=description)
     return f"{line} Deprecated." if node.get("deprecated") is True else line
 
 
@@ -153,8 +153,8 @@ def _response_line(status: str, response: ApiPlace) -> str:
     if ref := ref_of(response.node):
         # The meaning of a shared response is in its own chunk, and not in a hundred others.
         return _cut(f"- {status}: {response.name(ref)}{body}", 1000)
-    said = _one_line(place.child("description").node)
-    return _cut(f"- {status}{body}: {said}", 1000).rstrip(": ")
+    description = _one_line(place.child("description").node)
+    return _cut(f"- {status}{body}: {description}", 1000).rstrip(": ")
 
 
 def _security(options: Any) -> str:
@@ -194,10 +194,10 @@ def _schema(place: ApiPlace, name: str) -> Iterator[str]:
         yield "Properties:"
         yield from details
     discriminator = as_dict(place.node.get("discriminator"))
-    if isinstance(told := discriminator.get("propertyName"), str):
+    if isinstance(field := discriminator.get("propertyName"), str):
         mapping = as_dict(discriminator.get("mapping")).items()
         kinds = [f"{key} is {place.name(ref)}" for key, ref in mapping if isinstance(ref, str)]
-        yield f"Told apart by {told}{': ' if kinds else ''}{', '.join(kinds)}."
+        yield f"Told apart by {field}{': ' if kinds else ''}{', '.join(kinds)}."
 
 
 def _response(place: ApiPlace, name: str, statuses: Sequence[str], api: str) -> Iterator[str]:
@@ -212,8 +212,8 @@ def _response(place: ApiPlace, name: str, statuses: Sequence[str], api: str) -> 
         yield "Headers:"
     for key in as_dict(headers.node):
         header = headers.child(key).end()
-        schema, said = as_dict(header.node).get("schema"), header.child("description").node
-        yield _described(f"- {key}", schema, header, also=said)
+        schema, description = as_dict(header.node).get("schema"), header.child("description").node
+        yield _described(f"- {key}", schema, header, also=description)
 
 
 def _security_scheme(place: ApiPlace, name: str, api: str) -> Iterator[str]:
@@ -230,12 +230,12 @@ def _security_scheme(place: ApiPlace, name: str, api: str) -> Iterator[str]:
         yield f"OpenID Connect: {node['openIdConnectUrl']}"
     for key, flow in as_dict(node.get("flows")).items():
         flow = as_dict(flow)
-        told = [
+        addresses = [
             f"{w} {flow[url]}" for url, w in ADDRESSES.items() if isinstance(flow.get(url), str)
         ]
-        yield f"Flow {key}: {', '.join(told)}" if told else f"Flow {key}"
-        for scope, said in as_dict(flow.get("scopes")).items():
-            yield _cut(f"- {scope}: {_one_line(said)}", 500)
+        yield f"Flow {key}: {', '.join(addresses)}" if addresses else f"Flow {key}"
+        for scope, description in as_dict(flow.get("scopes")).items():
+            yield _cut(f"- {scope}: {_one_line(description)}", 500)
 
 
 def _type(schema: Any, place: ApiPlace, depth: int = 0) -> str:
@@ -320,8 +320,8 @@ def _described(
     description = also if own else as_dict(schema).get("description")
     if ref_of(description):
         description = place.at(description).end(parts_only=True).node
-    said = _one_line(description)
-    return _cut(f"{line}: {said}" if said else line, LONGEST_LINE)
+    sentence = _one_line(description)
+    return _cut(f"{line}: {sentence}" if sentence else line, LONGEST_LINE)
 
 
 def _value(value: Any) -> str:

@@ -153,18 +153,18 @@ def _read(packaged: Path, own: Path | None) -> Mapping[str, PromptVariant]:
 def read_folder(folder: Path) -> dict[str, PromptVariant]:
     """Every variant in a folder, `DEFAULT` first. An unreadable one is logged and left out, because
     one bad experiment must not stop everything else."""
-    found: dict[str, PromptVariant] = {}
+    variants: dict[str, PromptVariant] = {}
     try:
         paths = toml_paths(folder)
     except InputError as error:
         log.warning("no judge prompts are read: %s", error)
-        return found
+        return variants
     for path in sorted(paths, key=lambda path: path.stem != DEFAULT):
         try:
-            found[path.stem] = read(path)
+            variants[path.stem] = read(path)
         except InputError as error:
             log.warning("a judge prompt is left out: %s", error)
-    return found
+    return variants
 
 
 def read(path: Path) -> PromptVariant:

@@ -135,8 +135,8 @@ def _any(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
 
 
 def _read_folder(folder: Path) -> tuple[Template, ...]:
-    found = (read(read_text(path), name=str(path)) for path in toml_paths(folder))
-    return tuple(sorted(found, key=_is_general))
+    templates = (read(read_text(path), name=str(path)) for path in toml_paths(folder))
+    return tuple(sorted(templates, key=_is_general))
 
 
 def _is_general(template: Template) -> bool:

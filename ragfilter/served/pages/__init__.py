@@ -10,18 +10,18 @@ from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
 
 
-def surround(here: Visit, *, steps: bool = True) -> None:
+def surround(here: Visit, page: str = "", *, steps: bool = True) -> None:
     """Draw what stands around a page: the path and help, whose view it is, the choices in the
     sidebar, and messages."""
     place = path.reserve()
     controls.choose(here, steps=steps)
-    lead(here, place)
+    lead(here, place, page)
     problems.notices(state.notices())
 
 
-def lead(here: Visit, place: DeltaGenerator) -> None:
+def lead(here: Visit, place: DeltaGenerator, page: str = "") -> None:
     """Draw the line at the top: the path and help in `place`, and whose view it is."""
-    path.draw(here, place)
+    path.draw(here, place, page)
     with place:
         help.draw(here.resources)
     view_as.draw_chip()
@@ -34,6 +34,6 @@ def begin(title: str) -> Visit:
     here = visit.begin()
     link.share()
     link.show_address()
-    surround(here)
+    surround(here, title.lower())
     controls.draw(here, None)
     return here

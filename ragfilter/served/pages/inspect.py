@@ -20,7 +20,7 @@ def draw() -> None:
     else:
         place = path.reserve()
         view_as.draw_chip()
-        controls.choose(here)
+        controls.choose(here, reset=False)
         problems.notices(state.notices())
         ask.draw(here)
         view, error = visit.view(here)
@@ -32,12 +32,13 @@ def draw() -> None:
         # After the curve, which Enter and a slider are watched by.
         link.show_address()
         controls.draw(here, view)
-        path.draw(here, place)
+        path.draw(here, place, "inspect")
         if view is not None:
             help.draw_tour(view)
             page.finish(view, places)
         else:
             html.heading("Inspect", level=1)
+            controls.draw_reset("Reset")
             empty.draw(here, error)
             help.draw(here.resources)
 

@@ -105,7 +105,7 @@ def _propose(asked: ChosenSet) -> None:
         )  # fmt: skip
         # The estimate is valid until a chunk, its clearance or a label changes.
         versions = (
-            resources.bench.collection(asked.collection).version,
+            resources.bench.version_seen(asked.collection, state.user()),
             asked.book.version(asked.collection),
         )
         settings = asked.visit.settings

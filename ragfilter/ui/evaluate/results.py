@@ -287,10 +287,9 @@ def _origin(run: Run, resources: Resources) -> gate.BaselineOrigin:
     """What the run measured. The collection has the same fingerprint wherever the same files are
     indexed, but only as long as it is what the run saw."""
     plan = run.plan
-    collection = resources.bench.collection(plan.collection)
-    same = collection.version == plan.collection_version
-    workspace = resources.bench.workspace
-    version = content_of(workspace, collection, plan.viewer) if same else plan.collection_version
+    bench, version = resources.bench, plan.collection_version
+    if bench.version_seen(plan.collection, plan.viewer) == version:
+        version = content_of(bench.workspace, bench.collection(plan.collection), plan.viewer)
     return gate.BaselineOrigin(
         collection=plan.collection, collection_version=version,
         labels_version=plan.labels_version, model=plan.model, space=plan.space,

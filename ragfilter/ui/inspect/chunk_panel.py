@@ -187,7 +187,7 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
     """Draw one layer's decision on the chunk; nothing if the chunk never reached the layer."""
     for decision in trace.decisions:
         if decision.chunk_id == chunk_id:
-            sign = html.outcome_sign(decision.outcome, decision.layer)
+            sign = html.outcome_sign(decision.outcome, decision.layer, decision.setting)
             name = layer(trace.layer).title
             return (
                 f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: "

@@ -118,7 +118,6 @@ function begin(root) {
       if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
     marks.replaceChildren()
     titles.replaceChildren()
-    label()
     step()
     for (const [i, button] of buttons.entries()) place(button, data.steps[i])
     for (const line of data.lines) {
@@ -150,9 +149,10 @@ function begin(root) {
       })) group.setAttribute(`aria-${key}`, value)
       if (moving?.path === line.path) mark(line, ends)
     }
+    label()
     // The style sheet fades what the server drew. (Asked by :has(), each change of the chart would cost
     // a look through all of it.)
-    root.closest(".st-key-curve-box")?.toggleAttribute("data-moving", moving !== null)
+    root.closest(".st-key-curve-box").toggleAttribute("data-moving", moving !== null)
   }
 
   // The result as it would be: what stays, what falls, and how many.
@@ -173,13 +173,16 @@ function begin(root) {
     marks.append(text)
   }
 
-  // Titles of what stays, where there is room beside its point, and all labels.
+  // All labels, and the titles of what stays where points, buttons and plotly's words leave room.
   function label() {
     const { range: [from, to] } = data.axes.x, height = 16
     const seen = data.chunks.filter(([x]) => x >= from && x <= to)
       .map(([x, y, title, stays, grade]) =>
         [along("x").pixel(x), along("y").pixel(y), stays && !moving ? title : "", grade])
-    const taken = seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6])
+    const notes = root.closest(".st-key-curve-box").querySelectorAll(".annotation-text"), own = svg.getBoundingClientRect()
+    const taken = [...buttons, ...notes].map(each => each.getBoundingClientRect())
+      .map(at => [at.left - own.left, at.top - own.top, at.right - own.left, at.bottom - own.top])
+    taken.push(...seen.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]))
     const write = (x, y, words, below) => {
       const text = titles.appendChild(make("text"))
       text.textContent = words
@@ -243,6 +246,9 @@ function begin(root) {
   }
 
   new ResizeObserver(draw).observe(svg)
+  // Plotly draws later, and its words are to be read.
+  const later = changes => drawn ||= changes.some(({ target }) => !root.contains(target)) && requestAnimationFrame(draw)
+  new MutationObserver(later).observe(root.closest(".st-key-curve-box"), { childList: true, subtree: true })
   return {
     show(given, trigger) {
       data = given

@@ -178,19 +178,19 @@ def _window(last: int) -> tuple[float, float] | None:
 def _legend(rows: Sequence[ChunkRow]) -> str:
     """The legend: every sign of the curve with its meaning and count, in the order of the
     layers."""
-    counts: Counter[tuple[str, str]] = Counter(
-        (row.outcome, row.layer if row.outcome == "dropped" else "") for row in rows
+    order: list[str] = [*theme.OUTCOMES, *theme.LAYERS]
+    counts = Counter(
+        (
+            row.layer if row.outcome == "dropped" else row.outcome,
+            theme.mark(row.outcome, row.layer, row.setting),
+        )
+        for row in rows
     )
-    order: list[tuple[str, str]] = [
-        *((name, "") for name in theme.OUTCOMES),
-        *(("dropped", n) for n in theme.LAYERS),
-    ]
     items = []
-    for outcome, dropped_by in order:
-        n = counts[(outcome, dropped_by)]
-        if n:
-            sign = html.outcome_sign(outcome, dropped_by)
-            items.append(f"<li>{sign}{numbers.count(n)} {html.text(dropped_by or outcome)}</li>")
+    for (name, mark), n in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
+        sign = html.sign(mark, f"layer-{name}" if name in theme.LAYERS else name)
+        words = f"{name}, {mark.about}" if mark.about else name
+        items.append(f"<li>{sign}{numbers.count(n)} {html.text(words)}</li>")
     return "".join(items)
 
 

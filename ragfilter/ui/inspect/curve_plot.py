@@ -17,6 +17,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from ragfilter.layers.base import Mark
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail, PoolResult
 from ragfilter.report.thresholds import CutLine
@@ -213,21 +214,20 @@ def marker_size(width: float) -> float:
 
 def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list[dict[str, Any]]:
     """One trace for each outcome of a hit, with kept hits last and so on top."""
-    groups: dict[tuple[bool, str], list[int]] = {}
+    groups: dict[tuple[bool, str, Mark], list[int]] = {}
     for i in shown:
         row = points.rows[i]
         stays = row.outcome != "dropped"
-        groups.setdefault((stays, row.outcome if stays else row.layer), []).append(i)
+        mark = theme.mark(row.outcome, row.layer, row.setting)
+        groups.setdefault((stays, row.outcome if stays else row.layer, mark), []).append(i)
     traces = []
-    for (stays, name), members in sorted(groups.items(), key=lambda item: item[0][0]):
-        first = points.rows[members[0]]
-        mark = theme.mark(first.outcome, first.layer)
+    for (stays, name, mark), members in sorted(groups.items(), key=lambda item: item[0][0]):
         colour = mark.colour(dark=dark)
         traces.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": name if stays else f"dropped by {name}",
+                "name": name if stays else f"dropped by {name} {mark.about}".strip(),
                 "x": [points.x[i] for i in members],
                 "y": [points.y[i] for i in members],
                 "customdata": [[points.rows[i].id, *_hover(points, i)] for i in members],
@@ -247,7 +247,7 @@ def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list
 
 def _hover(points: Points, i: int) -> tuple[str]:
     row = points.rows[i]
-    mark = theme.mark(row.outcome, row.layer)
+    mark = theme.mark(row.outcome, row.layer, row.setting)
     gap = "" if row.gap is None else f" · gap {numbers.distance(row.gap)}"
     score = "" if row.rerank_score is None else f" · rerank {numbers.distance(row.rerank_score)}"
     reason = _wrapped(row.reason)

@@ -131,7 +131,10 @@ def frame(
     titles = telling_titles([row.title for row in rows], TITLE_WIDTH)
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
-        "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
+        "outcome": [
+            [f"{theme.mark(row.outcome, row.layer, row.setting).sign} {row.outcome}"]
+            for row in rows
+        ],
         "title": [[on_button(title) + WIDE] for title in titles],
     }
     if labels:

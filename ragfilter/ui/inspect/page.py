@@ -4,6 +4,7 @@ and evidence open on a click.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import streamlit as st
@@ -12,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.report.story import story
 from ragfilter.text import numbers
 from ragfilter.ui.inspect import curve_panel, needs
-from ragfilter.ui.kit import answer, ask, empty, help, problems, share, stacks, summary
+from ragfilter.ui.kit import answer, ask, controls, empty, help, problems, share, stacks, summary
 from ragfilter.ui.look import html
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -57,9 +58,13 @@ def begin(view: View) -> Places:
                 beside = panel.draw(view)
     with stage:
         left, right = st.columns((3, 2), gap="medium")
-    with left:
+    with left, st.container(key="passages"):
         html.heading("Passages")
-        stacks.draw(stacks.before_and_after(view.mine, told), on_open=state.open_chunk)
+        before, after = stacks.before_and_after(view.mine, told)
+        if changed := len(state.changed()):
+            after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
+        controls.draw_reset(f"Back to {now.profile}")
+        stacks.draw((before, after), on_open=state.open_chunk)
     with right:
         html.heading("Curve")
         curve_panel.draw(view)

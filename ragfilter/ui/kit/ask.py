@@ -34,13 +34,14 @@ def draw(visit: Visit) -> None:
 
 
 def _follow(visit: Visit) -> None:
-    """Ask the question again if another tab has changed the collection since."""
-    asked = state.session().asked
+    """Ask again if another tab has changed the collection since; tell a user who sees that."""
+    asked, bench = state.session().asked, visit.resources.bench
     if asked is None or state.session().pending or asked.collection not in visit.collections:
         return
-    if visit.resources.bench.stores.of(asked.collection).outdated(asked.version):
+    if bench.stores.of(asked.collection).outdated(asked.version):
         state.renew()
-        st.toast("Rules or chunks were changed in another tab, so the results have been refreshed.")
+        if bench.version_seen(asked.collection, asked.reach.user) != asked.seen:
+            st.toast("Rules or chunks were changed in another tab, so the results are refreshed.")
 
 
 def box(visit: Visit) -> None:

@@ -59,8 +59,6 @@ NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
 MARK = "●"
 """The sign of a value that differs from the profile's."""
 STRATEGY, LEARNED = "cutoff.strategy", "calibrated"
-NOT_LEARNED = "needs 10 labelled questions"
-"""As many as `ragfilter.evaluate.learning` learns from at least."""
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second, so moving one beyond the other moves both."""
 
@@ -136,9 +134,6 @@ def apply_choice(value: Any, path: str) -> None:
     """Apply what the user chose for a setting."""
     if value is None:
         return
-    if path == STRATEGY and value == LEARNED and state.settings().cutoff.calibration is None:
-        st.toast(f"{LEARNED} {NOT_LEARNED}: label them, then tune.")
-        return
     values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
@@ -152,8 +147,9 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
     names = {each: choice_label(each) for each in info.choices or ()}
     if info.path == STRATEGY:
         names |= {each: f"{each} · {n}" for each, n in kept.items()}
-        if state.settings().cutoff.calibration is None:
-            names[LEARNED] = f"{LEARNED} · {NOT_LEARNED}"
+        # It is offered once Tune has learned it.
+        if value != LEARNED and state.settings().cutoff.calibration is None:
+            del names[LEARNED]
     given = widget.of(key(info.path, view), value, apply_choice, info.path, labels=names)
     given["help"] = f"{info.help} Unit: {info.unit}." if info.unit else info.help
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
@@ -162,10 +158,8 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str, kept: Mapping[st
             width="stretch", **given,
         )  # fmt: skip
     elif info.choices:
-        at = info.choices.index(value)
-        st.selectbox(
-            label, info.choices, at, format_func=names.__getitem__, filter_mode=None, **given
-        )
+        at = [*names].index(value)
+        st.selectbox(label, [*names], at, format_func=names.__getitem__, filter_mode=None, **given)
     elif info.value_type is bool:
         st.toggle(label, value, **given)
     elif info.value_type is str:
@@ -189,9 +183,9 @@ SETTINGS = "settings"
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
-def choose(visit: Visit, *, steps: bool = True) -> None:
+def choose(visit: Visit, *, steps: bool = True, reset: bool = True) -> None:
     """Draw the product's name, the choice of collection and profile, and the steps back unless a
-    page has `steps` of its own."""
+    page has `steps` or the `reset` of its own."""
     user = state.onlooker()
     labels = {name: collection_label(each, user) for name, each in visit.collections.items()}
     names = list(labels)
@@ -199,6 +193,8 @@ def choose(visit: Visit, *, steps: bool = True) -> None:
         html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
         chosen, profile = state.session().collection, state.session().profile
         shown, called = chosen if chosen in names else None, state.profile_label()
+        if called == profile and state.changed():
+            called += ", changed"
         st.selectbox(
             "Collection",
             names,
@@ -218,12 +214,12 @@ def choose(visit: Visit, *, steps: bool = True) -> None:
                 **widget.of("profile-box", profile, state.choose_profile, labels=called),
             )
             if steps:
-                _steps()
+                _steps(reset=reset)
 
 
-def _steps() -> None:
+def _steps(*, reset: bool) -> None:
     """Draw the buttons to undo, redo and reset changes, as far as there are any."""
-    session, changed = state.session(), state.changed()
+    session = state.session()
     with st.container(key="steps", horizontal=True, gap="small"):
         if session.past:
             st.button(
@@ -235,11 +231,22 @@ def _steps() -> None:
                 "Redo", key="redo", on_click=state.redo, shortcut="Ctrl+Shift+Z", type="tertiary",
                 help="Redo the change you undid (Ctrl+Shift+Z).",
             )  # fmt: skip
-        if changed:
-            st.button(
-                "Reset", key="reset", on_click=state.reset, type="tertiary",
-                help=f"Go back to the profile. Settings that differ from it: {changed}.",
-            )  # fmt: skip
+        if reset:
+            draw_reset("Reset")
+
+
+def draw_reset(label: str) -> None:
+    """Draw the button that goes back to the profile, if anything differs from it."""
+    if changed := state.changed():
+        titles = {f"{each.name}.enabled": each.title for each in LAYERS}
+        told = ", ".join(
+            f"{titles.get(path) or field(path).label} {value_text(field(path), value)}"
+            for path, value in changed.items()
+        )
+        st.button(
+            label, key="reset", on_click=state.reset, type="tertiary",
+            help=f"Undoes what differs from the profile: {told}.",
+        )  # fmt: skip
 
 
 def draw(visit: Visit, view: View | None) -> None:

@@ -52,8 +52,8 @@ def reserve() -> DeltaGenerator:
     return st.container(key="path", horizontal=True, vertical_alignment="center", gap=None)
 
 
-def draw(visit: Visit, place: DeltaGenerator) -> None:
-    """Draw the line in `place`, its next step as a button."""
+def draw(visit: Visit, place: DeltaGenerator, page: str = "") -> None:
+    """Draw the line in `place`, its next step as a button unless it is a step of this `page`."""
     if not visit.ready:
         return
     try:
@@ -61,17 +61,27 @@ def draw(visit: Visit, place: DeltaGenerator) -> None:
     except RagfilterError:
         # The page itself says what is wrong.
         return
-    at = next((n for n, step in enumerate(path) if not step.done), len(path))
+    following = next((n for n, step in enumerate(path) if not step.done), len(path))
+    here = at(path, following, page)
+    words = [_words(step, n == here, n == following) for n, step in enumerate(path)]
     with place:
-        if at:
-            arrow = " →&nbsp;" if path[at:] else ""
-            html.draw(f'<p class="rf-way">{_words(path[:at])}{arrow}</p>', width="content")
-        pressed = path[at:] and st.button(path[at].name, key="path-next", type="tertiary")
-        if path[at + 1 :]:
-            html.draw(f'<p class="rf-way">&nbsp;→ {_words(path[at + 1 :])}</p>', width="content")
+        if here == following or not path[following:]:
+            _draw(words)
+            return
+        _draw([*words[:following], ""])
+        name = path[following].name
+        pressed = st.button(f"Next: {name}", key="path-next", type="tertiary")
+        _draw(["", *words[following + 1 :]])
     if pressed:
-        state.session().labelling = path[at].name.startswith("Label")
-        st.switch_page(f"pages/{path[at].page}.py")
+        state.session().labelling = name.startswith("Label")
+        st.switch_page(f"pages/{path[following].page}.py")
+
+
+def at(path: list[PathStep], following: int, page: str) -> int | None:
+    """The step that is done on this page, if there is one: the `following` one, if it is. Labels
+    are given in a window of their own."""
+    mine = [n for n, step in enumerate(path) if step.page == page and step.name[:5] != "Label"]
+    return following if following in mine else next(iter(mine), None)
 
 
 def _steps(visit: Visit) -> list[PathStep]:
@@ -89,9 +99,15 @@ def _steps(visit: Visit) -> list[PathStep]:
     )
 
 
-def _words(path: list[PathStep]) -> str:
-    return " → ".join(
-        f'<span title="{html.text(step.locked or ("Done." if step.done else ""))}">'
+def _draw(words: list[str]) -> None:
+    if any(words):
+        html.draw(f'<p class="rf-way">{" → ".join(words)}</p>', width="content")
+
+
+def _words(step: PathStep, here: bool, following: bool) -> str:
+    told, sign = step.locked or ("Done." if step.done else ""), "✓ " if step.done else ""
+    current = ' aria-current="step"' if here else ""
+    return (
+        f'<span title="{html.text(told)}"{current}>{"Now: " if here and following else sign}'
         f"{html.text(step.name)}</span>"
-        for step in path
     )

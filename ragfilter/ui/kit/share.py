@@ -103,8 +103,8 @@ def _contents(view: View, names: dict[str, AnswerSide]) -> dict[str, Any]:
     known = {name: answers.known(asked.query, side, resources) for name, side in names.items()}
     return {
         "origin": ReportOrigin(
-            asked.collection, asked.version, embedder.name, view.result.pool.space, view.user,
-            datetime.now(UTC),
+            asked.collection, resources.bench.version_seen(asked.collection, view.user),
+            embedder.name, view.result.pool.space, view.user, datetime.now(UTC),
         ),
         "prices": resources.prices,
         "answers": [

@@ -22,13 +22,14 @@ TITLE_WIDTH = 42
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A passage of a stack, what became of it at which layer, and why in words."""
+    """A passage of a stack, what became of it at which layer by which setting, and why in words."""
 
     chunk_id: str
     title: str
     outcome: Outcome = "kept"
     layer: LayerName = "top_k"
     why: str = ""
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
     def entry(hit: Hit) -> StackRow:
         fall = fell.get(hit.id)
         if fall is not None:
-            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words)
+            return StackRow(hit.id, hit.chunk.name, "dropped", fall.layer, fall.words, fall.setting)
         outcome = deciding[hit.id].outcome if hit.id in deciding else "kept"
         return StackRow(hit.id, hit.chunk.name, outcome, why="passes the filter")
 
@@ -122,6 +123,6 @@ def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> st
     fallen = ' class="rf-fallen"' if entry.outcome == "dropped" else ""
     return (
         f'<li data-passage{fallen} title="{title}: {html.text(entry.why)}" {role if opens else ""}>'
-        f"{html.outcome_sign(entry.outcome, entry.layer)}"
+        f"{html.outcome_sign(entry.outcome, entry.layer, entry.setting)}"
         f"{html.text(short[entry.title])}</li>"
     )

@@ -38,12 +38,12 @@ def draw(view: View, story: Story) -> None:
 
 
 def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
-    """The sentences as HTML: figures in bold, and each reason with the sign of its layer."""
+    """The sentences as HTML: figures in bold, and each reason with its sign."""
     words = html.text(" ".join(sentences(story, *price)))
     words = _FIGURE.sub(lambda found: f"<b>{found[0]}</b>", words)
     for fall in story.fell:
         count, _, reason = html.text(fall.line).partition(" ")
-        sign = html.sign(theme.LAYERS[fall.layer], f"layer-{fall.layer}")
+        sign = html.outcome_sign("dropped", fall.layer, fall.setting)
         words = words.replace(f"<b>{count}</b> {reason}", f"{sign}<b>{count}</b> {reason}", 1)
     return words
 

@@ -1,9 +1,8 @@
 """Whose view the page shows: the choice of a user, what it changes, and the users to choose from.
 
 Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance. There is no
-login: this only simulates what a user would see, and the page says so. The users depend on the
-levels and departments of the whole collection, and never on a question. So the choice does not
-reveal whether a hidden chunk would match.
+login: this previews what a user would see. The users depend on the levels and departments of the
+whole collection, never on a question, so they do not reveal whether a hidden chunk would match.
 """
 
 from __future__ import annotations
@@ -170,8 +169,7 @@ class Groups:
 
 
 def groups(resources: Resources) -> Groups:
-    """The levels and departments of the chosen collection, read again after a change made here.
-    None of a collection that is too large to read as a whole."""
+    """The levels and departments of the chosen collection; none if it is too large to read."""
     name = state.session().collection
     known: dict[str, tuple[str, Groups]] = state.session().groups
     try:

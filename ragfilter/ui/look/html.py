@@ -9,6 +9,7 @@ from typing import Literal
 import streamlit as st
 
 from ragfilter.layers.base import Mark
+from ragfilter.model import LayerName, Outcome
 from ragfilter.ui.look import theme
 
 
@@ -39,8 +40,7 @@ def sign(mark: Mark, name: str) -> str:
     return f'<span class="rf-sign" style="color:var(--rf-{name})">{mark.sign}</span>'
 
 
-def outcome_sign(outcome: str, layer: str) -> str:
-    """The sign of a hit's outcome."""
-    if outcome == "dropped":
-        return sign(theme.LAYERS[layer], f"layer-{layer}")
-    return sign(theme.OUTCOMES[outcome], outcome)  # type: ignore[index]
+def outcome_sign(outcome: Outcome, layer: LayerName, setting: str = "") -> str:
+    """The sign of a hit's outcome, and of the `setting` that decided."""
+    name = f"layer-{layer}" if outcome == "dropped" else outcome
+    return sign(theme.mark(outcome, layer, setting), name)

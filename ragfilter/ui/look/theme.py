@@ -54,20 +54,18 @@ def is_dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def mark(outcome: Outcome, layer: LayerName) -> Mark:
-    """The mark of the layer that dropped the hit, otherwise of the hit's outcome."""
-    return LAYERS[layer] if outcome == "dropped" else OUTCOMES[outcome]
-
-
-def words(outcome: Outcome, layer: LayerName) -> str:
-    """Sign and word of a hit: ``● kept``, ``✕ dropped``."""
-    return f"{mark(outcome, layer).sign} {outcome}"
+def mark(outcome: Outcome, layer: LayerName, setting: str = "") -> Mark:
+    """The mark of the layer that dropped the hit, by that `setting`; otherwise of the outcome."""
+    if outcome != "dropped":
+        return OUTCOMES[outcome]
+    return registry.layer(layer).marks.get(setting, LAYERS[layer])
 
 
 def chips(*, dark: bool) -> dict[str, str]:
     """The tint of every sign-and-word combination in a table."""
     kept = {f"{m.sign} {name}": tint(m, dark) for name, m in OUTCOMES.items()}
-    return kept | {f"{m.sign} dropped": tint(m, dark) for m in LAYERS.values()}
+    marks = (mark for layer in registry.LAYERS for mark in (layer.mark, *layer.marks.values()))
+    return kept | {f"{m.sign} dropped": tint(m, dark) for m in marks}
 
 
 def verdicts(*, dark: bool) -> dict[str, str]:

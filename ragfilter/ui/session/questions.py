@@ -223,7 +223,8 @@ def ask_now(
 ) -> AskedQuestion:
     """A question asked now, of the current version of the collection. Raises StoreError."""
     version = resources.bench.collection(collection).version
-    return AskedQuestion(query, collection, version, reach_of(settings, user))
+    seen = resources.bench.version_seen(collection, user)
+    return AskedQuestion(query, collection, version, reach_of(settings, user), seen)
 
 
 def pool_of(asked: AskedQuestion, settings: Settings, resources: Resources) -> Pool:

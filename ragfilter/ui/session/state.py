@@ -24,6 +24,7 @@ from ragfilter.model import PUBLIC, UNRESTRICTED, Failure, PendingKind, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Config, Given, of_profile
 from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import field as field_of
 from ragfilter.text.normalise import whole
 
 if TYPE_CHECKING:
@@ -67,13 +68,14 @@ class PoolReach:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question that was asked: its text, the collection and its version, and how far it
-    reached."""
+    """A question that was asked, how far it reached, and the collection with its version, also as
+    its user sees it."""
 
     query: str
     collection: str
     version: str
     reach: PoolReach
+    seen: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -431,9 +433,10 @@ def own() -> Config:
     )
 
 
-def changed() -> int:
-    """How many settings a reset would change."""
-    return len(settings().changed_from(own().settings))
+def changed() -> dict[str, Any]:
+    """The settings that a reset would change, without what tuning noted in them."""
+    values = settings().changed_from(own().settings)
+    return {path: value for path, value in values.items() if not field_of(path).table}
 
 
 def ask(query: str) -> None:

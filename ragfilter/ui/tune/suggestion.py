@@ -212,7 +212,7 @@ def _key(visit: Visit, labels: Labels, wish: Wish) -> tuple[object, ...]:
     suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
     now = state.session()
-    version = visit.resources.bench.collection(now.collection).version
+    version = visit.resources.bench.version_seen(now.collection, state.user())
     return (
         "tuning", now.collection, version, labels_version(labels), state.user(), str(settings),
         now.profile, wish,

@@ -81,7 +81,7 @@ def _key(visit: Visit, labels: Labels, axes: Axes) -> Hashable:
             for info in fields()
             if info.path.partition(".")[0] in early and info.path not in axes
         ]
-    version = visit.resources.bench.collection(state.session().collection).version
+    version = visit.resources.bench.version_seen(state.session().collection, state.user())
     return (
         "pools", state.session().collection, version, labels_version(labels),
         state.user(), settings.retrieval, tuple(scored),

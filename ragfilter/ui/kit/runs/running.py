@@ -25,9 +25,9 @@ def plan(asked: ChosenSet, profile: str, settings: Settings) -> Plan:
     """The plan of a run with these settings, which started from `profile`. Its query set says if an
     LLM's labels count. Requires labelled questions. Raises StoreError."""
     assert asked.given is not None
-    backends = asked.resources.backends(asked.collection)
-    name = query_sets.title(asked.name, llm=llm())
-    return running.plan(asked.given, name, profile, settings, backends, state.user())
+    resources, name = asked.resources, query_sets.title(asked.name, llm=llm())
+    backends, user = resources.backends(asked.collection), state.user()
+    return running.plan(asked.given, name, profile, settings, backends, user, resources.bench)
 
 
 def unfinished(asked: ChosenSet) -> Run | None:
