@@ -21,7 +21,8 @@ from ragfilter.rules.match import rule_book
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.ui.inspect import hit_table, label_buttons, reference_graph
-from ragfilter.ui.kit import problems, pruned
+from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.pruned import struck_text
 from ragfilter.ui.kit.rule_editor import desk, editor, rule_effect
 from ragfilter.ui.kit.rule_editor.editor import Editing
 from ragfilter.ui.look import elements, html
@@ -82,7 +83,7 @@ def _opened(view: View) -> Hit | None:
 
 def _text(view: View, chunk: Chunk) -> None:
     with st.container(key="chunk-text"):
-        if struck := pruned.text(view.shown, chunk.id, chunk.text):
+        if struck := struck_text(view.shown, chunk.id, chunk.text):
             html.draw(struck)
         else:
             st.text(chunk.text or "This chunk has no text.")

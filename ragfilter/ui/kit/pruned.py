@@ -14,7 +14,7 @@ def pruning(result: PoolResult) -> Pruning | None:
     return detail if isinstance(detail, Pruning) and struck else None
 
 
-def text(result: PoolResult, chunk_id: str, whole: str) -> str:
+def struck_text(result: PoolResult, chunk_id: str, whole: str) -> str:
     """The text as HTML; empty if nothing of it was struck."""
     detail = pruning(result)
     parts = detail.pieces.get(chunk_id, ()) if detail else ()

@@ -10,18 +10,8 @@ from ragfilter.report.story import Story
 from ragfilter.report.story import story as story_of
 from ragfilter.text import numbers
 from ragfilter.text.numbers import counted
-from ragfilter.ui.kit import (
-    answer,
-    ask,
-    empty,
-    problems,
-    progress,
-    pruned,
-    share,
-    stacks,
-    summary,
-    view_as,
-)
+from ragfilter.ui.kit import answer, ask, empty, problems, progress, share, stacks, summary, view_as
+from ragfilter.ui.kit.pruned import pruning, struck_text
 from ragfilter.ui.look import elements, html
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import View, Visit
@@ -66,13 +56,13 @@ def _head(view: View) -> None:
 
 def _pruned(view: View) -> None:
     """Offer to show what of the passages is not in the prompt."""
-    detail = pruned.pruning(view.mine)
+    detail = pruning(view.mine)
     if detail is None or not st.toggle("Show what was pruned", key="show-pruned"):
         return
     saved = numbers.tokens(detail.before - detail.after)
     elements.aside(f"What is struck does not help to answer, and saves {saved}.")
     for hit in view.mine.kept:
-        if struck := pruned.text(view.mine, hit.id, hit.chunk.text):
+        if struck := struck_text(view.mine, hit.id, hit.chunk.text):
             html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
 
 
