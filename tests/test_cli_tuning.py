@@ -329,3 +329,33 @@ def test_a_gate_of_a_collection_that_is_indexed_again(
     gone = again["left"].json(f"gate --baseline {file}", code=1)["gone"]
     assert gone["queries"] == ["moon-q0", "moon-q1", "moon-q2", "moon-q3"]
     assert gone["relevant"][0] == {"id": "cat-q0", "fewer": 1}
+
+
+def test_recalibrating_refuses_what_it_cannot_show_to_be_no_worse(
+    measured: Cli, tuned: tuple[Any, Path], tmp_path: Path
+) -> None:
+    """Sixteen questions: the interval is wide, and a margin of 1 allows anything."""
+    out = tmp_path / "new.toml"
+    command = f"recalibrate --no-rerank --from {tuned[1]} --out {out}"
+    made = measured.json(f"{command} --margin 1")
+    assert (made["guess"], made["no_worse"], made["settings_file"]) == (False, True, str(out))
+    difference = made["after"]["f1"]["mean"] - made["before"]["f1"]["mean"]
+    assert made["difference"]["f1"]["mean"] == pytest.approx(difference)
+    assert set(made["before"]) == {"f1", "f2", "recall", "tokens"}
+    assert (
+        load(file=out, environ={}).settings.changed_from(load(file=tuned[1], environ={}).settings)
+        == made["settings"]
+    )
+    out.unlink()
+    ends = made["difference"]["f1"]["ends"]
+    least = made["difference"]["f1"]["mean"] if ends is None else ends[0]
+    measured(f"{command} --margin 0", code=0 if least >= 0 else 1)
+    assert out.exists() == (least >= 0)
+
+
+def test_without_labels_thresholds_are_carried_over(cli: Cli, place: Path, tmp_path: Path) -> None:
+    asked = write(tmp_path / "asked.jsonl", *({"_id": str(i), "text": f"about {i}"}
+                                              for i in range(3)))  # fmt: skip
+    made = cli.json(f"recalibrate --queries {asked}")
+    assert (made["guess"], made["queries"], made["settings"]) == (True, 3, {})
+    assert "This is a guess" in cli(f"recalibrate --queries {asked}")

@@ -313,7 +313,7 @@ def test_money_is_told_where_prices_are_set() -> None:
 )
 def test_settings_that_saw_the_labels_get_no_verdict(labels: str, why: str) -> None:
     pool = Pool("Who?", "rules", "l2", ())
-    tuned = recorded(GAP, pool, 20, Provenance("l1", "2026-03-01"))
+    tuned = recorded(GAP, [pool] * 20, Provenance("l1", "2026-03-01"))
     run = run_of(2, changes=tuned.changed_from(settings("adaptive-gap")), labels_version=labels)
     called = (Called("A", "unfiltered", PLAIN), Called("B", "adaptive-gap", tuned))
     shown = MeasuredRun(run, RECORDS)

@@ -55,6 +55,11 @@ def test_a_title_that_its_beginning_and_end_tell_apart_is_shortened_as_if_alone(
     ]  # fmt: skip
 
 
+def test_no_dash_is_left_alone_between_what_is_left_out() -> None:
+    titles = [f"Conditions - {land} Of The North" for land in ("Forest", "Swamp")]
+    assert telling_titles(titles, 14) == ["… Forest …", "… Swamp …"]
+
+
 def test_titles_that_no_word_tells_apart_are_numbered() -> None:
     titles = [f"{'a' * 30}{end}{'b' * 30}" for end in "xyz"]
     assert telling_titles([*titles, titles[0]], 15) == [

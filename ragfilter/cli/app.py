@@ -136,8 +136,8 @@ def _root(
 
 MODULES = {
     **{name: name for name in (
-        "cache", "collections", "cut", "eval", "gate", "index", "labels", "query", "report",
-        "rules", "runs", "settings", "tune",
+        "cache", "collections", "cut", "eval", "gate", "index", "labels", "query", "recalibrate",
+        "report", "rules", "runs", "settings", "tune",
     )},
     "app": "serve",
     "mcp": "serve",

@@ -55,6 +55,7 @@ def gate(
     from ragfilter.evaluate.evaluation import evaluate
     from ragfilter.evaluate.labelled_queries import labels_version
     from ragfilter.stores.export import content_of
+    from ragfilter.stores.relabel import mapped_share
 
     loaded, user = filtering.load()
     settings = loaded.settings
@@ -91,12 +92,13 @@ def gate(
             progress=output.progress("queries"),
         )  # fmt: skip
         incomplete = backends.incomplete
+        mapped = mapped_share(bench.labels.places(place.collection))
     rows = gating.reached(measured.records)
     gate = gating.decide(
         rows, limits,
         baseline=before, now=now,
         allowed={**gating.DEFAULT_DROPS, **{each.figure: each.limit for each in drops}},
-        partly=bool(labelled.only or labelled.leave_out),
+        partly=bool(labelled.only or labelled.leave_out), mapped=mapped,
     )  # fmt: skip
     for note in gate.notes:
         log.warning("%s", note)

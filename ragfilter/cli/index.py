@@ -195,6 +195,7 @@ def document(done: Done) -> dict[str, Any]:
         "seconds": round(done.report.seconds, 3),
         "left_out": done.left_out,
         "refused": done.refused,
+        "labels": done.labels,
     }
 
 
@@ -215,4 +216,4 @@ def text(done: Done) -> str:
     return (
         f"{report.collection}: {chunks(report.total)}{listed and f' ({listed})'}{left_out}"
         f"{warnings}, {report.seconds:.1f} s\n"
-    )
+    ) + (f"{report.collection}: {done.labels}\n" if done.labels else "")

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import (
+    DryRun,
     Filtering,
     Json,
     Place,
     Viewing,
     load_config,
+    refuse_beside,
     refuse_without,
     text_argument,
     text_option,
@@ -29,6 +32,7 @@ from ragfilter.text.numbers import counted
 if TYPE_CHECKING:
     from ragfilter.stores.labels import Label
     from ragfilter.stores.preferences import Answered
+    from ragfilter.stores.relabel import Relabelled
 
 
 labels = make_group(
@@ -46,17 +50,33 @@ SetName = Annotated[
 @command(labels, "import")
 def import_(
     place: Place,
-    queries: Annotated[Path, typer.Option(help="Questions: BEIR's queries.jsonl, .csv or .txt.")],
+    queries: Annotated[
+        Path | None, typer.Option(help="Questions: BEIR's queries.jsonl, .csv or .txt.")
+    ] = None,
     qrels: Annotated[Path | None, "Labels, as BEIR or TREC qrels."] = None,
+    spans: Annotated[
+        Path | None,
+        "Labels of spans: JSON lines with question, source, and quote or start and end.",
+    ] = None,
+    sources: Annotated[Path | None, "Folder of the texts that start and end count in."] = None,
     name: SetName = "",
     by_llm: Annotated[bool, "Mark these labels as made by an LLM."] = False,
     replace: Annotated[bool, "Replace a set of this name."] = False,
     as_json: Json = False,
 ) -> None:
-    """Import questions as a query set. Labels are credited to a labeller named after the file."""
+    """Import questions as a query set, or labels of spans. Labels are credited to a labeller named
+    after the file."""
     from ragfilter.evaluate import query_sets
     from ragfilter.evaluate.query_files import read_import
 
+    if spans is not None:
+        refuse_beside("--spans", queries=queries, qrels=qrels, set_name=name, by_llm=by_llm,
+                      replace=replace)  # fmt: skip
+        _import_spans(place, spans, sources, as_json=as_json)
+        return
+    refuse_without("--spans", sources=sources)
+    if queries is None:
+        raise InputError("The questions are missing.", remedy="Pass --queries, or --spans.")
     if qrels is None:
         refuse_without("--qrels", by_llm=by_llm)
     collection = place.collection
@@ -82,6 +102,47 @@ def import_(
     output.show(document, f"{collection}: query set {set_name} with {counts}\n", as_json=as_json)
 
 
+def _import_spans(place: Place, path: Path, sources: Path | None, *, as_json: bool) -> None:
+    from ragfilter.evaluate.span_files import read_spans
+    from ragfilter.stores.relabel import add_spans
+
+    spans = read_spans(path, sources)
+    with place.open("labels") as bench:
+        store = bench.collection(place.collection)
+        chunks = store.chunks([*store.entries()]).values()
+        made = add_spans(bench.labels, place.collection, chunks, spans, who=path.name)
+        incomplete = store.incomplete
+    _show_mapped(place, made, incomplete, as_json=as_json)
+
+
+@command(labels, "map")
+def map_(place: Place, dry_run: DryRun = False, as_json: Json = False) -> None:
+    """Map labels to the chunks that hold what they judge, after the chunking changed.
+
+    Indexing does this, too. A label that is ambiguous or gone does not count, and is listed.
+    """
+    from ragfilter.indexing.order import keep_quotes, remap_labels
+
+    with place.open("labels") as bench:
+        store = bench.collection(place.collection)
+        keep_quotes(bench, place.collection)
+        made = remap_labels(bench, place.collection, dry=dry_run)
+        incomplete = store.incomplete
+    _show_mapped(place, made, incomplete, as_json=as_json)
+
+
+def _show_mapped(place: Place, made: Relabelled, incomplete: str, *, as_json: bool) -> None:
+    lost = [
+        {"query": query, "quoted": quoted, "found": found} for query, quoted, found in made.lost
+    ]
+    lines = [f"{place.collection}: {made.told or 'no label had to be mapped'}"]
+    for each in lost:
+        quoted = " ".join(each["quoted"].split())[:TEXT_CHARS]
+        lines.append(f"  {each['found']}: {quoted!r} for {each['query']!r}")
+    document = place.head(incomplete) | {"mapped": made.mapped, "lost": lost}
+    output.show(document, "\n".join(lines) + "\n", as_json=as_json)
+
+
 @command(labels)
 def export(
     place: Place,
@@ -89,6 +150,7 @@ def export(
     folder: Annotated[Path, "Folder to write queries.jsonl and the qrels to."],
     name: SetName = "labelled",
     trec: Annotated[bool, "Write TREC qrels instead of BEIR qrels."] = False,
+    spans: Annotated[bool, "Also write what people's labels judge, as spans.jsonl."] = False,
     llm: Annotated[
         bool, typer.Option("--with-llm", help="Also write an LLM's labels, to their own file.")
     ] = False,
@@ -96,6 +158,9 @@ def export(
     """Write a query set and its labels, if it has any, as BEIR or TREC files."""
     from ragfilter.evaluate import query_sets
     from ragfilter.evaluate.query_files import write
+    from ragfilter.evaluate.span_files import span_lines
+    from ragfilter.indexing.order import keep_quotes
+    from ragfilter.stores.labels import visible_labels
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
@@ -103,7 +168,17 @@ def export(
         catalogue = store.entries()
         output.tell(store.incomplete)
         people, by_llm = query_sets.exported(bench.labels, collection, name, catalogue, user)
-    written = write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)
+        standing = bench.labels.standing(collection)
+        asked = {text.strip() for text in people.queries.values()}
+        seen = {each.id: each for each in visible_labels(standing, catalogue, user)
+                if each.made_by == "human" and each.query in asked}  # fmt: skip
+        if spans:
+            keep_quotes(bench, collection)
+        lines = [*span_lines(seen, bench.labels.places(collection))] if spans else []
+    written = [*write(people, folder, "trec" if trec else "beir", by_llm=by_llm if llm else None)]
+    if spans:
+        write_text(folder / "spans.jsonl", "".join(lines), remedy="Name another folder.")
+        written.append(folder / "spans.jsonl")
     output.emit("".join(f"{path}\n" for path in written))
 
 

@@ -239,6 +239,7 @@ def decide(
     now: BaselineOrigin | None = None,
     allowed: Mapping[str, float] = DEFAULT_DROPS,
     partly: bool = False,
+    mapped: float | None = None,
 ) -> Gate:
     """Check what was `reached` against the limits, and against a baseline, if there is one; `now`
     is what was measured. `allowed` is how much the mean of a figure may drop; `partly` says that
@@ -261,6 +262,9 @@ def decide(
             action="baseline",
         )
     gone = _gone(baseline, rows)
+    if mapped is not None and baseline.collection_version != now.collection_version:
+        notes.insert(0, f"Chunking changed, labels mapped: {mapped:.0%}.")
+        gone = gone.model_copy(update={"relevant": ()})
     if partly and gone.queries:
         notes.append(
             f"{len(gone.queries)} of {len(baseline.queries)} questions in the baseline were not "

@@ -10,8 +10,8 @@ that ranking, or change it, can do better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -20,6 +20,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.evaluate.candidates import GRID, SHARES, bases, by_gap, candidates, gathering
+from ragfilter.evaluate.carrying import quantiles
 from ragfilter.evaluate.caveats import FEW
 from ragfilter.evaluate.crossval import (
     CHOSEN_BY,
@@ -68,16 +69,19 @@ class TunedMeans:
     unlabelled: float
     f1_most: float
     of: Interval
+    each: Mapping[str, Interval] = field(default_factory=dict)
+    """The figures that `Target` may use, with their intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
     """How much better one result is than another, per query. `of` is the gain in the measure being
-    tuned; positive is better."""
+    tuned; positive is better. `each` are the differences in the figures that `Target` may use."""
 
     f1: float
     f2: float
     of: Interval
+    each: Mapping[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +192,13 @@ def tune(
     target: Target = Target(),
     folds: int = 5,
     rerank: bool = True,
+    replaces: Settings | None = None,
     provenance: Provenance = Provenance(),
     progress: Progress | None = None,
 ) -> Tuning:
     """Find the settings that serve `target` best, and measure on held-out queries how good they
-    are.
+    are. They are compared with those that they may replace, by default `settings`, where tuning
+    starts.
 
     `pools` are gathered with `gathering(settings)`, and every query has labels. Only the cutoff and
     the quality layer of `settings` change. Raises InputError for fewer than two queries, if the
@@ -216,8 +222,9 @@ def tune(
         return picked(tables, target.held_out(tables, assigned))
 
     def gain(one: Tables, other: Tables) -> Gain:
-        f1, f2 = (float((one[name] - other[name]).mean()) for name in ("f1", "f2"))
-        return Gain(f1, f2, interval(target.better(one[target.figure], other[target.figure])))
+        of = interval(target.better(one[target.figure], other[target.figure]))
+        each = {name: interval(one[name] - other[name]) for name in CHOSEN_BY}
+        return Gain(each["f1"].mean, each["f2"].mean, of, each)
 
     ends = list(accumulate(map(len, tried_by_strategy.values()), initial=1))
     groups = {
@@ -225,9 +232,8 @@ def tune(
         for name, (first, last) in zip(tried_by_strategy, pairwise(ends), strict=True)
     }
     alone = {name: tuned(tables) for name, tables in groups.items()}
-    some = next(iter(pools.values()))
     chosen = {
-        name: recorded(tried_by_strategy[name][target.choose(tables)], some, n, provenance)
+        name: recorded(tried_by_strategy[name][target.choose(tables)], pools.values(), provenance)
         for name, tables in groups.items()
     }
     lessons: Lessons | None = None
@@ -254,6 +260,12 @@ def tune(
     ):
         # Tuning does no better on held-out queries than leaving the settings as they are.
         name, after = BEFORE, before
+
+    if replaces is not None:
+        replaces, stands_in = _applicable(replaces, next(iter(pools.values())), user)
+        before = {
+            name: table[:, 0] for name, table in sweep(pools, qrels, [replaces], user).items()
+        }
 
     def of(rows: Tables, settings: Settings) -> Tuned:
         return Tuned(_means(rows, target), gain(rows, fixed), gain(rows, before), settings)
@@ -289,27 +301,28 @@ def _applicable(settings: Settings, pool: Pool, user: User | None) -> tuple[Sett
 
 def recorded(
     settings: Settings,
-    pool: Pool,
-    queries: int,
+    pools: Collection[Pool],
     provenance: Provenance,
     paths: Iterable[str] | None = None,
     *,
     values_only: bool = False,
 ) -> Settings:
     """The settings with a record of what the values at `paths`, or by default those of the cutoff,
-    were tuned on; `pool` is any of those used. `values_only`: labels did not choose the
+    were tuned on: these pools, one for each query. `values_only`: labels did not choose the
     strategy."""
     quality, cutoff = settings.quality, settings.cutoff
     names = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
     own = [f"cutoff.{name}" for name in (*names, "max_results")] if cutoff.enabled else []
+    pool = next(iter(pools))
     record = TunedOn(
         collection=pool.collection,
         embedder=pool.embedder,
         space=pool.space,
         reranker=reranker_key(quality) if always_reranks(quality) else "",
         labels=provenance.labels,
-        queries=queries,
+        queries=len(pools),
         date=provenance.date,
+        quantiles=quantiles(settings, pools),
         strategy=cutoff.strategy if cutoff.enabled else "",
         values={path: settings.get(path) for path in (own if paths is None else paths)},
         values_only=values_only,
@@ -376,6 +389,8 @@ def _best(
 
 def _means(rows: Tables, target: Target) -> TunedMeans:
     means = {name: float(rows[name].mean()) for name in FIGURES}
-    figure = rows[target.figure]
-    most = np.inf if target.figure == "tokens" else 1.0
-    return TunedMeans(**means, of=intervals(figure[:, None], 0.0, most)[0])
+    each = {
+        name: intervals(rows[name][:, None], 0.0, np.inf if name == "tokens" else 1.0)[0]
+        for name in CHOSEN_BY
+    }
+    return TunedMeans(**means, of=each[target.figure], each=each)

@@ -17,6 +17,7 @@ from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.crossval import Target
+    from ragfilter.evaluate.recalibrate import Recalibration
     from ragfilter.evaluate.tune import TunedMeans, Tuning
 
 UNCHANGED = (
@@ -129,11 +130,7 @@ def notes(tuning: Tuning) -> list[str]:
         "than they would elsewhere.",
         f"Oracle, by {NAMES[tuning.target.oracle]}: {ABOUT_ORACLE}.",
     ]
-    if tuning.stands_in:
-        caveats.append(
-            f"The previous settings do not apply here: {tuning.stands_in} “Before” is therefore "
-            "the strategy gap with their other values."
-        )
+    caveats.append(stands_in(tuning))
     caveats.append(
         f"Nothing was learned: {tuning.why_not}." if tuning.why_not else _missing(tuning)
     )
@@ -149,6 +146,51 @@ def notes(tuning: Tuning) -> list[str]:
             f"{tuning.budget.tokens:,.0f} tokens on held-out questions."
         )
     return [note for note in caveats if note]
+
+
+def stands_in(tuning: Tuning) -> str:
+    """Why “before” are other settings than the previous ones; empty if they are not."""
+    if not tuning.stands_in:
+        return ""
+    return (
+        f"The previous settings do not apply here: {tuning.stands_in} “Before” is therefore "
+        "the strategy gap with their other values."
+    )
+
+
+GUESS = (
+    "There are no labels, so thresholds were carried over by the distances of these questions. "
+    "This is a guess: label some questions to check it."
+)
+SIDES = ("", "before", "95% interval", "after", "95% interval", "difference", "95% interval")
+
+
+def sides(made: Recalibration) -> list[tuple[str, ...]]:
+    """F1, recall and tokens before and after, and their difference on the same questions."""
+    rows = []
+    for figure in ("f1", "recall", "tokens"):
+        write = "{:,.0f}".format if figure == "tokens" else "{:.3f}".format
+        signed = "{:+,.0f}".format if figure == "tokens" else "{:+.3f}".format
+        tuned = made.tuning.tuned
+        pairs = ((made.tuning.before.each, write), (tuned.means.each, write),
+                 (tuned.gain_over_before.each, signed))  # fmt: skip
+        cells = (
+            (form(each[figure].mean), between_ends(each[figure], form)) for each, form in pairs
+        )
+        rows.append((NAMES.get(figure, figure), *(cell for pair in cells for cell in pair)))
+    return rows
+
+
+def no_worse(made: Recalibration) -> str:
+    """Whether the new settings are shown to be no worse, and what to do if they are not."""
+    name = NAMES.get(made.figure, made.figure)
+    difference = f"{name} {gain(made.difference)}"
+    if made.no_worse:
+        return f"The new settings are no worse than the old ones as they are: {difference}."
+    return (
+        f"The new settings are not shown to be no worse: {difference}, and the margin is "
+        f"{made.margin:g}. Label more questions, or allow a larger margin."
+    )
 
 
 def _missing(tuning: Tuning) -> str:

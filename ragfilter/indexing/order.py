@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import CollectionMissing, InputError, RagfilterError
 from ragfilter.ingest.reading import ReadOptions
 from ragfilter.ingest.records import Record
 from ragfilter.protocols import Progress
 from ragfilter.stores.report import IndexReport
 from ragfilter.workbench import Workbench
+
+if TYPE_CHECKING:
+    from ragfilter.stores.relabel import Relabelled
 
 EVERY = 1000
 """So many records are read between two reports."""
@@ -60,6 +65,8 @@ class Done:
     report: IndexReport
     refused: tuple[Refusal, ...] = ()
     left_out: int = 0
+    labels: str = ""
+    """How many labels were mapped to other chunks; empty if none had to be."""
 
 
 class Watch:
@@ -127,6 +134,7 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
     records = load(order.source, reading=reading, progress=watch.progress("read"))
+    labelled = keep_quotes(bench, name)
     report = index(
         _counted(records, watch.progress("records")),
         name=name,
@@ -136,4 +144,24 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         rules=rules,
         progress=watch.progress("index"),
     )
-    return Done(report, tuple(refused), left_out)
+    told = remap_labels(bench, name).told if labelled else ""
+    return Done(report, tuple(refused), left_out, told)
+
+
+def keep_quotes(bench: Workbench, name: str) -> bool:
+    """Keep what the labels of a collection judge, before its chunks change. Returns whether it has
+    labels. Raises StoreError."""
+    labelled = {label.chunk_id for label in bench.labels.standing(name)}
+    if labelled:
+        with suppress(CollectionMissing):
+            bench.labels.quote(name, bench.collection(name).chunks([*labelled]))
+    return bool(labelled)
+
+
+def remap_labels(bench: Workbench, name: str, *, dry: bool = False) -> Relabelled:
+    """Map the labels of a collection to the chunks that hold what they judge. Raises StoreError."""
+    from ragfilter.stores.relabel import remap
+
+    collection = bench.collection(name)
+    chunks = collection.chunks([*collection.entries()])
+    return remap(bench.labels, name, chunks.values(), dry=dry)

@@ -63,6 +63,7 @@ class Standing:
     refused: tuple[Refusal, ...] = ()
     left_out: int = 0
     report: IndexReport | None = None
+    labels: str = ""
     message: str = ""
     remedy: str = ""
     action: Action = ""
@@ -81,7 +82,7 @@ class Standing:
         """What the order came to. Raises what prevented it."""
         if self.report is None:
             raise RagfilterError(self.message, remedy=self.remedy, action=self.action)
-        return Done(self.report, self.refused, self.left_out)
+        return Done(self.report, self.refused, self.left_out, self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,7 @@ class Worker:
         else:
             ended = replace(
                 watch.standing, state="done", report=done.report, refused=done.refused,
-                left_out=done.left_out,
+                left_out=done.left_out, labels=done.labels,
             )  # fmt: skip
             self._queue.clear(job.order)
         self._queue.tell(job.id, replace(ended, seconds_left=None))

@@ -40,7 +40,8 @@ FEATURES: Mapping[str, str] = {
 
 class Origin(SettingTable):
     """The labels behind a value, and what its scale depends on. `queries` counts those that had
-    labels; an empty `reranker` is none. `date` is in ISO format."""
+    labels; an empty `reranker` is none. `date` is in ISO format. `guess`: the value was carried
+    over to this model and space from others, without labels."""
 
     collection: str
     embedder: str
@@ -50,6 +51,7 @@ class Origin(SettingTable):
     queries: int
     # TOML has dates of its own.
     date: Annotated[str, BeforeValidator(str)]
+    guess: bool = False
 
     @property
     def place(self) -> str:
@@ -58,10 +60,12 @@ class Origin(SettingTable):
 
 
 class TunedOn(Origin):
-    """What labels chose: the strategy (empty if there is no cutoff), and values by dotted path."""
+    """What labels chose: the strategy (empty if there is no cutoff), and values by dotted path.
+    `quantiles`: by the path of a threshold, the share of the hits that were below it."""
 
     strategy: str
     values: Mapping[str, int | float] = {}
+    quantiles: Mapping[str, float] = {}
     values_only: bool = False
     """Whether labels chose only the values, as by a click on the map, of a strategy that was set
     by hand."""
@@ -70,7 +74,8 @@ class TunedOn(Origin):
     def summary(self) -> str:
         """``gap, tuned on 149 queries of demo``."""
         chosen = self.strategy or "limits"
-        return f"{chosen}, tuned on {counted(self.queries, 'query')} of {self.place}"
+        how = "carried over, a guess" if self.guess else "tuned"
+        return f"{chosen}, {how} on {counted(self.queries, 'query')} of {self.place}"
 
 
 class Split(Section):
@@ -118,7 +123,8 @@ class Calibration(Origin):
     def summary(self) -> str:
         """``11 weights learned from 149 queries of demo``."""
         kind = f"{len(self.trees)} trees" if self.trees else f"{len(self.weights)} weights"
-        return f"{kind} learned from {self.queries} queries of {self.place}"
+        guess = ", carried over, a guess" if self.guess else ""
+        return f"{kind} learned from {self.queries} queries of {self.place}{guess}"
 
 
 def _features_of(tree: Split | float) -> frozenset[str]:

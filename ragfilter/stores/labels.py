@@ -8,7 +8,7 @@ If it is taken back, the one before it counts again. Source: docs/design.md#labe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -43,6 +43,17 @@ _labels = database.table(
     made_by=TEXT,
 )
 _sets = database.table("query_sets", collection=TEXT, name=TEXT, query_id=TEXT, text=TEXT)
+_places = database.table(
+    "label_places",
+    label=WHOLE,
+    quote=TEXT,
+    source=TEXT,
+    page=WHOLE,
+    start=WHOLE,
+    end=WHOLE,
+    found=TEXT,
+    score=WHOLE,
+)
 _asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
 _unrecorded = sa.Table(
     "collections_without_history",
@@ -51,6 +62,7 @@ _unrecorded = sa.Table(
 )
 _INDEXES = (
     sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id),
+    sa.Index("label_places_of_label", _places.c.label),
     sa.Index("query_sets_of_collection", _sets.c.collection, _sets.c.name, _sets.c.id),
     sa.Index("asked_in_collection", _asked.c.collection, _asked.c.text),
 )
@@ -77,12 +89,33 @@ class Label:
         return f"{who}: {grade} ({self.at.astimezone():%d %b %Y})"
 
 
+Found = Literal["", "exact", "normalised", "fuzzy", "ambiguous", "gone"]
+"""How the chunks of a label were found again after the chunking changed; empty: it never did."""
+UNCOUNTED = "gone:"
+"""Before the id of a chunk whose text is elsewhere or nowhere, so that its label does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """What a label judges, whatever the chunks are: the quoted text, its source and page, and its
+    characters `start` to `end` in the source. -1 for what is not known. `score` is that of a fuzzy
+    match, in percent."""
+
+    quote: str
+    source: str = ""
+    page: int = -1
+    start: int = -1
+    end: int = -1
+    found: Found = ""
+    score: int = 100
+
+
 class LabelBook(database.Book):
     """The labels in the database at `url`."""
 
     what = "labels"
     called = "The book of labels"
-    tables = (_labels, _sets, _asked, _unrecorded)
+    tables = (_labels, _sets, _asked, _unrecorded, _places)
     indexes = _INDEXES
 
     def mark(
@@ -115,10 +148,62 @@ class LabelBook(database.Book):
                 connection.execute(_labels.insert(), rows[start : start + BATCH])
         return len(rows)
 
+    def quote(self, collection: str, chunks: Mapping[str, Chunk]) -> None:
+        """Keep the text and place of these chunks with their labels that have none yet."""
+        known = sa.select(_places.c.label)
+        found = sa.select(_labels.c.id, _labels.c.chunk_id).where(
+            _labels.c.collection == collection, _labels.c.id.not_in(known)
+        )
+        rows = [
+            _place_row(row.id, place_of(chunks[row.chunk_id]))
+            for row in self._read(found)
+            if row.chunk_id in chunks
+        ]
+        with self._writing() as connection:
+            for start in range(0, len(rows), BATCH):
+                connection.execute(_places.insert(), rows[start : start + BATCH])
+
+    def places(self, collection: str) -> dict[int, Quoted]:
+        """The places of the labels that have one, by the label's id."""
+        joined = _places.join(_labels, _labels.c.id == _places.c.label)
+        found = sa.select(_places).select_from(joined).where(_labels.c.collection == collection)
+        return {row.label: _place(row) for row in self._read(found)}
+
+    def move(self, moved: Mapping[int, tuple[Quoted, Sequence[str]]]) -> None:
+        """Give labels new places and chunks, all or none; one with several chunks becomes several
+        labels."""
+        with self._writing() as connection:
+            for label_id, (place, chunk_ids) in moved.items():
+                old = connection.execute(_labels.select().where(_labels.c.id == label_id)).first()
+                if old is None:
+                    continue
+                connection.execute(_labels.delete().where(_labels.c.id == label_id))
+                connection.execute(_places.delete().where(_places.c.label == label_id))
+                row = {name: value for name, value in old._mapping.items() if name != "id"}
+                for chunk_id in chunk_ids:
+                    made = _labels.insert().values(row | {"chunk_id": chunk_id})
+                    new = connection.execute(made.returning(_labels.c.id)).scalar_one()
+                    connection.execute(_places.insert().values(_place_row(new, place)))
+
+    def add_places(
+        self, collection: str, labels: Iterable[tuple[str, str, int, Quoted]], *, who: str
+    ) -> int:
+        """Add labels of people as (question, chunk id, grade, place), all or none. Returns how
+        many."""
+        rows = list(labels)
+        with self._writing() as connection:
+            for query, chunk_id, grade, place in rows:
+                row = _row(collection, query, chunk_id, grade, who, "human")
+                made = _labels.insert().values(row).returning(_labels.c.id)
+                label_id = connection.execute(made).scalar_one()
+                connection.execute(_places.insert().values(_place_row(label_id, place)))
+        return len(rows)
+
     def take_back(self, label_ids: Sequence[int]) -> None:
         """Remove labels; the labeller's previous ones count again. Repeating it does nothing."""
         with self._writing() as connection:
             connection.execute(_labels.delete().where(_labels.c.id.in_(label_ids)))
+            connection.execute(_places.delete().where(_places.c.label.in_(label_ids)))
 
     def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
         """Every labeller's latest label of each pair, for one question or all, oldest first."""
@@ -252,6 +337,12 @@ class LabelBook(database.Book):
                 connection.execute(_asked.delete().where(_asked.c.collection == collection))
 
 
+def place_of(chunk: Chunk) -> Quoted:
+    """The whole text of a chunk as the place of its labels."""
+    page = -1 if chunk.page is None else chunk.page
+    return Quoted(whole(chunk.text), whole(chunk.source), page)
+
+
 def visible_labels(
     labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Label, ...]:
@@ -309,3 +400,12 @@ def _row(
 def _label(row: sa.Row[Any]) -> Label:
     values = dict(row._mapping)
     return Label(at=database.in_utc(values.pop("at")), **values)
+
+
+def _place_row(label_id: int, place: Quoted) -> dict[str, Any]:
+    return {"label": label_id, **asdict(place)}
+
+
+def _place(row: sa.Row[Any]) -> Quoted:
+    values = dict(row._mapping)
+    return Quoted(**{name: values[name] for name in Quoted.__slots__})

@@ -115,6 +115,8 @@ def _joined(words: Sequence[str], chosen: Iterable[int]) -> str:
     parts: list[str] = []
     before = -1
     for at in sorted(set(chosen)):
+        if at > before + 1 and not any(char.isalnum() for char in words[at]):
+            continue
         if at > before + 1:
             if parts:
                 parts[-1] = parts[-1].rstrip(",;:-–—") or parts[-1]

@@ -80,7 +80,7 @@ def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[...
     assert _link(shown) == {"a": "settings", "b": "full"}
     assert "Both keep 1 passage, and only B keeps 1 more" in said(shown)
     shown.choose("compare-step", "Settings")
-    assert any("cutoff.max_results 1 → 15" in text for text in shown.html)
+    assert any("Cutoff: Max results 1 → 15" in text for text in shown.html)
 
 
 def test_a_side_of_its_own_comes_by_link(
@@ -91,7 +91,7 @@ def test_a_side_of_its_own_comes_by_link(
     assert box.options[1] == snapshot
     assert "Both keep 1 passage" in said(shown)
     shown.choose("compare-step", "Settings")
-    assert any("cutoff.strategy relative → otsu" in text for text in shown.html)
+    assert any("Cutoff: Strategy relative → otsu" in text for text in shown.html)
 
 
 def test_a_side_comes_from_a_settings_file(page: Callable[..., Any]) -> None:

@@ -133,7 +133,7 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
     """Their figures are in-sample, so they must not become those of the tuned settings."""
     best = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
     clicked = recorded(
-        best, POOLS["q0"], len(POOLS), Provenance(), ["cutoff.gap_threshold"], values_only=True
+        best, POOLS.values(), Provenance(), ["cutoff.gap_threshold"], values_only=True
     )
     made = tune(POOLS, QRELS, clicked, rerank=False)
     assert (made.seen, made.before.f1) == (True, 1)
@@ -143,7 +143,7 @@ def test_settings_chosen_on_a_map_of_labels_are_not_a_candidate() -> None:
 def test_a_figure_from_the_map_is_forgotten_once_it_is_moved_away() -> None:
     """Nobody's labels chose the strategy; tuning does."""
     for values_only in (True, False):
-        given = POOLS["q0"], len(POOLS), Provenance("v1"), ["cutoff.gap_threshold"]
+        given = POOLS.values(), Provenance("v1"), ["cutoff.gap_threshold"]
         made = recorded(PLAIN, *given, values_only=values_only)
         assert seen_labels(made) is not None
         moved = made.with_values({"cutoff.gap_threshold": 0.77})
@@ -178,7 +178,7 @@ def test_what_was_never_learned_is_learned_by_tuning(snapshot: SnapshotAssertion
 
 
 def test_settings_that_no_longer_apply_have_still_seen_their_labels() -> None:
-    tuned = recorded(PLAIN, POOLS["q0"], len(POOLS), Provenance("v1"))
+    tuned = recorded(PLAIN, POOLS.values(), Provenance("v1"))
     record = tuned.cutoff.tuned_on.model_copy(update={"reranker": "late_interaction"})
     made = tune(
         POOLS, QRELS, tuned.with_values({"cutoff.tuned_on": record.json_text}), rerank=False

@@ -103,6 +103,14 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
     ):  # fmt: skip
         state.session().collection = info.name
         st.switch_page("pages/inspect.py")
+    if st.button(
+        "Recalibrate", key="manage-recalibrate", icon=":material/sync:", disabled=not info.count,
+        help="After a change of model, chunking or corpus: tunes the settings anew on this "
+        "collection's labels, on the Tune page.",
+    ):  # fmt: skip
+        state.session().collection = info.name
+        st.session_state["recalibrate-asked"] = True
+        st.switch_page("pages/tune.py")
     st.download_button(
         "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
         "application/jsonl", key="export", on_click="ignore", icon=":material/download:",

@@ -85,7 +85,7 @@ def _job(job: IndexJob) -> None:
         listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
         st.success(
             f"**{name}** holds {numbers.chunks(report.total)}: {listed or 'restored'}, in "
-            f"{report.seconds:,.1f} s"
+            f"{report.seconds:,.1f} s{at.labels and f'; {at.labels}'}"
         )
 
 

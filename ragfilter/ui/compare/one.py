@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -102,16 +101,13 @@ def sentence(made: Contrast, a: PoolResult, b: PoolResult) -> str:
 
 
 def stacked(made: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]:
-    """What A and B keep, row by row. A passage that only one side keeps shows what became of it on
-    the other."""
+    """What A and B keep, row by row. A passage that only one side keeps stands apart."""
     a: list[StackRow | None] = []
     b: list[StackRow | None] = []
     for each in made.pairings:
         other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
         why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
-        entry = StackRow(each.id, each.title, why=why)
-        if other is not None and other.layer is not None:
-            entry = replace(entry, outcome="dropped", layer=other.layer)
+        entry = StackRow(each.id, each.title, why=why, alone=each.keeper != "both")
         a.append(entry if each.keeper != "b" else None)
         b.append(entry if each.keeper != "a" else None)
     return Stack(f"A: {names[0]}", tuple(a)), Stack(f"B: {names[1]}", tuple(b))
@@ -147,9 +143,9 @@ def _step(
 
 def _settings(sides: Sequence[ComparedSide]) -> None:
     told = differences(sides[0].settings, sides[1].settings)
-    elements.aside(
-        f"From A to B: {', '.join(told)}." if told else "A and B have the same settings."
-    )
+    elements.aside("From A to B:" if told else "A and B have the same settings.")
+    for layer, changes in told.items():
+        elements.aside(f"{layer}: {', '.join(changes)}")
 
 
 @st.fragment

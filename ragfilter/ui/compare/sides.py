@@ -13,11 +13,12 @@ from typing import Any
 from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.evaluate.runs import run_label, settings_of
 from ragfilter.evaluate.tuning_words import shown
+from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.question import Called
 from ragfilter.settings.config import of_profile
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Settings, field
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.session import link, state
@@ -26,7 +27,6 @@ IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"
 OWN = "own"
 """The choice for settings of the side's own, which have no other name."""
 DEFAULTS = {"a": "unfiltered", "b": IN_FORCE}
-MOST_TOLD = 8
 LONGEST = 40
 
 
@@ -132,15 +132,17 @@ def parameters() -> dict[str, str]:
     return {letter: _word(letter) for letter in link.SIDES} | _compared()
 
 
-def differences(a: Settings, b: Settings) -> list[str]:
-    """The differences between the two sides: ``cutoff.max_results 5 → 15``."""
-    paths = list(b.changed_from(a))
-    told = [
-        f"{path} {_told(path, a.get(path))} → {_told(path, b.get(path))}"
-        for path in paths[:MOST_TOLD]
-    ]
-    more = len(paths) - MOST_TOLD
-    return [*told, *([f"{counted(more, 'more setting')}"] if more > 0 else [])]
+def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
+    """What changes from A to B, by layer: ``{"Cutoff": ["Max results 5 → 15"]}``."""
+    titles: dict[str, str] = {each.name: each.title for each in LAYERS}
+    told: dict[str, list[str]] = {}
+    for path in b.changed_from(a):
+        info = field(path)
+        label = "" if info.name == "enabled" else f"{info.label} "
+        title = titles.get(info.section, info.section.capitalize())
+        change = f"{label}{_told(path, a.get(path))} → {_told(path, b.get(path))}"
+        told.setdefault(title, []).append(change)
+    return told
 
 
 def _read(

@@ -141,14 +141,15 @@ class Mode {
       document.activeElement instanceof HTMLInputElement
     const firsts = question ? question.passages.filter(({ first }) => first) : []
     const marked = question ? question.passages.filter(({ grade }) => grade !== null).length : 0
+    const optional = (question?.passages.length ?? 0) - firsts.length
     const where = !question ? ""
       : this.done ? `Done with ${firsts.length} · ${marked} of ${question.passages.length} labelled`
-      : `Passage ${place + 1} of ${firsts.length}`
+      : `Passage ${place + 1} of ${firsts.length}${optional ? `, ${optional} more are optional` : ""}`
     const input = make("input", {
       type: "text", value: typed, placeholder: "Type a question of your own",
       ariaLabel: "Question to label",
     })
-    const article = make("article", { tabIndex: 0, ariaLabel: "Passage" })
+    const article = make("article", { tabIndex: 0, ariaLabel: "Passage", autofocus: true })
     article.dataset.passage = ""
     if (passage) {
       article.append(make("h2", { textContent: passage.title }),
@@ -162,7 +163,7 @@ class Mode {
     const steps = make("ol", { ariaLabel: "Passages of this question" },
       ...(question?.passages ?? []).map(({ first, grade }, at) => make("li", {
         className: `${at === place ? "rf-here" : ""} ${first ? "rf-first" : ""}`,
-        textContent: grade ?? "·",
+        textContent: grade ?? "·", title: `Passage ${at + 1}: ${WORDS[grade] ?? "no label yet"}`,
       })))
     const marks = [2, 1, 0].map(grade => this.button(grade, WORDS[grade], () => this.mark(grade), {
       disabled: !passage, ariaPressed: String(passage?.grade === grade),

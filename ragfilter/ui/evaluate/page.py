@@ -77,14 +77,11 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
     ):
         chosen.choose(asked)
         pressed = st.button(
-            _measure(asked),
-            key="evaluate",
-            type="primary",
-            icon=":material/play_arrow:",
+            _measure(asked), key="evaluate", type="primary", icon=":material/play_arrow:",
             disabled=asked.given is None,
             help="Measures the settings on the left over the labelled questions of this set. "
-            "A stopped run is continued.",
-        )
+            "A stopped run is continued. Questions without labels are left out.",
+        )  # fmt: skip
         if pressed or _unasked(asked, saved):
             run = running.begin(asked, state.session().profile, asked.visit.settings)
             state.session().run = run.id
@@ -93,28 +90,20 @@ def _bar(asked: ChosenSet, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             labels = {each: run_label(run, state.session().tuned_on) for each, run in saved.items()}
             chosen_id = _chosen_id(saved)
             st.selectbox(
-                "Run",
-                list(saved),
-                list(saved).index(chosen_id),
+                "Run", list(saved), list(saved).index(chosen_id), width=330,
                 format_func=lambda each: labels.get(each, ""),
-                width=330,
                 help="Earlier runs on this collection, made as this user.",
                 **widget.of("run-box", chosen_id, state.put, "run", labels=labels),
-            )
+            )  # fmt: skip
         st.button(
-            "Label",
-            key="open-labelling",
-            icon=":material/edit_note:",
-            on_click=state.put,
-            args=(True, "labelling"),
+            "Label", key="open-labelling", icon=":material/edit_note:",
+            on_click=state.put, args=(True, "labelling"),
             help="Label the chunks of one question after the other with the keys 2, 1 and 0.",
-        )
+        )  # fmt: skip
         with st.popover(
-            "More",
-            key="evaluate-more",
-            type="tertiary",
+            "More", key="evaluate-more", type="tertiary",
             help="Query sets, labels and the history.",
-        ):
+        ):  # fmt: skip
             _more(asked)
     return saved
 
@@ -130,7 +119,10 @@ def _unasked(asked: ChosenSet, saved: Mapping[int, Run]) -> bool:
 def _measure(asked: ChosenSet) -> str:
     if asked.given is None:
         return "Measure"
-    count = counted(len(asked.given.qrels), "question")
+    labelled, every = len(asked.given.qrels), asked.sets.get(asked.name, 0)
+    count = counted(labelled, "question")
+    if labelled < every:
+        count = f"{labelled:,} of {counted(every, 'question')}"
     begun = running.unfinished(asked)
     if begun is None or not begun.done:
         return f"Measure {count}"
@@ -164,17 +156,13 @@ def _notes(asked: ChosenSet) -> list[str]:
 
 def _more(asked: ChosenSet) -> None:
     st.toggle(
-        "Questions and labels",
-        key="sets-open",
-        persist_state="session",
+        "Questions and labels", key="sets-open", persist_state="session",
         help="Edit the questions of this set, see who labelled what, or let an LLM propose labels.",
-    )
+    )  # fmt: skip
     st.toggle(
-        "Count an LLM's labels",
-        key=chosen.LLM,
-        persist_state="session",
+        "Count an LLM's labels", key=chosen.LLM, persist_state="session",
         help="Used for chunks that no person has labelled. Off: only people's labels count.",
-    )
+    )  # fmt: skip
     on = asked.book.records_history(asked.collection)
     st.toggle(
         "Keep asked questions",

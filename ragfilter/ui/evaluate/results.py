@@ -55,27 +55,20 @@ def _views(measured: MeasuredRun, resources: Resources) -> None:
         measure, every = _order() if view == ROWS else ("f1", False)
         st.space("stretch")
         if st.button(
-            "Compare",
-            key="evaluate-compare",
-            icon=":material/compare_arrows:",
-            type="tertiary",
-            help="Compares this run with another one, or with other settings, question by "
-            "question.",
-        ):
+            "Compare", key="evaluate-compare", icon=":material/compare_arrows:", type="tertiary",
+            help="Compares this run with another one, or with other settings, by question.",
+        ):  # fmt: skip
             running.open_compare(measured.run)
         _guard(measured, resources)
         # A report is made outside of the run, without its session.
         sets = state.session().tuned_on
         share.report_button(
             lambda: of_run(
-                measured,
-                resources.prices,
-                since=changed_since(measured.run.plan, resources.bench),
+                measured, resources.prices, since=changed_since(measured.run.plan, resources.bench),
                 sets=sets,
             ),
-            f"ragfilter-run-{measured.run.id}.html",
-            key="run-report",
-        )
+            f"ragfilter-run-{measured.run.id}.html", key="run-report",
+        )  # fmt: skip
     match view:
         case "Layers":
             _layers(measured)
@@ -131,7 +124,7 @@ def _rows(measured: MeasuredRun, measure: str, prices: Prices | None, *, every: 
 
 
 def _layers(measured: MeasuredRun) -> None:
-    groups = {"added": "added to those before it", "left out": "against the whole without it"}
+    groups = {"added": "by adding it", "left out": "by leaving it out"}
     gains = frame.cells(measured.gains)
     if not gains:
         elements.empty("No layer is on except clearance, which always applies.")
@@ -143,7 +136,11 @@ def _layers(measured: MeasuredRun) -> None:
         found = [interval_of(row, name) for row in gains]
         shown[label] = [caveats.gain_short(each, digits) if each else "–" for each in found]
     with st.container(key="table"):
-        st.dataframe(pd.DataFrame(shown), key="evaluation-layers", hide_index=True, row_height=32)
+        widths = {"measured": 120, "ΔF1": 156, "Δrecall": 156}
+        st.dataframe(
+            pd.DataFrame(shown), key="evaluation-layers", hide_index=True, row_height=32,
+            column_config={n: st.column_config.TextColumn(width=w) for n, w in widths.items()},
+        )  # fmt: skip
     elements.aside(
         "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
         f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
@@ -181,10 +178,11 @@ NAMED = {
 """The columns of the questions, by the figure they show."""
 _number = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
-    "question": st.column_config.TextColumn(width=420),
-    "lost": _number(help="Relevant chunks in the pool that the filter drops."),
-    "ΔF1": _number(format="%+.3f", help="F1 minus that of the unfiltered first k."),
-    **{name: _number(format="%.3f") for name in ("F1", "precision", "recall")},
+    "question": st.column_config.TextColumn(width=238),
+    "lost": _number(width=50, help="Relevant chunks in the pool that the filter drops."),
+    "ΔF1": _number(width=66, format="%+.3f", help="F1 minus that of the unfiltered first k."),
+    **{name: _number(width=78, format="%.3f") for name in ("precision", "recall")},
+    "F1": _number(width=60, format="%.3f"),
     "unlabelled": _number(help="Kept chunks without a label."),
 }
 
@@ -240,12 +238,9 @@ def _guard(measured: MeasuredRun, resources: Resources) -> None:
     """Draw the button that opens the run as a baseline file, and the command that compares with it
     in CI."""
     with st.popover(
-        "Guard",
-        key="guard",
-        icon=":material/verified_user:",
-        type="tertiary",
+        "Guard", key="guard", icon=":material/verified_user:", type="tertiary",
         help="Makes a CI job fail when the filter gets worse than this run.",
-    ):
+    ):  # fmt: skip
         if not measured.run.complete:
             elements.empty("A baseline needs all questions of the run.", "Measure continues it.")
             return

@@ -25,7 +25,7 @@ from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.session.visit import View
 
 NAME, HEIGHT = "rows", 400
-TITLE_WIDTH = 31
+TITLE_WIDTH = 28
 WIDE = "\u2003" * 16
 """A button is as wide as its label; these spaces fill the cell, so that all of it is clickable."""
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
@@ -37,15 +37,9 @@ def draw(view: View) -> None:
     with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
         order = elements.choice("Order", (BY_RANK, KEPT_FIRST), key="order", default=BY_RANK)
         wanted = st.text_input(
-            "Filter",
-            st.session_state.get("filter", ""),
-            key="filter",
-            persist_state="session",
-            placeholder="Words",
-            label_visibility="collapsed",
-            icon=":material/search:",
-            width=112,
-        )
+            "Filter", st.session_state.get("filter", ""), key="filter", persist_state="session",
+            placeholder="Words", label_visibility="collapsed", icon=":material/search:", width=112,
+        )  # fmt: skip
         rule = st.session_state.get("filter-rule")
         st.selectbox(
             "Rule",
@@ -181,7 +175,7 @@ def _columns(
             color=list(chips.values()),
         ),
         "title": column.ButtonColumn(
-            width=214,
+            width=188,
             help="Long titles keep what tells them apart. Click to open the chunk.",
             type="tertiary",
             alignment="left",

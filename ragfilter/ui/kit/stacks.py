@@ -22,7 +22,8 @@ TITLE_WIDTH = 42
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A passage of a stack, what became of it at which layer by which setting, and why in words."""
+    """A passage of a stack, what became of it at which layer by which setting, and why in words;
+    `alone` if the other stack lacks it."""
 
     chunk_id: str
     title: str
@@ -30,6 +31,7 @@ class StackRow:
     layer: LayerName = "top_k"
     why: str = ""
     setting: str = ""
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,10 @@ def _row(entry: StackRow | None, short: Mapping[str, str], *, opens: bool) -> st
         return '<li class="rf-slot" aria-hidden="true"></li>'
     title = html.text(entry.title)
     role = f'role="option" aria-selected="false" data-id="{html.text(entry.chunk_id)}"'
-    fallen = ' class="rf-fallen"' if entry.outcome == "dropped" else ""
+    style = "rf-fallen" if entry.outcome == "dropped" else "rf-alone" if entry.alone else ""
+    tip = f'title="{title}: {html.text(entry.why)}"'
     return (
-        f'<li data-passage{fallen} title="{title}: {html.text(entry.why)}" {role if opens else ""}>'
+        f'<li data-passage class="{style}" {tip} {role if opens else ""}>'
         f"{html.outcome_sign(entry.outcome, entry.layer, entry.setting)}"
         f"{html.text(short[entry.title])}</li>"
     )

@@ -46,7 +46,7 @@ def draw(work: Desk) -> None:
         measured = not session.measuring
     figures = matrix_table.last(work)
     rows = desk.listing(work, {} if figures is None else figures.harm())
-    left, right = st.columns((1, 1.6), gap="medium")
+    left, right = st.columns((1, 1.3), gap="medium")
     with left:
         filters.draw(work, rows)
         ids = desk.ordered(work, rows, anew=measured)

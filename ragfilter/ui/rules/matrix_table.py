@@ -192,9 +192,12 @@ def _rules(work: Desk, rules: Sequence[RuleRow], questions: LabelledQuestions) -
 
 def chunks(work: Desk, groups: Sequence[Sequence[str]], width: int = TITLE_WIDTH) -> list[str]:
     """Groups of chunks, each named after its first."""
-    titles = work.titles((ids[0] for ids in groups), width - len(" and 9 more"))
-    more = [f" and {len(ids) - 1} more" if len(ids) > 1 else "" for ids in groups]
-    return [title + rest for title, rest in zip(titles, more, strict=True)]
+    firsts, more = [ids[0] for ids in groups], " and {} more"
+    alone, first = work.titles(firsts, width), work.titles(firsts, width - len(more))
+    return [
+        first[at] + more.format(len(ids) - 1) if len(ids) > 1 else alone[at]
+        for at, ids in enumerate(groups)
+    ]
 
 
 def _frame(

@@ -209,7 +209,8 @@ def _set(questions: GatheredQuestions, surface: Map, place: int) -> None:
     if record is not None and not differences(record, some, before.quality):
         values = unchanged(record, after) | values
         values_only = not chose_strategy(record, after)
-    there = recorded(after, some, len(questions.pools), provenance, values, values_only=values_only)
+    pools = questions.pools.values()
+    there = recorded(after, pools, provenance, values, values_only=values_only)
     state.change({**surface.values(place), RECORD: there.get(RECORD)})
     _remember(before, state.settings())
 

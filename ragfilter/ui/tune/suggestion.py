@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import streamlit as st
@@ -11,12 +11,15 @@ import streamlit as st
 from ragfilter.errors import SettingsError
 from ragfilter.evaluate import caveats, tuning_words
 from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.carrying import RECORDS, as_they_are
 from ragfilter.evaluate.crossval import Target
 from ragfilter.evaluate.labelled_queries import Labels, labels_version
 from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
+from ragfilter.evaluate.recalibrate import MARGIN, Recalibration, start
 from ragfilter.evaluate.sweep import HitChange, changes
 from ragfilter.evaluate.tune import Tuning, check_tunable, tune
+from ragfilter.layers.quality import always_reranks
 from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
@@ -30,6 +33,8 @@ from ragfilter.ui.tune.tuning_map import STOP
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
+AGAIN = "recalibrate-asked"
+"""Set by another page to have the settings recalibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,13 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What tuning found for the settings `before`, with the pools it found it on."""
+    """What tuning found for the settings `before`, with the pools it found it on. `anew` is there
+    if it recalibrated."""
 
     tuning: Tuning
     before: Settings
     pools: Mapping[str, Pool]
+    anew: Recalibration | None = None
     known: dict[Settings, tuple[HitChange, ...]] = field(default_factory=dict)
 
     def losses(self, after: Settings, labels: Labels, user: User) -> list[HitChange]:
@@ -90,26 +97,38 @@ def ask(visit: Visit, labels: Labels | None) -> Wish:
         help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
         "changes until you apply it.",
     )
-    if pressed and labels is not None:
-        _begin(visit, labels, wish)
+    again = st.session_state.pop(AGAIN, False)
+    if any(visit.settings.get(path) for path in RECORDS):
+        again |= st.button(
+            "Recalibrate", key="recalibrate", icon=":material/sync:",
+            disabled=labels is None or visit.settings.judge.enabled,
+            help="After a change of model, reranker, chunking or corpus: tunes anew, and compares "
+            "with your settings as they are, even if they no longer apply.",
+        )  # fmt: skip
+    if (pressed or again) and labels is not None:
+        _begin(visit, labels, wish, again=again)
     return wish
 
 
-def _begin(visit: Visit, labels: Labels, wish: Wish) -> None:
-    """Start tuning, unless it is already running. An earlier suggestion is replaced, because it was
-    compared with the settings of that time."""
+def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
+    """Start tuning, or recalibrating if `again`, unless it is already running. An earlier
+    suggestion is replaced, because it was compared with the settings of that time."""
     backends = visit.resources.backends(state.session().collection)
-    settings, user = visit.settings, state.user()
+    settings, user, profile = visit.settings, state.user(), state.session().profile
 
     def work(job: Job[Suggestion]) -> Suggestion:
         check_tunable(settings, len(labels.qrels))
-        wide = gathering(settings, rerank=wish.rerank)
+        rerank = wish.rerank or (again and always_reranks(settings.quality))
+        begin = start(settings, profile) if again else settings
+        wide = gathering(begin, rerank=rerank)
         pools = gather_all(labels.labelled, wide, backends, user, progress=job.step)
         tuning = tune(
-            pools, labels.qrels, settings, user, target=wish.target, rerank=wish.rerank,
+            pools, labels.qrels, begin, user, target=wish.target, rerank=rerank,
+            replaces=as_they_are(settings, next(iter(pools.values()))) if again else None,
             provenance=Provenance.of(labels), progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
-        return Suggestion(tuning, settings, pools)
+        anew = Recalibration(settings, tuning, MARGIN) if again else None
+        return Suggestion(tuning, settings, pools, anew)
 
     visit.resources.jobs.start(user, _key(visit, labels, wish), work, again=True)
 
@@ -135,10 +154,12 @@ def _draw(made: Suggestion, visit: Visit, labels: Labels, query_set: str) -> Non
             )  # fmt: skip
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
+            anew = made.anew and replace(made.anew, tuning=chosen, margin=_margin())
             changed = after.changed_from(visit.settings)
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
-                on_click=_apply, args=(after, visit.settings, query_set), disabled=not changed,
+                on_click=_apply, args=(after, visit.settings, query_set),
+                disabled=not changed or (anew is not None and not anew.no_worse),
                 help="Applies the tuned settings. Undo brings the others back.",
             )  # fmt: skip
         with head.container(gap="small"):
@@ -147,6 +168,8 @@ def _draw(made: Suggestion, visit: Visit, labels: Labels, query_set: str) -> Non
             means = {"Before": tuning.before, "After": chosen.tuned.means}
             rows = [tuning_words.row(word, each, target) for word, each in means.items()]
             table.draw(rows, target, key="tuned-figures")
+            if anew is not None:
+                elements.aside(tuning_words.no_worse(anew))
             if not changed:
                 elements.aside("These are the current settings.")
             else:
@@ -155,6 +178,15 @@ def _draw(made: Suggestion, visit: Visit, labels: Labels, query_set: str) -> Non
                 html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
         _losses(made.losses(after, labels, state.user()), labels)
         _more(chosen)
+
+
+def _margin() -> float:
+    """Draw the loss that is allowed."""
+    return st.number_input(
+        "Margin", min_value=0.0, max_value=1.0, value=MARGIN, step=0.01, key="tuned-margin",
+        persist_state="session", width=110,
+        help="The largest loss that counts as no worse. Others are not applied.",
+    )  # fmt: skip
 
 
 def _losses(lost: list[HitChange], labels: Labels) -> None:

@@ -31,9 +31,10 @@ HELP = {
     "tokens": "Estimated prompt tokens of the kept chunks.",
 }
 FORMATS = {"kept": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}
-BEST, OWN = "★ best", "● yours"
-WIDTH, HEIGHT = 76, 32
-"""The width of a column with a figure and the height of a row, in pixels."""
+BEST, OWN, CEILING = "★ best", "● yours", "ceiling"
+NARROW, WIDTH, HEIGHT = 62, 78, 32
+"""The widths of columns with a figure and the height of a row, in pixels: a window 900 wide shows
+precision and recall, one 400 wide the first figure."""
 
 
 def draw(
@@ -44,11 +45,11 @@ def draw(
     sorted by it, and the best one and the visitor's are marked."""
     shown = [name for name in dict.fromkeys((measure, *(LABELS if every else FIRST)))
              if name in rows[0] or (name == "cost" and prices)]  # fmt: skip
-    columns: dict[str, list[Any]] = {"settings": [" = ".join(_names(row)) for row in rows]}
+    columns: dict[str, list[Any]] = {"settings": [_named(row) for row in rows]}
     config: dict[str, Any] = {
-        "": st.column_config.TextColumn(width=110),
+        "": st.column_config.TextColumn(width=100),
         "settings": st.column_config.TextColumn(
-            width=250, help="Settings that keep the same chunks of every question share a row."
+            width=190, help="Settings that keep the same chunks of every question share a row."
         ),
     }
     if own:
@@ -63,12 +64,12 @@ def draw(
         ]
         columns[label] = [None if each is None else each.mean for each in cells]
         config[label] = st.column_config.NumberColumn(
-            help=about, format=FORMATS.get(name, "%.3f"), width=WIDTH
+            help=about, format=FORMATS.get(name, "%.3f"), width=WIDTH if len(label) > 6 else NARROW
         )
         if name == measure:
             columns["95% interval"] = [_ends(name, each) for each in cells]
             config["95% interval"] = st.column_config.TextColumn(
-                width=120, help=f"The 95% interval of the mean {label} over the questions."
+                width=98, help=f"The 95% interval of the mean {label} over the questions."
             )
     table = pd.DataFrame(columns)
     st.dataframe(
@@ -80,7 +81,9 @@ def draw(
 def _marks(rows: Sequence[Row], own: str) -> list[str]:
     best = next((row for row in rows if row["group"] != "oracle"), None)
     return [
-        " ".join([*([BEST] if row is best else []), *([OWN] if own in _names(row) else [])])
+        CEILING
+        if row["group"] == "oracle"
+        else " ".join([*([BEST] if row is best else []), *([OWN] if own in _names(row) else [])])
         for row in rows
     ]
 
@@ -88,6 +91,10 @@ def _marks(rows: Sequence[Row], own: str) -> list[str]:
 def _names(row: Row) -> Sequence[str]:
     names: Sequence[str] = row.get("names") or [row["variant"]]
     return names
+
+
+def _named(row: Row) -> str:
+    return " = ".join(_names(row)) + (" (knows the labels)" if row["group"] == "oracle" else "")
 
 
 def _ends(name: str, found: Interval | None) -> str:

@@ -1,0 +1,226 @@
+"""Labels after a change of chunking: the chunks that hold what was quoted. Pure, but for `remap`.
+
+A quote is looked for among the chunks of its source: as it is, then as words without case and
+punctuation, then by the runs of words that it shares with a chunk. A chunk holds it if it has half
+of the quote, or if half of the chunk is in the quote. So one label may become several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import groupby
+
+from ragfilter.model import Chunk
+from ragfilter.stores.labels import UNCOUNTED, Found, Label, LabelBook, Quoted
+from ragfilter.text.normalise import normalise
+
+RUN = 4
+"""Words in a row that count as shared; fewer occur by chance."""
+HALF = 0.5
+ENOUGH = 0.8
+"""The share of a quote that must be found in all chunks together."""
+WORD = re.compile(r"\w+")
+Words = tuple[str, ...]
+Runs = list[tuple[int, int]]
+"""Where words of a quote are in a chunk, too: place in the quote, and how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The chunks that hold a quote, and how they were found: `score` is the share of the quote's
+    words in them, from 0 to 1. If `found` is ambiguous, the quote is in each of them, but nobody
+    knows which was meant."""
+
+    chunk_ids: tuple[str, ...]
+    found: Found
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Relabelled:
+    """What became of the labels whose chunk has another text now: how many were mapped, and those
+    that were not, as (question, chunk id, ambiguous or gone)."""
+
+    mapped: int
+    lost: tuple[tuple[str, str, Found], ...]
+
+    @property
+    def told(self) -> str:
+        """``labels mapped: 98% (49 of 50; 1 gone)``; empty if none had to be."""
+        every = self.mapped + len(self.lost)
+        if not every:
+            return ""
+        counts = ((kind, sum(found == kind for *_, found in self.lost))
+                  for kind in ("ambiguous", "gone"))  # fmt: skip
+        rest = "".join(f"; {count} {kind}" for kind, count in counts if count)
+        return f"labels mapped: {self.mapped / every:.0%} ({self.mapped} of {every}{rest})"
+
+
+class QuoteFinder:
+    """Finds quotes among these chunks."""
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._chunks = {chunk.id: chunk for chunk in chunks}
+        self._at = {i: n for n, i in enumerate(self._chunks)}
+        self._words = {i: _words(chunk.text) for i, chunk in self._chunks.items()}
+        self._sources: dict[str, list[str]] = defaultdict(list)
+        self._runs: dict[Words, set[str]] = defaultdict(set)
+        for i, chunk in self._chunks.items():
+            self._sources[chunk.source].append(i)
+            for run in _runs(self._words[i]):
+                self._runs[run].add(i)
+
+    def holds(self, chunk_id: str, place: Quoted) -> bool:
+        """Whether the chunk's text is just what was quoted."""
+        chunk = self._chunks.get(chunk_id)
+        return chunk is not None and chunk.text == place.quote
+
+    def find(self, place: Quoted) -> Located:
+        """The chunks that hold the place's quote."""
+        words = _words(place.quote)
+        among = self._among(place, words)
+        if not words or not among:
+            return Located((), "gone", 0.0)
+        shared = {i: _shared(words, self._words[i]) for i in among}
+        whole = [i for i, runs in shared.items() if any(size == len(words) for _, size in runs)]
+        ways: tuple[tuple[Found, list[str]], ...] = (
+            ("exact", [i for i in whole if place.quote in self._chunks[i].text]),
+            ("normalised", whole),
+        )
+        for found, ids in ways:
+            if len(ids) == 1 or (ids and self._overlap(ids, words)):
+                return Located(tuple(ids), found)
+            if ids:
+                return Located(tuple(ids), "ambiguous")
+        ids = self._cover(shared, len(words))
+        taken = {at + n for runs in shared.values() for at, size in runs for n in range(size)}
+        score = len(taken) / len(words)
+        if score < ENOUGH:
+            return Located(tuple(ids), "gone", score)
+        return Located(
+            tuple(ids),
+            "exact" if all(self._chunks[i].text in place.quote for i in ids)
+            else "normalised" if score == 1 else "fuzzy",
+            score,
+        )  # fmt: skip
+
+    def _cover(self, shared: Mapping[str, Runs], size: int) -> list[str]:
+        """The chunks that hold a quote of so many words. What shares the longest run comes first,
+        of equal ones what is nearest to those before, and what it covers does not count for others:
+        so a text that only resembles the quote is left out. The first one always counts."""
+        ids: list[str] = []
+        covered: set[int] = set()
+        longest = {i: max((n for _, n in runs), default=0) for i, runs in shared.items()}
+        ordered = sorted(shared, key=lambda i: (-longest[i], self._at[i]))
+        for _, alike in groupby(ordered, key=lambda i: longest[i]):
+            near = [self._at[i] for i in ids] or [0]
+            for i in sorted(alike, key=lambda i: min(abs(self._at[i] - n) for n in near)):
+                own = {at + n for at, length in shared[i] for n in range(length)} - covered
+                if not ids or len(own) >= HALF * min(size, len(self._words[i])):
+                    ids.append(i)
+                    covered |= own
+        return sorted(ids, key=lambda i: self._at[i])
+
+    def _among(self, place: Quoted, words: Words) -> list[str]:
+        """The chunks of the place's source, or of all sources if it has none now, that share a run
+        of words with the quote."""
+        sharing = set().union(*(self._runs.get(run, ()) for run in _runs(words)))
+        own = [i for i in self._sources.get(place.source, ()) if i in sharing]
+        return own or [i for i in self._chunks if i in sharing]
+
+    def _overlap(self, ids: Sequence[str], words: Words) -> bool:
+        """Whether these chunks, which all have the quote, are neighbours that share text: what is
+        cut with an overlap, not what is there twice."""
+        order = self._sources[self._chunks[ids[0]].source]
+        if any(i not in order for i in ids):
+            return False
+        at = sorted(order.index(i) for i in ids)
+        return at == list(range(at[0], at[0] + len(at))) and all(
+            len(self._words[i]) > len(words) for i in ids
+        )
+
+
+def remap(
+    book: LabelBook, collection: str, chunks: Iterable[Chunk], *, dry: bool = False
+) -> Relabelled:
+    """Map the labels whose chunk has another text now to the chunks that hold their quote, unless
+    `dry`. A label that is ambiguous or gone no longer counts until its quote is found. Raises
+    StoreError."""
+    finder, places = QuoteFinder(chunks), book.places(collection)
+    groups: dict[tuple[object, ...], list[Label]] = defaultdict(list)
+    for label in book.standing(collection):
+        if label.id in places:
+            plain = replace(places[label.id], found="", score=100)
+            groups[label.query, label.who, label.made_by, label.grade, plain].append(label)
+    known: dict[Quoted, Located] = {}
+    moved: dict[int, tuple[Quoted, Sequence[str]]] = {}
+    mapped, lost = 0, []
+    for (*_, place), labels in groups.items():
+        assert isinstance(place, Quoted)
+        first, *others = labels
+        if not others and finder.holds(first.chunk_id, place):
+            continue
+        finding = known.get(place) or known.setdefault(place, finder.find(place))
+        ids: Sequence[str] = finding.chunk_ids
+        if finding.found in ("ambiguous", "gone"):
+            bare = first.chunk_id.removeprefix(UNCOUNTED)
+            lost.append((first.query, bare, finding.found))
+            ids = [f"{UNCOUNTED}{bare}"]
+        elif {*ids} == {label.chunk_id for label in labels}:
+            continue
+        else:
+            mapped += 1
+        new = replace(place, found=finding.found, score=round(100 * finding.score))
+        moved |= {first.id: (new, ids)} | {label.id: (new, ()) for label in others}
+    if not dry:
+        book.move(moved)
+    return Relabelled(mapped, tuple(lost))
+
+
+def add_spans(
+    book: LabelBook,
+    collection: str,
+    chunks: Iterable[Chunk],
+    spans: Iterable[tuple[str, int, Quoted]],
+    *,
+    who: str,
+) -> Relabelled:
+    """Label the chunks that hold each quote, given as (question, grade, place). What is ambiguous
+    or gone is left out and reported. Raises StoreError."""
+    finder, rows, mapped, lost = QuoteFinder(chunks), [], 0, []
+    for question, grade, place in spans:
+        finding = finder.find(place)
+        if finding.found in ("ambiguous", "gone"):
+            lost.append((question, place.quote, finding.found))
+            continue
+        mapped += 1
+        made = replace(place, found=finding.found, score=round(100 * finding.score))
+        rows += [(question, i, grade, made) for i in finding.chunk_ids]
+    book.add_places(collection, rows, who=who)
+    return Relabelled(mapped, tuple(lost))
+
+
+def mapped_share(places: Mapping[int, Quoted]) -> float | None:
+    """The share of the labels that had to be mapped and were; None if none had to be."""
+    found = [place.found for place in places.values() if place.found]
+    lost = sum(each in ("ambiguous", "gone") for each in found)
+    return 1 - lost / len(found) if found else None
+
+
+def _words(text: str) -> Words:
+    return tuple(WORD.findall(normalise(text)))
+
+
+def _runs(words: Words) -> set[Words]:
+    size = min(RUN, len(words))
+    return {words[i : i + size] for i in range(len(words) - size + 1)} if words else set()
+
+
+def _shared(quote: Words, chunk: Words) -> Runs:
+    least = min(2, len(quote), len(chunk))
+    blocks = SequenceMatcher(None, quote, chunk, autojunk=False).get_matching_blocks()
+    return [(block.a, block.size) for block in blocks if block.size >= max(least, 1)]

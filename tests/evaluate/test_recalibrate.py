@@ -1,0 +1,95 @@
+"""Recalibrating after the scale of distances changed, on pools whose best cutoff is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragfilter.engine.replay import replay
+from ragfilter.errors import SettingsError
+from ragfilter.evaluate.carrying import as_they_are, carried
+from ragfilter.evaluate.learning import Provenance
+from ragfilter.evaluate.recalibrate import recalibrate, start
+from ragfilter.evaluate.tune import recorded
+from ragfilter.evaluate.tuning_words import no_worse, sides
+from ragfilter.layers.origin import seen_labels
+from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.settings.config import load
+
+FULL = load(profile="full", environ={}).settings
+GAP = FULL.with_values(
+    {"quality.enabled": False, "words.enabled": False, "cutoff.strategy": "gap",
+     "cutoff.gap_threshold": 0.2, "cutoff.distance_offset": 0.15, "cutoff.max_results": 20}
+)  # fmt: skip
+
+
+def pools(scale: float, embedder: str) -> dict[str, Pool]:
+    """Hits 0.01 apart, with a step of 0.4 after 2 to 9 of them, on a scale."""
+    return {
+        f"q{n}": Pool(
+            f"q{n % 8} of {n}",
+            "c",
+            "l2",
+            tuple(
+                Hit(Chunk(f"c{i}", f"text {i}"),
+                    scale * (0.2 + 0.01 * i + (0.4 if i >= 2 + n % 8 else 0)), i + 1)
+                for i in range(60)
+            ),
+            embedder=embedder,
+        )
+        for n in range(24)
+    }  # fmt: skip
+
+
+OLD, NEW = pools(1.0, "old"), pools(0.3, "new")
+QRELS = {f"q{n}": {f"c{i}": 1 for i in range(2 + n % 8)} for n in range(24)}
+TUNED = recorded(GAP, OLD.values(), Provenance("v1", "2026-03-01"))
+
+
+def test_thresholds_are_carried_over_by_the_share_of_hits_below_them() -> None:
+    """They keep the same chunks on a scale of a third, and say that they are a guess."""
+    with pytest.raises(SettingsError):
+        replay(NEW["q3"], TUNED)
+    moved = carried(TUNED, NEW.values())
+    assert moved.cutoff.gap_threshold < 0.12
+    for name, pool in NEW.items():
+        kept = [hit.id for hit in replay(pool, moved).kept]
+        assert kept == [hit.id for hit in replay(OLD[name], TUNED).kept]
+    record = moved.cutoff.tuned_on
+    assert record is not None
+    assert (record.guess, record.embedder, record.queries) == (True, "new", 24)
+    assert "guess" in record.summary
+    assert seen_labels(moved) is record
+
+
+def test_nothing_is_carried_over_that_labels_did_not_choose() -> None:
+    assert carried(GAP, NEW.values()) == GAP
+
+
+@pytest.mark.slow
+def test_recalibrated_settings_are_compared_with_the_old_ones_as_they_are() -> None:
+    """The old threshold finds no cliff on the new scale; the new one finds every cliff."""
+    made = recalibrate(NEW, QRELS, TUNED, profile="full", rerank=False)
+    assert made.tuning.tuned.means.f1 == 1
+    assert made.tuning.before.f1 < 1
+    assert made.no_worse
+    assert made.difference.mean == pytest.approx(1 - made.tuning.before.f1)
+    record = made.tuning.tuned.settings.cutoff.tuned_on
+    assert record is None or (record.embedder, record.guess) == ("new", False)
+    assert [row[0] for row in sides(made)] == ["F1", "recall", "tokens"]
+    ends = made.difference.ends
+    assert ends is not None
+    refused = replace(made, margin=-ends[0] - 0.01)
+    assert not refused.no_worse
+    assert "not shown to be no worse" in no_worse(refused)
+
+
+def test_recalibrating_starts_from_the_profile_but_keeps_what_was_set_by_hand() -> None:
+    by_hand = TUNED.with_values({"context.max_context_tokens": 999})
+    begun = start(by_hand, "full")
+    assert begun.cutoff == FULL.cutoff
+    assert begun.quality == FULL.quality
+    assert begun.context.max_context_tokens == 999
+    assert start(GAP, "full") == GAP
+    assert as_they_are(GAP, NEW["q0"]) == GAP

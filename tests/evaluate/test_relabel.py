@@ -1,0 +1,155 @@
+"""Labels that survive another chunking: of the demo's texts and of Markdown, cut at 800 characters
+and labelled, then cut at 400 and at 1,600."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from ragfilter.basics.files import read_text
+from ragfilter.errors import InputError
+from ragfilter.evaluate.span_files import read_spans, span_lines
+from ragfilter.ingest import demo
+from ragfilter.ingest.passages import passages
+from ragfilter.model import Chunk
+from ragfilter.stores.labels import LabelBook, Quoted, place_of
+from ragfilter.stores.relabel import QuoteFinder, Relabelled, add_spans, mapped_share, remap
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def sources() -> dict[str, str]:
+    """Texts by name: the demo's chunks of each file one after the other, and the documents."""
+    ordered = sorted(demo.records(), key=lambda row: row["source"])
+    found = {
+        name: "\n\n".join(dict.fromkeys(row["text"] for row in rows))
+        for name, rows in groupby(ordered, key=lambda row: row["source"])
+    }
+    return found | {path.name: read_text(path) for path in sorted(DOCS.glob("[a-m]*.md"))}
+
+
+TEXTS = sources()
+
+
+def cut(size: int) -> dict[str, tuple[Chunk, int, int]]:
+    """Every chunk with where it begins and ends in its source."""
+    found = {}
+    for name, text in TEXTS.items():
+        at = 0
+        for number, passage in enumerate(passages(text, size), start=1):
+            begin = text.index(passage, at)
+            at = begin + len(passage)
+            chunk = Chunk(f"{name}#{number}", passage, source=name)
+            found[chunk.id] = chunk, begin, at
+    return found
+
+
+@pytest.mark.parametrize("size", [400, 1600])
+def test_labels_are_mapped_right_whatever_the_size_of_chunks(size: int) -> None:
+    """Right are the chunks that overlap the labelled one by at least half of the shorter one; of
+    those with the same text, any."""
+    labelled, others = cut(800), cut(size)
+    finder = QuoteFinder(chunk for chunk, *_ in others.values())
+    right = 0
+    for chunk, begin, end in labelled.values():
+        wanted = {
+            other.text
+            for other, first, last in others.values()
+            if other.source == chunk.source
+            and min(end, last) - max(begin, first) >= 0.5 * min(end - begin, last - first)
+        }
+        finding = finder.find(place_of(chunk))
+        right += finding.found not in ("ambiguous", "gone") and wanted == {
+            others[i][0].text for i in finding.chunk_ids
+        }
+    assert len(labelled) > 300
+    assert right / len(labelled) >= 0.95, f"{right} of {len(labelled)}"
+
+
+STEM = "Trolls regenerate three hit points in each round unless fire or acid burns them."
+TAIL = "Giants throw rocks over the walls of any castle that refuses to pay tribute in time."
+
+
+@pytest.mark.parametrize(
+    ("texts", "ids", "found"),
+    [
+        ([f"{STEM} {TAIL}"], ["c0"], "exact"),
+        ([f"**TROLLS** {STEM[7:].upper()}"], ["c0"], "normalised"),
+        ([STEM.replace("three", "3"), TAIL], ["c0"], "fuzzy"),
+        ([STEM[:38], STEM[38:]], ["c0", "c1"], "exact"),
+        ([f"{STEM} Here.", TAIL, f"{STEM} There."], ["c0", "c2"], "ambiguous"),
+        ([f"Before. {STEM}", f"{STEM} After."], ["c0", "c1"], "exact"),
+        ([TAIL], [], "gone"),
+        ([], [], "gone"),
+    ],
+)
+def test_a_quote_is_found_as_it_is_by_its_words_or_nearly(
+    texts: list[str], ids: list[str], found: str
+) -> None:
+    finder = QuoteFinder(Chunk(f"c{n}", text, source="a") for n, text in enumerate(texts))
+    finding = finder.find(Quoted(STEM, "a"))
+    assert (list(finding.chunk_ids), finding.found) == (ids, found)
+    assert 0.8 <= finding.score <= 1 or found == "gone"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[LabelBook]:
+    made = LabelBook(f"sqlite:///{tmp_path / 'labels.db'}")
+    yield made
+    made.close()
+
+
+def test_labels_follow_their_text_and_come_back(book: LabelBook) -> None:
+    """A number alone would name another passage: `a#1` is the first half of what it was."""
+    whole = [Chunk("a#1", f"{STEM} {TAIL}", source="a"), Chunk("a#2", "Bread " * 20, source="a")]
+    halves = [Chunk("a#1", STEM, source="a"), Chunk("a#2", TAIL, source="a")]
+    book.mark("c", "who heals?", ["a#1"], 2, who="ann")
+    book.mark("c", "who bakes?", ["a#2"], 1, who="bob")
+    book.quote("c", {chunk.id: chunk for chunk in whole})
+    assert remap(book, "c", whole).told == ""
+    made = remap(book, "c", halves)
+    assert made == Relabelled(1, (("who bakes?", "a#2", "gone"),))
+    assert made.told == "labels mapped: 50% (1 of 2; 1 gone)"
+    told = {(each.query, each.chunk_id, each.grade, each.who) for each in book.standing("c")}
+    assert told == {
+        ("who heals?", "a#1", 2, "ann"),
+        ("who heals?", "a#2", 2, "ann"),
+        ("who bakes?", "gone:a#2", 1, "bob"),
+    }
+    assert mapped_share(book.places("c")) == pytest.approx(2 / 3)
+    # A second time changes nothing; back in the old chunks, everything is as it was.
+    assert remap(book, "c", halves).mapped == 0
+    assert len(book.standing("c")) == 3
+    assert remap(book, "c", whole).mapped == 2
+    assert {(each.query, each.chunk_id) for each in book.standing("c")} == {
+        ("who heals?", "a#1"), ("who bakes?", "a#2"),
+    }  # fmt: skip
+
+
+def test_spans_are_read_written_and_read_again(book: LabelBook, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(f"{TAIL} {STEM}", "utf-8")
+    begin = len(TAIL) + 1
+    given = [
+        {"question": "who heals?", "source": "a", "start": begin, "end": begin + len(STEM)},
+        {"question": "who throws?", "source": "a", "quote": TAIL, "grade": 1},
+        {"question": "who sings?", "source": "a", "quote": "Nobody sings in this castle at all."},
+    ]
+    file = tmp_path / "spans.jsonl"
+    file.write_text("\n".join(map(json.dumps, given)), "utf-8")
+    with pytest.raises(InputError, match="line 1: the quote or the question is missing"):
+        read_spans(file)
+    chunks = [Chunk("a#1", f"{TAIL} {STEM}", source="a")]
+    made = add_spans(book, "c", chunks, read_spans(file, tmp_path), who="spans.jsonl")
+    assert (made.mapped, len(made.lost)) == (2, 1)
+    standing = {each.id: each for each in book.standing("c")}
+    file.write_text("".join(span_lines(standing, book.places("c"))), "utf-8")
+    again = read_spans(file)
+    assert [(question, grade, place.quote) for question, grade, place in again] == [
+        ("who heals?", 2, STEM),
+        ("who throws?", 1, TAIL),
+    ]
+    assert (again[0][2].start, again[0][2].source) == (begin, "a")
