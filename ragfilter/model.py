@@ -230,7 +230,8 @@ class Pool:
     expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
-    `embedder` names the embedding model, where it is known.
+    `embedder` names the embedding model, where it is known. `ordered`: the rerank scores are of no
+    known scale, so that they only give an order.
     `source_pattern` is the one that the search was limited to. `exhaustive` says that the pool
     holds all chunks that the user may see. `incomplete` says why the collection itself may lack
     chunks, and is empty if it is whole. `warnings` say what looked wrong in scores and documents
@@ -248,6 +249,7 @@ class Pool:
     references: tuple[Chunk, ...] = field(default=(), repr=False)
     failures: tuple[Failure, ...] = ()
     reranker: str = ""
+    ordered: bool = False
     embedder: str = ""
     source_pattern: str = ""
     exhaustive: bool = False

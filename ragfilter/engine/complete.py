@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import exp, isfinite
 
 from ragfilter.answer.pieces import pieces
 from ragfilter.basics.deadline import within
@@ -37,7 +37,7 @@ from ragfilter.model import (
 )
 from ragfilter.protocols import Collection, PrunePassage, Pruner
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Quality, Settings, field
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ ROUNDS = 3
 """How often layers may ask for more: a reranker's scores can change what the judge is asked."""
 PRUNING_S = 30.0
 """How long a pruner may take."""
+MOST_ODDS = 700.0
 EDGE = 1e-6
 """How far beyond 0 and 1 a score may lie, since models compute in single precision."""
 
@@ -168,7 +169,8 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
         replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
         for hit in mine.hits
     )
-    return _forget_failure(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
+    scored = replace(mine, hits=hits, reranker=theirs.reranker, ordered=theirs.ordered)
+    return _forget_failure(scored, theirs.reranker)
 
 
 def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
@@ -193,18 +195,19 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
-        scores = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
+        raw = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
     except Exception as error:
         why = _words(error, "reranker")
         log.warning("reranking failed: %s", why)
         lasting = isinstance(error, (ModelError, DependencyError))
         failures = (*pool.failures, Failure(key, why, lasting))
         return replace(pool, failures=failures, reranker=key)
+    scores, ordered = _on_scale(raw, settings.quality)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
         replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
     )
-    return replace(pool, hits=hits, reranker=key)
+    return replace(pool, hits=hits, reranker=key, ordered=ordered)
 
 
 def _contributed(pool: Pool, need: Pending, pruner: Pruner) -> Pool:
@@ -249,7 +252,7 @@ def _words(error: Exception, what: str) -> str:
 def _scores(
     query: str, texts: list[str], settings: Settings, backends: Backends
 ) -> Sequence[float]:
-    """One score from 0 to 1 per text. Raises ModelError, TimeoutError, and what a reranker
+    """One score per text, of any range. Raises ModelError, TimeoutError, and what a reranker
     raises."""
     if backends.reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
@@ -262,13 +265,20 @@ def _scores(
             f"{reranker.name} gave no finite score for each of {len(texts)} chunks.",
             remedy="Choose another reranker, or none.",
         )
-    outside = next((score for score in scores if not -EDGE <= score <= 1 + EDGE), None)
-    if outside is not None:
-        raise ModelError(
-            f"{reranker.name} gave scores outside 0 to 1, such as {outside:g}.",
-            remedy="Turn them into probabilities, for example logits by a sigmoid.",
-        )
-    return [min(max(score, 0.0), 1.0) for score in scores]
+    return scores
+
+
+def _on_scale(raw: Sequence[float], quality: Quality) -> tuple[list[float], bool]:
+    """Scores from 0 to 1, and whether they only give an order: if nothing is fitted, those of an
+    endpoint do, and those of any other range."""
+    if quality.reranker_slope and quality.reranker != "late_interaction":
+        slope, offset = quality.reranker_slope, quality.reranker_offset
+        odds = (slope * score + offset for score in raw)
+        return [1 / (1 + exp(-min(max(x, -MOST_ODDS), MOST_ODDS))) for x in odds], False
+    if quality.reranker != "http" and all(-EDGE <= score <= 1 + EDGE for score in raw):
+        return [min(max(score, 0.0), 1.0) for score in raw], False
+    places = {score: place for place, score in enumerate(sorted(set(raw), reverse=True))}
+    return [1 - places[score] / len(places) for score in raw], True
 
 
 def _hits(pool: Pool, need: Pending) -> list[Hit]:

@@ -28,7 +28,7 @@ from ragfilter.protocols import ChatModel, Pruner, Reranker
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.field import MOST_CHUNKS
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings, fields
+from ragfilter.settings.schema import Quality, Settings, fields
 from ragfilter.text.comparison import detect
 from ragfilter.text.normalise import whole
 
@@ -46,13 +46,14 @@ class Filter:
     """Filters hits with the settings of a profile, a TOML file, or `Settings`.
 
     `reranker` is an object with the methods of `protocols.Reranker`, or a name:
-    ``late_interaction`` (bundled) or a cross-encoder's. `judge` is an object with the methods of
-    `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. `pruner`
-    is an object with the methods of `protocols.Pruner`, or ``sentences`` (bundled). Layers that
-    need one and have none fall back, and `Result.needs` says so. Scores belong to the reranker
-    that made them, so `settings` name the one that is passed. A filter is safe to use from several
-    threads. Raises SettingsError, InputError for an object without those methods, and
-    DependencyError for a name whose package is not installed.
+    ``late_interaction`` (bundled), ``http:MODEL`` for one at ``RAGFILTER_RERANK_URL``, or a
+    cross-encoder's. `judge` is an object with the methods of `protocols.ChatModel`, or the name of
+    a model at the endpoint of ``OPENAI_BASE_URL``. `pruner` is an object with the methods of
+    `protocols.Pruner`, or ``sentences`` (bundled). Layers that need one and have none fall back,
+    and `Result.needs` says so. Scores belong to the reranker that made them, so `settings` name the
+    one that is passed. A filter is safe to use from several threads. Raises SettingsError,
+    InputError for an object without those methods, and DependencyError for a name whose package is
+    not installed.
     """
 
     def __init__(
@@ -88,7 +89,11 @@ class Filter:
     def _open_models(self) -> None:
         reranker, judge = self._given["reranker"], self._given["judge"]
         self.reranker: Reranker | None
-        self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
+        self.reranker = (
+            _named_reranker(reranker, self.settings.quality)
+            if isinstance(reranker, str)
+            else reranker
+        )
         self.judge: ChatModel | None
         self.judge = _named_judge(judge) if isinstance(judge, str) else judge
         pruner = self._given["pruner"]
@@ -334,6 +339,9 @@ def _with_reranker(settings: Settings, reranker: Reranker | None) -> Settings:
         return settings
     if reranker.name == "late_interaction":
         return settings.with_values({"quality.reranker": "late_interaction"})
+    if reranker.name.startswith(HTTP):
+        model = reranker.name.removeprefix(HTTP)
+        return settings.with_values({"quality.reranker": "http", "quality.reranker_model": model})
     model = reranker.name.removeprefix("cross_encoder:")
     values = {"quality.reranker": "cross_encoder", "quality.reranker_model": model}
     return settings.with_values(values)
@@ -368,7 +376,21 @@ def read_settings(given: str | Path | Settings) -> Settings:
     return load(file=Path(given), environ={}).settings
 
 
-def _named_reranker(name: str) -> Reranker:
+HTTP = "http:"
+
+
+def _named_reranker(name: str, quality: Quality) -> Reranker:
+    if name.startswith(HTTP):
+        check_installed("openai", extra="openai")
+        from ragfilter.models.http_reranker import HttpReranker, RerankEndpoint
+
+        url, key = (os.environ.get(f"RAGFILTER_RERANK_{each}", "") for each in ("URL", "KEY"))
+        return HttpReranker(
+            name.removeprefix(HTTP),
+            RerankEndpoint(url, key),
+            timeout_s=quality.reranker_timeout_ms / 1000,
+            batch=quality.reranker_batch,
+        )
     bundled = name == "late_interaction"
     check_installed("onnxruntime" if bundled else "sentence_transformers", extra="models")
     from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
