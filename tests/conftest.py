@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from faults import Serve, servers
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from packed import build
-from waiting import PATIENT_S
+from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine import complete as complete
 from ragfilter.judge import prompts as judge_prompts
@@ -288,3 +289,40 @@ def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model.save_pretrained(folder / name)
         BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder / name)
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL. Under root it runs as another user, to whom pytest's folders are
+    closed."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")
+        pgserver = pytest.importorskip("pgserver")
+        # A busy machine takes longer than the ten seconds that it allows.
+        pg_ctl = pgserver.postgres_server.pg_ctl
+        patient = functools.partial(pg_ctl, timeout=PROCESS_S)
+        patch.setattr(
+            pgserver.postgres_server,
+            "pg_ctl",
+            lambda args, *, pgdata, user, timeout=None: patient(args, pgdata=pgdata, user=user),
+        )
+        server = pgserver.get_server(Path(folder) / "data")
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture
+def address(postgres: str) -> str:
+    """The address of an empty database."""
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sa.text("CREATE SCHEMA public"))
+        # Nothing here survives the machine.
+        connection.execute(sa.text("ALTER SYSTEM SET fsync = off"))
+        connection.execute(sa.text("SELECT pg_reload_conf()"))
+    engine.dispose()
+    return postgres

@@ -33,7 +33,7 @@ from ragfilter.text import numbers
 
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
-LOWERED = "distance less shared words"
+LOWERED = "distance minus shared words"
 CHANCE = "1 − probability"
 PLACE = "place in the store's order"
 

@@ -113,7 +113,7 @@ def _shares(overlap: words.Overlap) -> str:
 
 def _line(trace: LayerTrace, result: PoolResult) -> str:
     stated = [d for d in trace.decisions if d.setting == PIN_VALUES]
-    line = trace.note or "ordered by distance less shared words"
+    line = trace.note or "ordered by distance minus shared words"
     return f"{line}; pins {numbers.chunks(len(stated))} for a stated value" if stated else line
 
 

@@ -169,8 +169,8 @@ def cut_line(result: PoolResult) -> CutLine | None:
         return CutLine(label, cut.kept, limit, cliff="no cliff: all that came in stay")
     wide = above - below
     as_wide = sum(after - before >= wide - EPSILON for before, after in pairwise(near))
-    word = "cliff" if rank is not None or as_wide == 1 else "no cliff, a step"
-    cliff = f"{word}: {numbers.distance(wide)} wide"
+    word = "cliff" if rank is not None or as_wide == 1 else "no cliff"
+    cliff = f"{word}: the next is {numbers.distance(wide)} farther"
     return CutLine(label, cut.kept, limit, None, below, above, cliff)
 
 

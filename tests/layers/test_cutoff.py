@@ -433,5 +433,5 @@ def test_lowered_distances_are_what_is_cut(look_at: LookAt, snapshot: SnapshotAs
     assert isinstance(step.detail, CutoffDetail)
     assert step.detail.values == (0.3, 0.5, 0.9)
     assert step.detail.value_name == snapshot
-    assert step.note.endswith("; the values are distance less shared words")
+    assert step.note.endswith("; the values are distance minus shared words")
     assert rows(step)[2][2] == snapshot

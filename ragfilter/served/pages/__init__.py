@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from streamlit.delta_generator import DeltaGenerator
-
 from ragfilter.ui.kit import controls, help, path, problems, view_as
 from ragfilter.ui.look import frame, html
 from ragfilter.ui.session import link, state, visit
@@ -15,23 +13,19 @@ def surround(here: Visit, page: str = "", *, steps: bool = True) -> None:
     sidebar, and messages."""
     place = path.reserve()
     controls.choose(here, steps=steps)
-    lead(here, place, page)
-    problems.notices(state.notices())
-
-
-def lead(here: Visit, place: DeltaGenerator, page: str = "") -> None:
-    """Draw the line at the top: the path and help in `place`, and whose view it is."""
     path.draw(here, place, page)
     with place:
         help.draw(here.resources)
     view_as.draw_chip()
+    problems.notices(state.notices())
 
 
-def begin(title: str) -> Visit:
-    """Draw the heading, the address and the sidebar of a page without a question."""
+def begin(title: str, *, anew: bool = False) -> Visit:
+    """Draw the heading, the address and the sidebar of a page without a question; with `anew`, list
+    the collections again."""
     frame.dress()
     html.heading(title, level=1)
-    here = visit.begin()
+    here = visit.begin(anew=anew)
     link.share()
     link.show_address()
     surround(here, title.lower())

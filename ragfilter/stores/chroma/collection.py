@@ -9,7 +9,6 @@ metadata, so conditions are checked in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -23,6 +22,7 @@ from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
 from ragfilter.stores.chroma.connection import VERSION, Connection, guard
+from ragfilter.stores.info import CollectionInfo
 
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow
@@ -40,23 +40,6 @@ WITHHELD = "ragfilter:withheld"
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
 WRITE_BATCH = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionInfo:
-    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
-    are missing, and is empty if none are."""
-
-    name: str
-    count: int
-    space: Space
-    embedder: str
-    ours: bool
-    incomplete: str
-
-    @property
-    def complete(self) -> bool:
-        return not self.incomplete
 
 
 class ChromaCollection:

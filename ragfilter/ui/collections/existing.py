@@ -16,6 +16,7 @@ from ragfilter.stores import foreign, manage
 from ragfilter.stores.export import export
 from ragfilter.stores.foreign import ForeignCheck, Opening
 from ragfilter.ui.kit import problems
+from ragfilter.ui.kit.controls import MANAGED
 from ragfilter.ui.look import elements
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.session import state, visit
@@ -23,7 +24,7 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
 STATES = {True: "complete", False: "incomplete"}
-NAME, CHECKED = "manage-name", "theirs-found"
+CHECKED = "theirs-found"
 MODEL = (
     "The model that made the vectors: a sentence-transformers name or path, or openai:NAME. "
     "Another model returns meaningless results, even if its dimensions match."
@@ -56,12 +57,12 @@ def draw(visit: Visit, user: User) -> None:
 def _one(every: tuple[Facts, ...], visit: Visit, user: User) -> None:
     """Draw the choice of a collection, and the actions for it."""
     names = [facts.info.name for facts in every]
-    if st.session_state.get(NAME) not in names:
+    if st.session_state.get(MANAGED) not in names:
         # Set as state, because a box that is already on the page ignores a new default.
         chosen = state.session().collection
-        st.session_state[NAME] = chosen if chosen in names else names[0]
+        st.session_state[MANAGED] = chosen if chosen in names else names[0]
     name = st.selectbox(
-        "Manage", names, key=NAME,
+        "Manage", names, key=MANAGED,
         help="The collection that the buttons below act on.",
     )  # fmt: skip
     facts = every[names.index(name)]
@@ -175,7 +176,7 @@ def _do(change: partial[None], name: str, after: str) -> None:
     change()
     if state.session().collection == name:
         state.session().collection = after
-    st.session_state[NAME] = after
+    st.session_state[MANAGED] = after
 
 
 def _foreign(facts: Facts, resources: Resources) -> None:
@@ -255,7 +256,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
             return
         st.session_state[CHECKED] = (name, checks)
         state.session().collection = name
-        st.session_state.pop(NAME, None)
+        st.session_state.pop(MANAGED, None)
         st.rerun()
 
 
@@ -263,4 +264,4 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
 def _close(name: str, resources: Resources) -> None:
     with state.tell_errors():
         resources.bench.stores.forget(name)
-    st.session_state.pop(NAME, None)
+    st.session_state.pop(MANAGED, None)

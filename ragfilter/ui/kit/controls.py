@@ -181,6 +181,8 @@ OTHERS = tuple(
     dict.fromkeys(f.section for f in fields() if f.section not in {each.name for each in LAYERS})
 )
 """The sections that belong to no layer."""
+MANAGED = "manage-name"
+"""The box for the collection that Collections acts on, which begins with the chosen one."""
 SETTINGS = "settings"
 """The line that holds what is no layer's."""
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
@@ -272,15 +274,15 @@ def _layers(visit: Visit, view: View | None) -> None:
     folded = len(layers) - len(busy)
     every = _is_open("idle")
     if busy or every:
-        html.draw(f'<p class="rf-caption" title="{html.text(ORDER_HELP)}">Layers, in order</p>')
+        came = f"<i>{numbers.counted(view.summary.retrieved, 'candidate')}</i>" if view else ""
+        words = f"<span>Layers, in order</span>{came}"
+        html.draw(f'<p class="rf-caption" title="{html.text(ORDER_HELP)}">{words}</p>')
     for layer in layers:
         if every or layer in busy:
             _line(layer, settings, own, visit.resources, view, did.get(layer.name, ""))
     if folded:
-        have = "has" if folded == 1 else "have"
-        other = "other layers" if busy else "layers"
-        said = f"{folded} {have} nothing to do here" if view else f"{folded} {other}"
-        _opener("idle", said)
+        said = numbers.counted(folded, "layer" if view or not busy else "other layer")
+        _opener("idle", f"{said} idle here" if view else said)
 
 
 def _changed(layer: LayerSpec, settings: Settings, own: Config) -> bool:
@@ -382,5 +384,6 @@ def draw_more(visit: Visit) -> None:
 
 def _choose_collection(name: str) -> None:
     state.session().collection = name
+    st.session_state.pop(MANAGED, None)
     state.session().chunk = None
     state.renew()

@@ -65,7 +65,7 @@ def before_and_after(result: PoolResult, story: Story) -> tuple[Stack, Stack]:
     beyond = [hit for hit in result.kept if hit.id not in first]
     before = (*map(entry, plain), *(None for _ in beyond))
     after = (*(entry(hit) if hit.id in kept else None for hit in plain), *map(entry, beyond))
-    return Stack("Before: plain search", before), Stack("After: filtered", after)
+    return Stack("Before: plain search, nearest first", before), Stack("After: filtered", after)
 
 
 def draw(

@@ -54,8 +54,9 @@ def draw(visit: Visit) -> None:
     _warn(visit.settings, labels)
     if not suggestion.draw(visit, labels, wish, query_set.name):
         elements.empty(
-            "Suggest settings tries every strategy and threshold on the labelled questions.",
-            "Its scores come from held-out questions.",
+            f"{numbers.counted(len(labels.labelled), 'labelled question')} can suggest settings.",
+            "They come with their gain on questions they were not tuned on, what changes and what "
+            "is lost. " + ("It takes minutes, and less without reranking." if wish.rerank else ""),
         )
     with st.expander("Explore by hand", key="by-hand", on_change="rerun") as by_hand:
         if by_hand.open:
