@@ -498,12 +498,11 @@ class Scorer:
         return self.scores[: len(texts)]
 
 
-def test_scores_that_are_no_probabilities_are_refused() -> None:
-    flt = rf.Filter(ALWAYS, reranker=Scorer("acme-v1", [9.0, -3.0]))
+def test_scores_that_are_no_probabilities_only_order() -> None:
+    flt = rf.Filter(ALWAYS, reranker=Scorer("acme-v1", [-3.0, 9.0]))
     result = flt(QUERY, ["a", "b"], [0.1, 0.2], metric="cosine")
-    assert "acme-v1 gave scores outside 0 to 1, such as 9" in result.warnings[0]
-    assert "by a sigmoid" in result.warnings[0]
-    assert "cross_encoder failed" in result.trace("quality").note
+    assert [hit.chunk.text for hit in result] == ["b", "a"]
+    assert "only give an order" in result.trace("quality").note
 
 
 @pytest.mark.parametrize(
