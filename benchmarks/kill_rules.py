@@ -37,7 +37,7 @@ def rule(number: int) -> str:
 
 def make(folder: Path) -> None:
     with open_workspace(folder) as bench:
-        store = bench.workspace.store()
+        store = bench.workspace.chroma()
         store.create(NAME, embedder=bench.embedder.name)
         vectors = np.random.default_rng(0).normal(size=(N, 384)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -102,7 +102,7 @@ def killed(
 def is_half_written(folder: Path, ids: list[str], wanted: str) -> bool:
     """Whether some of the rules had reached the store, and others not, when the process stopped."""
     with Workspace.open(folder) as workspace:
-        present = workspace.store().collection(NAME).rules(ids)
+        present = workspace.chroma().collection(NAME).rules(ids)
     return 0 < sum(rule == wanted for rule in present.values()) < len(ids)
 
 

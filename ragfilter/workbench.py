@@ -26,26 +26,29 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import Judgements
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import User
-from ragfilter.protocols import Reranker, Texts
+from ragfilter.protocols import Pruner, Reranker, Texts
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.cache import FOLDER, DiskCache
 from ragfilter.stores.workspace import Workspace
+from ragfilter.text.urls import shown
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Answers, Prices
     from ragfilter.models.bundled import BundledEmbedder
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
+    from ragfilter.models.http_reranker import RerankEndpoint
     from ragfilter.models.openai_embedder import OpenAIEmbedder
     from ragfilter.rules.draft_store import DraftStore
     from ragfilter.rules.templates import Template
-    from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
     from ragfilter.stores.foreign import Stores
+    from ragfilter.stores.info import CollectionInfo
     from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.preferences import Preferences
     from ragfilter.stores.runs import Runs
+    from ragfilter.stores.workspace import StoredCollection
 
     NamedEmbedder = BundledEmbedder | SentenceEmbedder | OpenAIEmbedder
 
@@ -83,6 +86,8 @@ class Workbench:
         with ExitStack() as closing:
             closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
             workspace = closing.enter_context(_open_workspace(deployment, kind))
+            # Now, so that a database that does not answer is told once.
+            workspace.pg()
             chat = chat_of(deployment)
             if chat is not None:
                 closing.callback(chat.close)
@@ -108,7 +113,8 @@ class Workbench:
         return bench
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.workspace.path}>"
+        place = shown(self.deployment.address) if self.deployment.address else self.workspace.path
+        return f"<{type(self).__name__}: {place}>"
 
     @property
     def journal(self) -> Journal:
@@ -192,7 +198,7 @@ class Workbench:
             return self.embedder_called(self.stores.opening(name).embedder)
         return self.embedder_called(self.stores.embedder(name))
 
-    def embedder_for(self, collection: ChromaCollection) -> NamedEmbedder:
+    def embedder_for(self, collection: StoredCollection) -> NamedEmbedder:
         """The embedding model with which a collection is queried. Raises StoreError if nothing says
         that it made the vectors of a foreign one: another returns meaningless results."""
         name = collection.name
@@ -214,7 +220,7 @@ class Workbench:
         make = partial(make_embedder, model, self.deployment, self._closing)
         return self._once((make_embedder, model), make)
 
-    def collection(self, name: str) -> ChromaCollection:
+    def collection(self, name: str) -> StoredCollection:
         """The collection called `name`.
 
         Raises CollectionMissing, and StoreError if another model made its vectors.
@@ -253,12 +259,28 @@ class Workbench:
         """
         from ragfilter.models.rerankers import CrossEncoderReranker
 
-        key = (Reranker, reranker_key(quality))
+        key = (Reranker, reranker_key(quality), quality.reranker_batch, quality.reranker_timeout_ms)
         model = self._once(key, partial(self._make_reranker, quality))
         if isinstance(model, CrossEncoderReranker):
             # Now, since loading may take longer than scoring is given.
             model.model()
         return model
+
+    @property
+    def rerank_endpoint(self) -> RerankEndpoint:
+        """Where a reranker is asked over HTTP."""
+        from ragfilter.models.http_reranker import RerankEndpoint
+
+        where = self.deployment
+        key = where.rerank_key.get_secret_value()
+        return RerankEndpoint(where.rerank_url, key, where.price_rerank, where.currency)
+
+    @property
+    def pruner(self) -> Pruner:
+        """The bundled pruner, with the workspace's embedding model."""
+        from ragfilter.models.pruner import SentencePruner
+
+        return SentencePruner(self.embedder)
 
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
@@ -269,6 +291,7 @@ class Workbench:
             self.reranker,
             self.chat,
             self.judgements,
+            self.pruner,
         )
 
     def before_closing(self, call: Callable[[], None]) -> None:
@@ -308,6 +331,17 @@ class Workbench:
         if quality.reranker == "cross_encoder":
             fetch = self.deployment.fetch_models
             return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
+        if quality.reranker == "http":
+            from ragfilter.models.http_reranker import HttpReranker
+
+            made = HttpReranker(
+                quality.reranker_model,
+                self.rerank_endpoint,
+                timeout_s=quality.reranker_timeout_ms / 1000,
+                batch=quality.reranker_batch,
+            )
+            self._closing.callback(made.close)
+            return made
         # Its scores are fitted for the bundled model, whichever model the collection is made with.
         own = self.embedder
         return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
@@ -315,7 +349,7 @@ class Workbench:
 
 def _open_workspace(deployment: Deployment, kind: str) -> Workspace:
     server = None
-    if deployment.chroma_url:
+    if deployment.chroma_url and not deployment.address:
         from ragfilter.stores.chroma.connection import Server
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
@@ -324,13 +358,15 @@ def _open_workspace(deployment: Deployment, kind: str) -> Workspace:
         kind=kind,
         server=server,
         database_url=deployment.database_url,
+        address=deployment.address,
         catalogue_limit=deployment.catalogue_limit,
     )
 
 
-def read_deployment(*, data_dir: Path | None = None) -> Deployment:
-    """The deployment that the environment describes. Raises SettingsError naming the variable."""
-    given: dict[str, Any] = {} if data_dir is None else {"data_dir": data_dir}
+def read_deployment(*, data_dir: str | Path | None = None) -> Deployment:
+    """The deployment that the environment describes; `data_dir` is a folder or an address. Raises
+    SettingsError naming the variable."""
+    given: dict[str, Any] = {} if data_dir is None else {"workspace": str(data_dir)}
     try:
         return Deployment(**given)
     except ValidationError as error:
@@ -402,7 +438,7 @@ def _settle_edits(bench: Workbench) -> None:
         return
     from ragfilter.rules.edits import STALE_S, recover
 
-    age = STALE_S if bench.workspace.server is not None else 0.0
+    age = STALE_S if bench.workspace.shared else 0.0
     for name in sorted({edit.collection for edit in unfinished}):
         try:
             settled = recover(bench.stores.of(name).collection(name), bench.journal, min_age_s=age)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from faults import Serve, servers
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from packed import build
-from waiting import PATIENT_S
+from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine import complete as complete
 from ragfilter.judge import prompts as judge_prompts
@@ -34,6 +35,7 @@ gc.disable()
 
 # A busy machine is slow, which does not make a law false.
 settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("ragfilter"), max_examples=20)
 settings.load_profile("ragfilter")
 
 # The workers share the machine, and torch's threads spin while they wait for each other: on a busy
@@ -45,7 +47,27 @@ ROOT = Path(__file__).resolve().parents[1]
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 
-SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
+# Folders and files that load a model or large libraries, open stores or start processes.
+SLOW = {
+    "app",
+    "browser",
+    "integrations",
+    "llm",
+    "models",
+    "stores",
+    "test_cli.py",
+    "test_cli_errors.py",
+    "test_cli_eval.py",
+    "test_cli_rules.py",
+    "test_cli_rules_bulk.py",
+    "test_cli_rules_list.py",
+    "test_cli_rules_suggest.py",
+    "test_database.py",
+    "test_index.py",
+    "test_publish.py",
+    "test_served.py",
+    "test_workspace.py",
+}
 LONGEST = {"llm": 0, "browser": 1, "integrations": 1, "app": 2}
 SLOW_FIXTURES = {
     "adsapi_workspace",
@@ -57,9 +79,15 @@ SLOW_FIXTURES = {
 }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """`make quick` tries fewer examples of each law."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("fast")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """`make quick` does not import the files that it would leave out."""
-    inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW_FOLDERS
+    inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW
     return True if inside and config.option.markexpr == "not slow" else None
 
 
@@ -77,7 +105,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     worker can index it meanwhile."""
     for item in items:
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
-        if _folder(item) in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
+        if _folder(item) in SLOW or fixtures or item.get_closest_marker("model"):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: LONGEST.get(_folder(item), len(LONGEST)))
 
@@ -288,3 +316,40 @@ def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model.save_pretrained(folder / name)
         BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder / name)
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL. Under root it runs as another user, to whom pytest's folders are
+    closed."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")
+        pgserver = pytest.importorskip("pgserver")
+        # A busy machine takes longer than the ten seconds that it allows.
+        pg_ctl = pgserver.postgres_server.pg_ctl
+        patient = functools.partial(pg_ctl, timeout=PROCESS_S)
+        patch.setattr(
+            pgserver.postgres_server,
+            "pg_ctl",
+            lambda args, *, pgdata, user, timeout=None: patient(args, pgdata=pgdata, user=user),
+        )
+        server = pgserver.get_server(Path(folder) / "data")
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture
+def address(postgres: str) -> str:
+    """The address of an empty database."""
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sa.text("CREATE SCHEMA public"))
+        # Nothing here survives the machine.
+        connection.execute(sa.text("ALTER SYSTEM SET fsync = off"))
+        connection.execute(sa.text("SELECT pg_reload_conf()"))
+    engine.dispose()
+    return postgres

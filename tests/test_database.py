@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
-from collections.abc import Iterator
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 import sqlalchemy as sa
@@ -28,41 +25,13 @@ STARTING = multiprocessing.get_context("forkserver")
 STARTING.set_forkserver_preload(["sqlalchemy", "psycopg", "pytest", "numpy", "pydantic"])
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL. Under root it runs as another user, to whom pytest's folders are
-    closed."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", folder)
-        patch.setenv("PGCTLTIMEOUT", f"{PROCESS_S:.0f}")
-        pgserver = pytest.importorskip("pgserver")
-        # A busy machine takes longer than the ten seconds that it allows.
-        pg_ctl = pgserver.postgres_server.pg_ctl
-        patient = functools.partial(pg_ctl, timeout=PROCESS_S)
-        patch.setattr(
-            pgserver.postgres_server,
-            "pg_ctl",
-            lambda args, *, pgdata, user, timeout=None: patient(args, pgdata=pgdata, user=user),
-        )
-        server = pgserver.get_server(Path(folder) / "data")
-        yield server.get_uri()
-        server.cleanup()
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ragfilter.db'}"
-    engine = sa.create_engine(request.getfixturevalue("postgres"), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
-        connection.execute(sa.text("CREATE SCHEMA public"))
-        # Nothing here survives the machine.
-        connection.execute(sa.text("ALTER SYSTEM SET fsync = off"))
-        connection.execute(sa.text("SELECT pg_reload_conf()"))
-    engine.dispose()
-    return engine.url.render_as_string(hide_password=False)
+    found: str = request.getfixturevalue("address")
+    return found
 
 
 def start(url: str, gate: Barrier, said: Queue[str]) -> None:

@@ -27,9 +27,9 @@ from ragfilter.workbench import Workbench
 KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
 
 
-def kept_now(workspace: Path) -> Iterator[str]:
+def kept_in(deployment: Deployment) -> Iterator[str]:
     """The lines of the table for what the profiles keep today. No LLM is called."""
-    with Workbench.open(Deployment(data_dir=workspace)) as opened:
+    with Workbench.open(deployment) as opened:
         backends = replace(opened, embedder=Remembering()).backends("demo")
         for profile in PROFILES:
             settings = load(profile=profile, environ={}).settings
@@ -43,8 +43,8 @@ def kept_now(workspace: Path) -> Iterator[str]:
 def test_every_profile_keeps_what_it_kept(copy_demo: Callable[[], Path]) -> None:
     lines = KEPT.read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(PROFILES) * len(demo.queries())
-    assert [*kept_now(copy_demo())] == lines
+    assert [*kept_in(Deployment(data_dir=copy_demo()))] == lines
 
 
 if __name__ == "__main__":
-    print(*kept_now(Path(sys.argv[1])), sep="\n")  # noqa: T201
+    print(*kept_in(Deployment(data_dir=Path(sys.argv[1]))), sep="\n")  # noqa: T201

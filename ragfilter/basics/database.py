@@ -1,7 +1,7 @@
 """Opens the workspace's database, and turns its failures into our errors.
 
 SQLite and PostgreSQL, through SQLAlchemy. Its users: `rules.journal`, `rules.draft_store`,
-`stores.labels`, `stores.preferences` and `stores.runs`.
+`stores.labels`, `stores.preferences` and `stores.runs`, and `stores.postgres`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
 from ragfilter.basics.extras import extra
-from ragfilter.errors import InputError, StoreError
+from ragfilter.errors import InputError, StoreError, StoreUnavailable
 from ragfilter.text.urls import shown
 
 with extra("chroma"):
@@ -24,10 +25,26 @@ with extra("chroma"):
     from sqlalchemy.schema import CreateIndex, CreateTable
 
 BUSY_S = 10.0
+"""How long to wait for another's lock in SQLite, and for a server to let us in."""
 MAKING = 0x72616766
 """The advisory lock in PostgreSQL of whoever makes tables: of two that are made at once, even with
 IF NOT EXISTS, the second one fails."""
 _DAMAGED = re.compile("not a database|malformed")
+_USER = re.compile('(user|role) "[^"]*"')
+_together: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("together", default=None)
+"""The database and connection of a transaction that several books share."""
+CAUSES = {
+    "password|no pg_hba|this user does not exist|not permitted to log": "Check the user and "
+    "password in the address.",
+    'database "[^"]*" does not exist': "Create that database, or correct the address.",
+    '(extension|file) "[^"]*vector[^"]*"': "Install pgvector on the server, then have its "
+    "administrator run CREATE EXTENSION vector in this database.",
+    "permission denied": "Let this user create tables there.",
+}
+"""What PostgreSQL complains about, and what to do about it."""
+UNREACHED = re.compile(
+    "resolve|connect|timeout|closed|terminat|shutting down|starting up|recovery mode"
+)
 
 
 LOST = (
@@ -67,7 +84,8 @@ class Book:
 
     def __init__(self, url: str) -> None:
         """Open it, making its tables where there are none. Raises InputError: bad URL."""
-        self._engine = self._connect(url)
+        self._url = url
+        self._engine = connect(url, self.what)
         try:
             self._prepare()
         except StoreError:
@@ -124,40 +142,42 @@ class Book:
         )
 
     def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
+        if (shared := self._shared) is not None:
+            with self._guard():
+                return list(shared.execute(query))
         with self._guard(), self._engine.connect() as connection:
             return list(connection.execute(query))
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
+        if (shared := self._shared) is not None:
+            with self._guard():
+                yield shared
+            return
         with self._guard(), self._engine.begin() as connection:
             yield connection
 
-    def _connect(self, url: str) -> sa.Engine:
-        try:
-            parsed = sa.make_url(url)
-            sqlite = parsed.get_backend_name() == "sqlite"
-            if not sqlite and parsed.get_backend_name() != "postgresql":
-                raise InputError(
-                    f"The {self.what} cannot be kept in {parsed.get_backend_name()}.",
-                    remedy="Use sqlite:///path/to/file or postgresql://host/database.",
-                )
-            return sa.create_engine(
-                parsed,
-                connect_args={"timeout": BUSY_S} if sqlite else {},
-                pool_pre_ping=not sqlite,
-            )
-        except (ArgumentError, ModuleNotFoundError, ValueError) as error:
-            # What cannot be parsed is not repeated: it may be a password.
-            why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
-            raise InputError(
-                f"The {self.what}'s database URL cannot be used ({why}).",
-                remedy="Write sqlite:///path/to/file or postgresql://host/database, and install "
-                "the database's driver.",
-            ) from None
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One transaction over every book of the same database, in this thread."""
+        with self._writing() as connection:
+            token = _together.set((self._url, connection))
+            try:
+                yield
+            finally:
+                _together.reset(token)
+
+    @property
+    def _shared(self) -> sa.Connection | None:
+        shared = _together.get()
+        return shared[1] if shared is not None and shared[0] == self._url else None
 
     @property
     def _where(self) -> str:
-        return shown(self._engine.url.render_as_string(hide_password=False))
+        url = self._engine.url
+        return shown(
+            url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False)
+        )
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
@@ -172,12 +192,45 @@ class Book:
             # A driver may repeat what it was given.
             for secret in (url.password, *map(str, url.query.values())):
                 cause = cause.replace(secret, "…") if secret else cause
+            cause = _USER.sub("this user", cause)
             remedy = f"Check that {where} is a writable file and that its disk is not full."
-            if url.host:
-                remedy = f"Check that the server of {where} runs and lets this user in."
+            if url.get_backend_name() == "postgresql":
+                told = (r for said, r in CAUSES.items() if re.search(said, cause))
+                running = f"Check that the server of {where} runs and lets this user in."
+                remedy = next(told, running)
+                if remedy == running and UNREACHED.search(cause):
+                    raise StoreUnavailable(
+                        f"{self.called} cannot be reached ({cause}).", remedy=remedy
+                    ) from error
             if _DAMAGED.search(cause):
                 remedy = f"Restore {where} from a backup, or move it away: {LOST}"
             raise StoreError(f"{self.called} failed ({cause}).", remedy=remedy) from error
+
+
+def connect(url: str, what: str) -> sa.Engine:
+    """The engine of the database at `url`, which keeps `what`. Raises InputError: bad URL."""
+    try:
+        parsed = sa.make_url(url)
+        sqlite = parsed.get_backend_name() == "sqlite"
+        if not sqlite and parsed.get_backend_name() != "postgresql":
+            raise InputError(
+                f"The {what} cannot be kept in {parsed.get_backend_name()}.",
+                remedy="Use sqlite:///path/to/file or postgresql://host/database.",
+            )
+        if parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        waits = {"timeout": BUSY_S} if sqlite else {"connect_timeout": int(BUSY_S)}
+        if parsed.get_driver_name() not in ("pysqlite", "psycopg", "psycopg2"):
+            waits = {}
+        return sa.create_engine(parsed, connect_args=waits, pool_pre_ping=not sqlite)
+    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+        # What cannot be parsed is not repeated: it may be a password.
+        why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
+        raise InputError(
+            f"The {what}'s database URL cannot be used ({why}).",
+            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install "
+            "the database's driver.",
+        ) from None
 
 
 def _indexes(there: sa.Inspector) -> Iterator[ReflectedIndex]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragfilter.answer import context
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def open_for(data_dir: Path | None, kind: str) -> Workbench:
+def open_for(data_dir: str | None, kind: str) -> Workbench:
     """Open the workspace until it is closed; `kind` names who holds it."""
     from ragfilter.workbench import Workbench, read_deployment
 

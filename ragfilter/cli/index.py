@@ -104,7 +104,7 @@ def _columns(given: Sequence[str]) -> Mapping[str, str]:
     return {field.strip(): column.strip() for field, _, column in pairs}
 
 
-def _carry_out(order: Order, data_dir: Path | None, progress: _Progress) -> Done:
+def _carry_out(order: Order, data_dir: str | None, progress: _Progress) -> Done:
     try:
         with access.open_for(data_dir, "index") as bench:
             from ragfilter.indexing.order import carry_out
@@ -142,7 +142,7 @@ class _Progress:
         return Shown()
 
 
-def _by_the_app(order: Order, data_dir: Path | None, progress: _Progress) -> Done | None:
+def _by_the_app(order: Order, data_dir: str | None, progress: _Progress) -> Done | None:
     """Hand the job to the process that has the workspace open, and wait for it.
 
     Returns None if that process accepts no jobs.

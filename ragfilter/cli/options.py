@@ -105,10 +105,13 @@ Departments = Annotated[
     typer.Option("--department", help="A department of the user. Repeatable."),
 ]
 DataDir = Annotated[
-    Path | None,
+    str | None,
     # Eager, because `--config` may name settings of this workspace.
     typer.Option(
-        "--data-dir", help="Workspace folder. Also set by RAGFILTER_DATA_DIR.", is_eager=True
+        "--data-dir",
+        "--workspace",
+        help="Workspace: a folder, or postgresql://… Also set by RAGFILTER_WORKSPACE.",
+        is_eager=True,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

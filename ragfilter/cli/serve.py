@@ -19,6 +19,7 @@ from ragfilter.cli.index import index
 from ragfilter.cli.options import DataDir, Filtering, Place
 from ragfilter.errors import InputError
 from ragfilter.model import PUBLIC
+from ragfilter.text.urls import shown
 
 
 @command(name="app")
@@ -40,17 +41,18 @@ def serve_app(
             f"Port {port} is in use or not allowed.", remedy="Choose another with --port NUMBER."
         ) from None
     with access.open_for(data_dir, "app") as bench:
-        workspace = bench.workspace.path
+        place = bench.deployment.address or str(bench.workspace.path)
         wanted = demo or not bench.collections()
     if wanted:
         output.tell("the demo collection is indexed first, which takes a minute")
         index("demo", data_dir=data_dir)
-    os.environ["RAGFILTER_DATA_DIR"] = str(workspace)
+    os.environ["RAGFILTER_WORKSPACE"] = place
     # Imported by name, because the command line must not depend on Streamlit. Opened now and not at
     # the first visit, so that a second process is refused from the start.
     resources = import_module("ragfilter.ui.session.resources").open_resources()
     # Streamlit prints the address once it is served there.
-    output.emit(f"workspace: {workspace}  (Ctrl+C stops the app)\n")
+    named = shown(place) if bench.deployment.address else place
+    output.emit(f"workspace: {named}  (Ctrl+C stops the app)\n")
     script = files("ragfilter") / "served" / "app.py"
     try:
         with suppress(click.Abort):

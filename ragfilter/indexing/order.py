@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError, RagfilterError
@@ -114,6 +115,12 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     from ragfilter.stores.index import index, rebuild
 
     rules = bench.journal.edited_rules(name)
+    database = bench.workspace.pg()
+    if not order.source and database is not None:
+        raise InputError(
+            "There is no copy to rebuild from: the database itself holds the collection.",
+            remedy="Restore the database from its backup, or index the source again.",
+        )
     if not order.source:
         report = rebuild(
             name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
@@ -134,16 +141,30 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
         order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
     )
     records = load(order.source, reading=reading, progress=watch.progress("read"))
+    counted = _counted(records, watch.progress("records"))
     labelled = keep_quotes(bench, name)
-    report = index(
-        _counted(records, watch.progress("records")),
-        name=name,
-        workspace=bench.workspace,
-        embedder=embedder,
-        reset=order.reset,
-        rules=rules,
-        progress=watch.progress("index"),
-    )
+    if database is not None:
+        from ragfilter.stores.postgres.indexing import index as index_there
+
+        report = index_there(
+            counted,
+            name=name,
+            store=database,
+            embedder=embedder,
+            reset=order.reset,
+            rules=partial(bench.journal.edited_rules, name),
+            progress=watch.progress("index"),
+        )
+    else:
+        report = index(
+            counted,
+            name=name,
+            workspace=bench.workspace,
+            embedder=embedder,
+            reset=order.reset,
+            rules=rules,
+            progress=watch.progress("index"),
+        )
     told = remap_labels(bench, name).told if labelled else ""
     return Done(report, tuple(refused), left_out, told)
 

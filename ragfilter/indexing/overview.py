@@ -53,6 +53,9 @@ def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
     with suppress(StoreError):
         edits = bench.journal.history(info.name)
         times += [edit.at for edit in edits if edit.state in ("done", "undone")][:1]
+    database = bench.workspace.pg()
+    if database is not None:
+        times.append(database.changed(info.name))
     with suppress(OSError):
         copied = bench.workspace.copy_path(info.name).stat().st_mtime
         times.append(datetime.fromtimestamp(copied, UTC))

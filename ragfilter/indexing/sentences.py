@@ -6,7 +6,8 @@ Source: docs/design.md#parts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from time import monotonic
 
 from ragfilter.answer.extractive import passages
@@ -14,6 +15,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.models.embedder import OPENAI
 from ragfilter.stores import copies
 from ragfilter.stores.sentences import Sentences
+from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
@@ -75,25 +77,36 @@ class Preparation:
         if self._completed is None:
             self._completed = self._sentences.completed()
         workspace, model = self._bench.workspace, self._bench.embedder.name
-        names = workspace.copied()
-        for gone in self._completed.keys() - set(names):
+        database = workspace.pg()
+        if database is not None:
+            marks = {name: f"{model} {mark}" for name, mark in database.contents().items()}
+        else:
+            marks = dict(_copied(workspace, model))
+        for gone in self._completed.keys() - marks.keys():
             self._sentences.forget(gone)
             del self._completed[gone]
-        for name in names:
-            path = workspace.copy_path(name)
-            try:
-                at = path.stat()
-            except OSError:
-                continue
-            mark = f"{model} {at.st_mtime_ns} {at.st_size}"
+        for name, mark in marks.items():
             if self._completed.get(name) == mark:
                 continue
             # Also if the copy turns out to be damaged: it is not read again and again.
             self._collection, self._mark, self._completed[name] = name, mark, mark
-            texts = [text for chunk in copies.read_texts(path) for text in passages(chunk)]
+            chunks = (
+                copies.read_texts(workspace.copy_path(name))
+                if database is None
+                else database.texts(name)
+            )
+            texts = [text for chunk in chunks for text in passages(chunk)]
             self._all = list(dict.fromkeys(texts)) if len(texts) <= MOST else []
             known = self._sentences.find(model, self._all)
             # Those of one length are computed together.
             self._waiting = sorted((text for text in self._all if text not in known), key=len)
             return True
         return False
+
+
+def _copied(workspace: Workspace, model: str) -> Iterator[tuple[str, str]]:
+    """The collections that have a copy, each with the mark of its content."""
+    for name in workspace.copied():
+        with suppress(OSError):
+            at = workspace.copy_path(name).stat()
+            yield name, f"{model} {at.st_mtime_ns} {at.st_size}"

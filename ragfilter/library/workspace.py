@@ -16,7 +16,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.workbench import Workbench, read_deployment
 
 if TYPE_CHECKING:
-    from ragfilter.stores.chroma.store import ChromaCollection
+    from ragfilter.stores.workspace import StoredCollection
 
 
 class OpenWorkspace(Workbench):
@@ -37,7 +37,7 @@ class OpenWorkspace(Workbench):
 class OpenCollection:
     """A collection of an open workspace."""
 
-    collection: ChromaCollection
+    collection: StoredCollection
     bench: Workbench
 
     def __repr__(self) -> str:
@@ -61,6 +61,7 @@ class OpenCollection:
             reranker=own.reranker or self.bench.reranker,
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
+            pruner=own.pruner or self.bench.pruner,
         )
         return to_result(run(query, flt.settings, backends, user))
 
@@ -72,9 +73,11 @@ class OpenCollection:
 
 
 def open_workspace(folder: str | Path = "workspace") -> OpenWorkspace:
-    """Open a workspace folder, its store and models. The environment sets the rest.
+    """Open a workspace, its store and models: a folder, or the address of a PostgreSQL database.
+    The environment sets the rest.
 
     Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
-    process owns a folder. Raises WorkspaceLocked, StoreError, SettingsError.
+    process owns a folder; a database has room for many. Raises WorkspaceLocked, StoreError,
+    SettingsError.
     """
-    return OpenWorkspace.open(read_deployment(data_dir=Path(folder)))
+    return OpenWorkspace.open(read_deployment(data_dir=folder))

@@ -9,14 +9,15 @@ If two people edit a chunk at the same time, exactly one wins. The journal takes
 per chunk, and the owner of this entry compares the stored rule with the expected one before
 writing. This holds between threads, and between processes that share a journal. A large change
 takes minutes; the times of its edits are renewed meanwhile, so that other processes leave it alone.
+Where rules and journal are in one database, a change is one transaction (`store.transaction`).
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
@@ -200,6 +201,9 @@ def _write(
     store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
 ) -> tuple[Edit, ...]:
     """Write the `entries` that change something, all or none."""
+    together = getattr(store, "transaction", None)
+    if together is not None:
+        return _write_together(together, store, journal, entries, who=who, kind=kind)
     begun: tuple[Edit, ...] = ()
     settled: tuple[Edit, ...] = ()
     action: Action = "" if kind == "edit" else "rest"
@@ -242,6 +246,35 @@ def _write(
             remedy="Look at the rules as they are now and repeat your change.",
         )
     return finished
+
+
+def _write_together(
+    transaction: Callable[[], AbstractContextManager[None]],
+    store: RuleStore,
+    journal: Journal,
+    entries: Sequence[Entry],
+    *,
+    who: str,
+    kind: Kind,
+) -> tuple[Edit, ...]:
+    """The same where rules and journal are in one database: in one transaction."""
+    action: Action = "" if kind == "edit" else "rest"
+    try:
+        with transaction():
+            _check(store, entries, action=action)
+            entries = [entry for entry in entries if entry.before != entry.after]
+            if not entries:
+                return ()
+            batch = uuid4().hex if len(entries) > 1 else None
+            begun = journal.begin(entries, who=who, collection=store.name, kind=kind, batch=batch)
+            # Check again: who edits the same chunk now waits for the entry.
+            _check(store, entries, action=action)
+            store.set_rules({entry.chunk_id: entry.after for entry in entries})
+            return journal.finish(begun[0])
+    except StoreError as error:
+        raise type(error)(
+            f"{error.message} {NOTHING_SAVED}", remedy=error.remedy, action=error.action
+        ) from error
 
 
 @contextmanager

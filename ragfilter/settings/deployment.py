@@ -4,6 +4,7 @@ settings, so that those can be shared, exported and put into a link without a se
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ class Deployment(BaseModel):
         description="Folder that holds the store, its copies, the journal and labels.",
     )
     # URLs may carry credentials, so no repr shows them.
+    workspace: str = Field(
+        "",
+        repr=False,
+        description="The same, or a PostgreSQL database: `postgresql://user@host/database`.",
+    )
     chroma_url: str = Field(
         "", repr=False, description="URL of a Chroma server. Empty uses the folder."
     )
@@ -84,6 +90,14 @@ class Deployment(BaseModel):
     openai_model: str = Field(
         "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."
     )
+    rerank_url: str = Field(
+        "",
+        repr=False,
+        description="Address of a reranker that answers /rerank (Cohere, Jina, vLLM, TEI), such as "
+        "http://127.0.0.1:8080/v1.",
+    )
+    rerank_key: SecretStr = Field(SecretStr(""), description="API key of that reranker.")
+    price_rerank: float = Field(0.0, ge=0, description="Price per thousand calls of it.")
     allowed_hosts: str = Field(
         "",
         description="Host names under which the app is served in addition to 127.0.0.1, "
@@ -124,7 +138,16 @@ class Deployment(BaseModel):
             name: str(info.validation_alias or f"{PREFIX}{name.upper()}")
             for name, info in cls.model_fields.items()
         }
-        return {n: environ[v] for n, v in variables.items() if v in environ} | values
+        found: dict[str, Any] = {n: environ[v] for n, v in variables.items() if v in environ}
+        if "data_dir" in values:
+            found.pop("workspace", None)
+        found |= values
+        place = str(found.get("workspace") or "")
+        if is_address(place):
+            found["data_dir"] = passing_folder(place)
+        elif place:
+            found["data_dir"] = place
+        return found
 
     @field_validator("currency")
     @classmethod
@@ -136,6 +159,22 @@ class Deployment(BaseModel):
         return currency
 
     @property
+    def address(self) -> str:
+        """The address of the workspace's database; empty if it is a folder."""
+        return self.workspace if is_address(self.workspace) else ""
+
+    @property
     def has_llm(self) -> bool:
         """Whether an LLM endpoint is configured: a key, or a base URL (local servers need none)."""
         return bool(self.openai_api_key.get_secret_value() or self.openai_base_url)
+
+
+def is_address(place: str) -> bool:
+    """Whether a workspace is at an address, and no folder."""
+    return place.startswith(("postgresql://", "postgres://", "postgresql+psycopg://"))
+
+
+def passing_folder(address: str) -> Path:
+    """The folder on this machine for what a workspace at an address holds only in passing."""
+    name = hashlib.sha256(address.encode()).hexdigest()[:16]
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ragfilter" / name

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,12 @@ class StoredRow:
     vector: Vectors
     clearance_as_given: str | None = None
     fingerprint: str = ""
+
+
+def with_rule(row: StoredRow, rules: Mapping[str, str | None]) -> StoredRow:
+    """A row with its edited rule, if there is one."""
+    i = row.chunk.id
+    return replace(row, chunk=replace(row.chunk, rule=rules[i])) if i in rules else row
 
 
 @dataclass(frozen=True, slots=True)

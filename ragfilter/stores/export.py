@@ -10,29 +10,34 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from json import dumps
+from typing import TYPE_CHECKING
 
 from ragfilter.errors import StoreError
 from ragfilter.ingest.records import to_line
 from ragfilter.model import UNRESTRICTED, User
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ragfilter.stores.workspace import StoredCollection
 
 PAGE = 1000
 
 
 def export(
-    workspace: Workspace, collection: ChromaCollection, user: User = UNRESTRICTED
+    workspace: Workspace, collection: StoredCollection, user: User = UNRESTRICTED
 ) -> Iterator[str]:
     """Yield one line per chunk that `user` may see. Raises StoreError, also if the collection is
     incomplete, because the lines could not say that chunks are missing."""
     if collection.incomplete:
         raise StoreError(f"Nothing was exported. {collection.incomplete}")
     known = collection.entries()
-    given = {
-        row.chunk.id: row.clearance_as_given
-        for row in copies.read_copy(workspace.copy_path(collection.name))
-    }
+    database = workspace.pg()
+    if database is not None:
+        given = database.as_given(collection.name)
+    else:
+        rows = copies.read_copy(workspace.copy_path(collection.name))
+        given = {row.chunk.id: row.clearance_as_given for row in rows}
     ids = [i for i, chunk in known.items() if user.sees(chunk)]
     shown = set(ids)
     for start in range(0, len(ids), PAGE):
@@ -43,18 +48,18 @@ def export(
             yield to_line(replace(chunk, refs=refs), given.get(i))
 
 
-def content_of(workspace: Workspace, collection: ChromaCollection, user: User) -> str:
+def content_of(workspace: Workspace, collection: StoredCollection, user: User) -> str:
     """The fingerprint of the indexed content that `user` may see, the same wherever the same files
     are indexed. A foreign collection only has a version, or the ids of its chunks."""
     if user.unrestricted:
         return collection.content or collection.version
-    copy = copies.read_summary(workspace.copy_path(collection.name))
+    copy = workspace.summary(collection.name)
     known = copy.fingerprints if copy else {}
     seen = (i for i, chunk in collection.entries().items() if user.sees(chunk))
     return copies.content_fingerprint(collection.embedder, {i: known.get(i, "") for i in seen})
 
 
-def version_seen(workspace: Workspace, collection: ChromaCollection, user: User) -> str:
+def version_seen(workspace: Workspace, collection: StoredCollection, user: User) -> str:
     """The version of the collection for `user`: it changes with every chunk and rule that they may
     see, and with no other."""
     if user.unrestricted:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -23,10 +23,14 @@ from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.connection import Server, guard
-from ragfilter.stores.chroma.store import ChromaStore, CollectionInfo
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.stores.info import CollectionInfo
 from ragfilter.stores.workspace import Workspace
 from ragfilter.text.numbers import chunks
 from ragfilter.text.urls import UNSHOWN, shown, web_address
+
+if TYPE_CHECKING:
+    from ragfilter.stores.workspace import Store
 
 log = logging.getLogger(__name__)
 
@@ -128,12 +132,14 @@ def open_store(folder: str) -> ChromaStore:
     return ChromaStore.folder(path, shared=True)
 
 
-def hint(store: ChromaStore, name: str) -> str:
+def hint(store: Store, name: str) -> str:
     """The embedding model named in the collection's own configuration; empty if there is none that
     ragfilter can ask.
 
     Read as text, because building the function could run foreign code.
     """
+    if not isinstance(store, ChromaStore):
+        return store.collection(name).embedder
     function = store.collection(name).raw().configuration_json.get("embedding_function") or {}
     made_by = function.get("name")
     if made_by in BUNDLED_BY_CHROMA:
@@ -229,13 +235,13 @@ class Stores:
         except CollectionMissing:
             return self._copied_with(name)
 
-    def of(self, name: str) -> ChromaStore:
+    def of(self, name: str) -> Store:
         """The store that holds the collection `name`."""
         return self.at(self.opening(name).folder)
 
-    def at(self, folder: str) -> ChromaStore:
+    def at(self, folder: str) -> Store:
         """The store in a Chroma folder or on a server; the workspace's own if `folder` is empty."""
-        store = self._in(folder) if folder else self._workspace.store()
+        store: Store = self._in(folder) if folder else self._workspace.store()
         # Checked each time, because another session may allow or forbid it.
         store.writable = lambda name: self.opening(name).writable
         return store
@@ -274,7 +280,9 @@ class Stores:
                 f"A collection {name!r} from {where or 'this workspace'} is open.",
                 remedy="Close that one first.",
             )
-        if not folder and store.collection(name).info().ours:
+        if not isinstance(store, ChromaStore) or (
+            not folder and store.collection(name).info().ours
+        ):
             raise InputError(
                 f"Collection {name!r} was made by ragfilter in this workspace.",
                 remedy="Ask it as it is.",

@@ -16,21 +16,26 @@ rule text, None if the rule was removed) and they are laid over what is written 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
 from ragfilter.stores import copies
-from ragfilter.stores.chroma.store import ChromaStore, check_name
-from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.copies import StoredRow, with_rule
+from ragfilter.stores.info import check_name
 from ragfilter.stores.report import IndexReport
 from ragfilter.stores.workspace import Workspace, lock_file, taken
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.store import ChromaStore
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 64
@@ -57,26 +62,18 @@ def index(
     """
     started = perf_counter()
     check_name(name)
-    given = _unique(records)
+    given = unique(records)
     prints = {i: record.fingerprint for i, record in given.items()}
     path = workspace.copy_path(name)
     with only_one(workspace, name):
-        store = workspace.store()
+        store = workspace.chroma()
         store.check_ours(name)
         old = None if reset else copies.read_summary(path)
         if not reset:
             _check_target(store, name, old, embedder)
         before = {} if old is None else old.fingerprints
         fresh = [record for i, record in given.items() if before.get(i) != prints[i]]
-        report = IndexReport(
-            collection=name,
-            total=len(before.keys() | given.keys()),
-            added=sum(1 for record in fresh if record.chunk.id not in before),
-            changed=sum(1 for record in fresh if record.chunk.id in before),
-            unchanged=len(given) - len(fresh),
-            not_in_source=len(before.keys() - given.keys()),
-            warnings=_warnings(given.values(), getattr(embedder, "reads", 0)),
-        )
+        report = report_of(name, given, before, fresh, embedder)
         whole = old is not None and _is_whole(store, name, old)
         if whole and not fresh:
             return replace(report, seconds=perf_counter() - started)
@@ -85,16 +82,11 @@ def index(
         vectors = {_key(row.chunk): row.vector for row in rows.values()}
         parts = workspace.copies_dir / f"{name}.parts"
         vectors |= copies.read_parts(parts, embedder=embedder.name)
-        waiting = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
-        # Texts of similar length waste the least padding; longest first, so that the time left
-        # falls.
-        missing = sorted(waiting, key=lambda text: (-len(text), text))
-        steps = _Steps(progress, len(missing) + (len(fresh) if whole else report.total))
-        vectors |= _embed(missing, embedder, parts, steps)
-        for record in fresh:
-            i = record.chunk.id
-            vector = vectors[_key(record.chunk)]
-            rows[i] = StoredRow(record.chunk, vector, record.clearance_as_given, prints[i])
+        missing = unembedded(fresh, vectors)
+        steps = Steps(progress, len(missing) + (len(fresh) if whole else report.total))
+        save = partial(copies.save_part, parts, embedder=embedder.name)
+        vectors |= embed(missing, embedder, save, steps)
+        rows |= {record.chunk.id: row_of(record, vectors) for record in fresh}
         if fresh:
             copies.write_copy(path, list(rows.values()), embedder=embedder.name)
         # In the order of the records, in which the rules are exported.
@@ -124,7 +116,7 @@ def rebuild(
     check_name(name)
     path = workspace.copy_path(name)
     with only_one(workspace, name), _beyond_repair(workspace):
-        store = workspace.store()
+        store = workspace.chroma()
         store.check_ours(name)
         summary = copies.read_summary(path)
         if summary is None:
@@ -133,7 +125,7 @@ def rebuild(
                 remedy="Index its source again.",
             )
         rows = {row.chunk.id: row for row in copies.read_copy(path)}
-        steps = _Steps(progress, len(rows))
+        steps = Steps(progress, len(rows))
         _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, steps, anew=True)
     seconds = perf_counter() - started
     return IndexReport(collection=name, total=len(rows), written=len(rows), seconds=seconds)
@@ -156,7 +148,26 @@ def _beyond_repair(workspace: Workspace) -> Iterator[None]:
         ) from error
 
 
-class _Steps:
+def report_of(
+    name: str,
+    given: Mapping[str, Record],
+    before: Mapping[str, str],
+    fresh: Sequence[Record],
+    embedder: Embedder,
+) -> IndexReport:
+    """What indexing the `fresh` of the `given` records does to what was there `before`."""
+    return IndexReport(
+        collection=name,
+        total=len(before.keys() | given.keys()),
+        added=sum(1 for record in fresh if record.chunk.id not in before),
+        changed=sum(1 for record in fresh if record.chunk.id in before),
+        unchanged=len(given) - len(fresh),
+        not_in_source=len(before.keys() - given.keys()),
+        warnings=_warnings(given.values(), getattr(embedder, "reads", 0)),
+    )
+
+
+class Steps:
     """Counts embedding and writing as one progress."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -172,7 +183,8 @@ class _Steps:
             self._progress(self._done, self._total)
 
 
-def _unique(records: Iterable[Record]) -> dict[str, Record]:
+def unique(records: Iterable[Record]) -> dict[str, Record]:
+    """The records by id. Raises InputError if two share one, and if there is none."""
     found: dict[str, Record] = {}
     for record in records:
         twin = found.setdefault(record.chunk.id, record)
@@ -213,15 +225,20 @@ def only_one(workspace: Workspace, name: str) -> Iterator[None]:
         lock.release()
 
 
-def _check_target(
-    store: ChromaStore, name: str, old: copies.CopySummary | None, embedder: Embedder
-) -> None:
+def check_model(name: str, old: copies.CopySummary | None, embedder: Embedder) -> None:
+    """Raise StoreError if another model made the vectors that are there."""
     if old is not None and old.embedder != embedder.name:
         raise StoreError(
             f"Collection {name!r} was indexed with {old.embedder}, not with {embedder.name}.",
             remedy=f"Use {old.embedder}, or replace the collection.",
             action="replace",
         )
+
+
+def _check_target(
+    store: ChromaStore, name: str, old: copies.CopySummary | None, embedder: Embedder
+) -> None:
+    check_model(name, old, embedder)
     try:
         count = store.collection(name).count()
     except CollectionMissing:
@@ -250,8 +267,7 @@ def _is_whole(store: ChromaStore, name: str, copy: copies.CopySummary) -> bool:
 def _withhold(store: ChromaStore, name: str, path: Path, given: Mapping[str, Record]) -> None:
     """If `given` changes who may see a chunk, make sure that neither the collection nor one
     restored from the copy returns it under the old clearance."""
-    bars = {i: (*_for_whom(r.chunk), r.clearance_as_given) for i, r in given.items()}
-    copies.change_clearances(path, bars)
+    copies.change_clearances(path, bars_of(given))
     with suppress(CollectionMissing):
         collection = store.collection(name)
         if not collection.withheld and any(
@@ -262,20 +278,36 @@ def _withhold(store: ChromaStore, name: str, path: Path, given: Mapping[str, Rec
             collection.withhold()
 
 
+def bars_of(given: Mapping[str, Record]) -> dict[str, copies.Bars]:
+    """Who may see each chunk, by its record."""
+    return {i: (*_for_whom(r.chunk), r.clearance_as_given) for i, r in given.items()}
+
+
 def _for_whom(chunk: Chunk) -> tuple[int | None, str | None]:
     return chunk.clearance, chunk.department
 
 
-def _embed(
-    texts: Sequence[str], embedder: Embedder, parts: Path, steps: _Steps
+def unembedded(fresh: Iterable[Record], vectors: Mapping[str, Vectors]) -> list[str]:
+    """The passages that have no vector yet."""
+    waiting = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
+    # Texts of similar length waste the least padding; longest first, so that the time left falls.
+    return sorted(waiting, key=lambda text: (-len(text), text))
+
+
+def embed(
+    texts: Sequence[str],
+    embedder: Embedder,
+    save: Callable[[Sequence[str], Vectors], None],
+    steps: Steps,
 ) -> dict[str, Vectors]:
+    """The vectors of these texts by their keys; every part is saved before the next."""
     vectors: dict[str, Vectors] = {}
     steps.add(0)
     for start in range(0, len(texts), EMBED_PART):
         part = texts[start : start + EMBED_PART]
         keys = [copies.text_key(text) for text in part]
         made = embedder.embed(part)
-        copies.save_part(parts, keys, made, embedder=embedder.name)
+        save(keys, made)
         vectors.update(zip(keys, made, strict=True))
         steps.add(len(part))
     return vectors
@@ -288,7 +320,7 @@ def _fill(
     changed: Collection[str],
     embedder: str,
     rules: Rules,
-    steps: _Steps,
+    steps: Steps,
     *,
     anew: bool,
 ) -> None:
@@ -297,7 +329,7 @@ def _fill(
     else:
         collection = store.collection(name)
         collection.mark_content("")
-    waiting = [_with_rule(rows[i], rules) for i in changed]
+    waiting = [with_rule(rows[i], rules) for i in changed]
     for start in range(0, len(waiting), WRITE_PART):
         part = waiting[start : start + WRITE_PART]
         collection.write(part)
@@ -306,9 +338,10 @@ def _fill(
     collection.mark_content(copies.content_fingerprint(embedder, prints))
 
 
-def _with_rule(row: StoredRow, rules: Rules) -> StoredRow:
-    i = row.chunk.id
-    return replace(row, chunk=replace(row.chunk, rule=rules[i])) if i in rules else row
+def row_of(record: Record, vectors: Mapping[str, Vectors]) -> StoredRow:
+    """What is stored of a record, with the vector of its passage."""
+    vector = vectors[_key(record.chunk)]
+    return StoredRow(record.chunk, vector, record.clearance_as_given, record.fingerprint)
 
 
 def _key(chunk: Chunk) -> str:

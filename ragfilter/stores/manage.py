@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING
 
+from ragfilter.basics.database import connect
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, StoreError
-from ragfilter.stores import copies, foreign
-from ragfilter.stores.chroma.store import ChromaStore, check_name
+from ragfilter.rules import draft_store, journal
+from ragfilter.stores import copies, foreign, labels, preferences, runs
 from ragfilter.stores.index import only_one
+from ragfilter.stores.info import check_name
 from ragfilter.stores.workspace import Workspace
 
 with extra("chroma"):
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
+if TYPE_CHECKING:
+    from ragfilter.stores.workspace import Store
+
+BOOKS = (
+    journal.Journal, draft_store.DraftStore, labels.LabelBook, preferences.Preferences, runs.Runs
+)  # fmt: skip
+TABLES = frozenset(table.name for book in BOOKS for table in book.tables)
 COLUMN = "collection"
 """The column of every table in the workspace's database that says what a row belongs to."""
 
@@ -32,7 +42,7 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
     """
     check_name(new)
     store = workspace.store()
-    with only_one(workspace, old), only_one(workspace, new):
+    with locked(workspace, old), locked(workspace, new):
         _must_be_ours(store, old)
         # One that is open from elsewhere would hide it.
         if (
@@ -40,6 +50,10 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
             in {info.name for info in store.collections()} | foreign.openings(workspace.path).keys()
         ):
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
+        if (database := workspace.pg()) is not None:
+            database.rename(old, new)
+            rename_rows(workspace.database_url, old, new)
+            return
         before, after = workspace.copy_path(old), workspace.copy_path(new)
         # A second name of the same file, so that the collection always has its copy.
         after.unlink(missing_ok=True)
@@ -72,7 +86,7 @@ def delete(workspace: Workspace, name: str) -> None:
     Raises CollectionMissing, WorkspaceLocked if it is being indexed, and StoreError.
     """
     store = workspace.store()
-    with only_one(workspace, name):
+    with locked(workspace, name):
         _must_be_ours(store, name)
         store.delete(name)
         workspace.copy_path(name).unlink(missing_ok=True)
@@ -82,7 +96,13 @@ def delete(workspace: Workspace, name: str) -> None:
         (workspace.copies_dir / f".{name}.lock").unlink(missing_ok=True)
 
 
-def _must_be_ours(store: ChromaStore, name: str) -> None:
+def locked(workspace: Workspace, name: str) -> AbstractContextManager[None]:
+    """Lock a collection against indexing and other changes. Raises WorkspaceLocked."""
+    database = workspace.pg()
+    return only_one(workspace, name) if database is None else database.only_one(name)
+
+
+def _must_be_ours(store: Store, name: str) -> None:
     if not store.collection(name).info().ours:
         raise StoreError(
             f"Collection {name!r} was not made by ragfilter and stays as it is.",
@@ -108,11 +128,12 @@ def delete_rows(url: str, name: str) -> None:
 @contextmanager
 def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
     """A transaction, with all tables that name a collection."""
-    engine = sa.create_engine(url)
+    engine = connect(url, "workspace")
     try:
         with engine.begin() as connection:
             metadata = sa.MetaData()
-            metadata.reflect(connection)
+            there = TABLES.intersection(sa.inspect(connection).get_table_names())
+            metadata.reflect(connection, only=sorted(there))
             yield connection, [t for t in metadata.tables.values() if COLUMN in t.c]
     except SQLAlchemyError as error:
         # Without the error's own message, which may contain a password.

@@ -15,7 +15,8 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
 
 Threads of one process (Streamlit sessions are threads) share one open workspace: opening the same
 folder again gives the same object, and it is closed when it was closed as often as it was opened.
-With a Chroma server nothing here needs one owner, so the folder is not locked.
+With a Chroma server nothing here needs one owner, so the folder is not locked. A workspace at an
+address (``postgresql://…``) is in that database; its folder holds what passes: uploads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import threading
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ragfilter.basics.extras import extra
 from ragfilter.errors import InputError, WorkspaceLocked
@@ -37,7 +38,13 @@ with extra("chroma"):
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.connection import Server
-    from ragfilter.stores.chroma.store import ChromaStore
+    from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+    from ragfilter.stores.copies import CopySummary
+    from ragfilter.stores.postgres.collection import PgCollection
+    from ragfilter.stores.postgres.store import PgStore
+
+    Store: TypeAlias = ChromaStore | PgStore
+    StoredCollection: TypeAlias = ChromaCollection | PgCollection
 
 # One per process, like the lock: Chroma also has one system per folder and process.
 _open: dict[Path, Workspace] = {}
@@ -48,14 +55,21 @@ class Workspace:
     """An open workspace folder. Made by `Workspace.open`; use it in a `with` or close it."""
 
     def __init__(
-        self, path: Path, *, server: Server | None, database_url: str, catalogue_limit: float
+        self,
+        path: Path,
+        *,
+        server: Server | None,
+        database_url: str,
+        catalogue_limit: float,
+        address: str = "",
     ) -> None:
         self.path = path
         self.server = server
-        self.database_url = database_url or f"sqlite:///{path / 'ragfilter.db'}"
+        self.address = address
+        self.database_url = address or database_url or f"sqlite:///{path / 'ragfilter.db'}"
         self._catalogue_limit = catalogue_limit
         self._lock = lock_file(path / ".lock")
-        self._store: ChromaStore | None = None
+        self._store: Store | None = None
         self._times_open = 0
 
     @classmethod
@@ -67,13 +81,14 @@ class Workspace:
         server: Server | None = None,
         database_url: str = "",
         catalogue_limit: float = inf,
+        address: str = "",
     ) -> Workspace:
         """Open the folder at `path`, which is created if it is missing.
 
         `kind` tells other processes what holds it ("app", "index"). With `server`, the vectors are
-        on that server and the folder is not locked. Searches use no catalogue for collections with
-        more chunks than `catalogue_limit`. Raises WorkspaceLocked, and InputError if `path` is
-        unusable.
+        on that server and the folder is not locked; with `address`, everything is in that database.
+        Searches use no catalogue for collections with more chunks than `catalogue_limit`. Raises
+        WorkspaceLocked, and InputError if `path` is unusable.
         """
         folder = _folder(path)
         with _opening:
@@ -84,17 +99,31 @@ class Workspace:
                     server=server,
                     database_url=database_url,
                     catalogue_limit=catalogue_limit,
+                    address=address,
                 )
-                if server is None:
+                if not workspace.shared:
                     workspace._own(kind)
                 _open[folder] = workspace
-            elif workspace.server != server:
+            elif (workspace.server, workspace.address) != (server, address):
                 raise InputError(
                     f"The workspace {folder} is already open with another vector store.",
                     remedy="Close it first, or open another folder.",
                 )
             workspace._times_open += 1
             return workspace
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may have it open too."""
+        return bool(self.address) or self.server is not None
+
+    def pg(self) -> PgStore | None:
+        """The store of a workspace at an address; None for a folder. Raises StoreError."""
+        return cast("PgStore", self.store()) if self.address else None
+
+    def chroma(self) -> ChromaStore:
+        """The store of any other workspace. Raises StoreError."""
+        return cast("ChromaStore", self.store())
 
     @property
     def chroma_dir(self) -> Path:
@@ -112,20 +141,22 @@ class Workspace:
         """The names of the collections of which there is a copy, sorted."""
         return sorted(path.stem for path in self.copies_dir.glob("*.parquet"))
 
-    def store(self) -> ChromaStore:
-        """The vector store, opened on first use. Raises StoreError."""
-        # Imported here: chromadb takes a second, and not every command needs it.
-        from ragfilter.stores.chroma.store import ChromaStore
+    def summary(self, collection: str) -> CopySummary | None:
+        """What was indexed into a collection; None if nothing was. Raises StoreError."""
+        from ragfilter.stores import copies
 
+        database = self.pg()
+        if database is not None:
+            return database.summary(collection)
+        return copies.read_summary(self.copy_path(collection))
+
+    def store(self) -> Store:
+        """The vector store, opened on first use. Raises StoreError."""
         with _opening:
             if self._times_open < 1:
                 raise InputError(f"The workspace {self.path} is closed.", remedy="Open it again.")
             if self._store is None:
-                self._store = (
-                    ChromaStore.server(self.server)
-                    if self.server is not None
-                    else ChromaStore.folder(self.chroma_dir)
-                )
+                self._store = self._open_store()
                 self._store.catalogue_limit = self._catalogue_limit
             return self._store
 
@@ -151,6 +182,18 @@ class Workspace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _open_store(self) -> Store:
+        # Imported here: chromadb takes a second, and not every command needs it.
+        if self.address:
+            from ragfilter.stores.postgres.store import PgStore
+
+            return PgStore(self.address)
+        from ragfilter.stores.chroma.store import ChromaStore
+
+        if self.server is not None:
+            return ChromaStore.server(self.server)
+        return ChromaStore.folder(self.chroma_dir)
 
     def _own(self, kind: str) -> None:
         if not taken(self._lock):

@@ -9,7 +9,7 @@ metadata, so conditions are checked in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
 from ragfilter.stores.chroma.connection import VERSION, Connection, guard
+from ragfilter.stores.info import CollectionInfo
 
 if TYPE_CHECKING:
     from ragfilter.stores.copies import StoredRow
@@ -39,24 +40,11 @@ WITHHELD = "ragfilter:withheld"
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
+ALL_CHECKED = 10_000
+"""The largest collection of which every chunk is looked up, to see if it is lost."""
+SAMPLE, SAMPLES = 250, 4
+"""How many chunks are looked up of a larger one, and in how many places."""
 WRITE_BATCH = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionInfo:
-    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
-    are missing, and is empty if none are."""
-
-    name: str
-    count: int
-    space: Space
-    embedder: str
-    ours: bool
-    incomplete: str
-
-    @property
-    def complete(self) -> bool:
-        return not self.incomplete
 
 
 class ChromaCollection:
@@ -352,12 +340,16 @@ class ChromaCollection:
     def _read_lost(self, raw: RawCollection) -> set[str]:
         probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
         with guard(self._store.where):
-            # Lost chunks are older than found ones, so check only the first ones of a large
-            # collection.
-            first = IDS_PAGE if self._is_large(raw) else None
+            # Lost chunks are older than found ones, so some of a large collection are enough.
+            count = self._count(raw)
+            size, step = (SAMPLE, count // SAMPLES) if count > ALL_CHECKED else (None, ALL_CHECKED)
+            pages = (
+                raw.get(include=[], limit=size, offset=start)["ids"]
+                for start in range(0, count, step)
+            )
             try:
-                for page in _pages(raw.get(include=[], limit=first)["ids"], IDS_PAGE):
-                    raw.query(query_embeddings=probe, n_results=1, ids=page, include=[])
+                if ids := list(chain.from_iterable(pages)):
+                    raw.query(query_embeddings=probe, n_results=1, ids=ids, include=[])
             except InternalError:
                 ids = raw.get(include=[])["ids"]
                 found = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]

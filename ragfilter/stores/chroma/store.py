@@ -6,13 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from ragfilter.errors import CollectionMissing, InputError, StoreError
+from ragfilter.errors import CollectionMissing, StoreError
 from ragfilter.stores.chroma.collection import (
     EMBEDDER,
     FORMAT,
     WITHHELD,
     ChromaCollection,
-    CollectionInfo,
 )
 from ragfilter.stores.chroma.connection import (
     VERSION,
@@ -23,6 +22,7 @@ from ragfilter.stores.chroma.connection import (
     open_folder,
     open_server,
 )
+from ragfilter.stores.info import CollectionInfo, check_name
 from ragfilter.text.urls import shown
 
 __all__ = ["ChromaCollection", "ChromaStore", "CollectionInfo", "check_name"]
@@ -31,11 +31,6 @@ __all__ = ["ChromaCollection", "ChromaStore", "CollectionInfo", "check_name"]
 # 0.80 with Chroma's default of 100 and 0.97 with this, for 4 ms more a query. Set when a collection
 # is made, because a later change acts only after the store is opened again.
 HNSW = {"space": "l2", "ef_search": 1000}
-
-NAME_RULE = (
-    "Use 3 to 512 letters, digits, dots, hyphens or underscores, "
-    "with a letter or digit at both ends."
-)
 
 
 class ChromaStore(Connection):
@@ -142,10 +137,3 @@ class ChromaStore(Connection):
             self.client.delete_collection(name)
             self.replaced.add(str(raw.id))
         self.forget(name)
-
-
-def check_name(name: str) -> None:
-    """Raise InputError if Chroma would refuse `name` for a collection."""
-    good = 3 <= len(name) <= 512 and all(c.isascii() and (c.isalnum() or c in "._-") for c in name)
-    if not good or not (name[0].isalnum() and name[-1].isalnum()):
-        raise InputError(f"{name!r} cannot be the name of a collection.", remedy=NAME_RULE)

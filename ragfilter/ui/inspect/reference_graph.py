@@ -14,11 +14,11 @@ import streamlit as st
 
 from ragfilter.judge.expansion import DEPTHS, ReachedChunk, finder, walk
 from ragfilter.model import Chunk, PoolResult, User
+from ragfilter.protocols import Collection
 from ragfilter.report import verdict_rows
 from ragfilter.report.verdicts import preview_expansion
 from ragfilter.settings import schema
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.text import numbers
 from ragfilter.text.titles import telling_titles
 from ragfilter.text.tokens import estimate
@@ -97,7 +97,7 @@ class ReferenceTree:
 
 
 def read_neighbours(
-    chunk_id: str, collection: ChromaCollection, settings: Settings, user: User, query: str
+    chunk_id: str, collection: Collection, settings: Settings, user: User, query: str
 ) -> Known:
     """Read the chunks around one chunk: all of them bare, and the texts of those that an expansion
     could show with the current or other settings. Raises StoreError."""

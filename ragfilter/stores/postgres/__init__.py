@@ -1,0 +1,1 @@
+"""A whole workspace in one PostgreSQL database, with pgvector; folders need none of it."""

@@ -1,0 +1,226 @@
+"""One collection in PostgreSQL behind two protocols: `Collection` and `RuleStore`.
+
+Its vectors have unit length, and distances are squared (`l2`, 0..4), as in a folder. A small
+collection, ids, and what few chunks meet are searched row by row, which is exact. The index is for
+the rest; where it finds too few, the search is exact after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from ragfilter.errors import StoreError
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Catalogue, Vectors, Where
+from ragfilter.stores.info import CollectionInfo
+from ragfilter.stores.postgres import rows
+from ragfilter.stores.postgres.connection import PgConnection, Registered
+from ragfilter.stores.postgres.schema import chunks_of
+
+FEW = 10_000
+"""Up to this many rows are compared one by one, which takes 10 ms."""
+WIDEST_SEARCH = 1000
+"""The widest search of an index of pgvector, and the most that it then finds."""
+SPREAD = 4
+"""How much wider than what is wanted an index is searched."""
+
+
+class PgCollection:
+    """One collection. Each call looks it up by name, so it survives re-indexing."""
+
+    ours = True
+    space: Space = "l2"
+    withheld = False
+    incomplete = ""
+
+    def __init__(self, store: PgConnection, name: str, pinned: Registered | None = None) -> None:
+        self._store = store
+        self._name = name
+        self._pinned = pinned
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def at_once(self) -> PgCollection:
+        """The collection pinned for one query, so that it is not looked up again."""
+        return PgCollection(self._store, self._name, self.registered)
+
+    @property
+    def registered(self) -> Registered:
+        """What it is registered as. Raises CollectionMissing."""
+        return self._pinned or self._store.registered(self._name)
+
+    @property
+    def embedder(self) -> str:
+        """The embedding model that made the vectors."""
+        return self.registered.embedder
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of the indexed content."""
+        return self.registered.content
+
+    @property
+    def version(self) -> str:
+        row = self.registered
+        return f"{row.number}:{row.version}"
+
+    def check_not_empty(self) -> None:
+        """Raise CollectionMissing if it is not there; what is there has chunks."""
+        assert self.registered
+
+    def info(self) -> CollectionInfo:
+        row = self.registered
+        return CollectionInfo(self._name, self._count(row), "l2", row.embedder, True, "")
+
+    def count(self) -> int:
+        return self._count(self.registered)
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
+
+        `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
+        has the wrong dimension.
+        """
+        row = self.registered
+        query = _checked(vector, row.dimension)
+        if n < 1:
+            return []
+        admits, given = rows.condition(where or Where())
+        given["query"] = rows.written(query)
+        if ids is not None:
+            admits, given = f"{admits} AND c.id = ANY(%(ids)s)", given | {"ids": rows.holdable(ids)}
+        distance = "vector_l2_squared_distance(c.vector, %(query)s::vector)"
+        search = f"SELECT c.id, {distance} AS d FROM {chunks_of(row.number)} c WHERE {admits} "
+        there = self._count(row, where)
+        wanted = min(n, there)
+        if ids is None and wanted <= WIDEST_SEARCH and there > FEW:
+            given["wanted"] = n
+            by_index = f"{search}ORDER BY c.vector <-> %(query)s::vector LIMIT %(wanted)s"
+            width = min(WIDEST_SEARCH, max(100, SPREAD * n))
+            found = self._store.read(by_index, given, **self._store.index_settings(width))
+            if len(found) >= wanted:
+                return sorted(found, key=lambda hit: (hit[1], hit[0]))
+        exact = f"{search}ORDER BY d, c.id LIMIT {min(n, there)}"
+        return [(i, d) for i, d in self._store.read(exact, given)]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        found = {row[0]: rows.to_chunk(row) for row in self._get(ids, rows.WHOLE)}
+        return {i: found[i] for i in ids if i in found}
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
+        found = {i: rows.read(text) for i, text in self._get(ids, "c.id, c.vector::text")}
+        for chunk_id in ids:
+            if chunk_id not in found:
+                raise self._unknown(chunk_id)
+        return np.array([found[i] for i in ids], dtype=np.float32)
+
+    def catalogue(self) -> Catalogue | None:
+        """Every chunk by id without text; None if the collection is too large for that."""
+        return None if self.count() > self._store.catalogue_limit else self.entries()
+
+    def entries(self) -> Catalogue:
+        """Every chunk by id without text, however many there are. What changed since they were last
+        read is read alone."""
+        row = self.registered
+        kept = self._store.catalogues.get(row.number)
+        if kept is not None and kept[0] == row.version:
+            return kept[1]
+        since, before = kept if kept is not None and kept[0] >= row.removed else (0, Catalogue())
+        changed = self._store.read(
+            f"SELECT {rows.ENTRY} FROM {chunks_of(row.number)} c "
+            "LEFT JOIN ragfilter_rules r ON r.key = c.rule "
+            "WHERE c.edited > %(since)s ORDER BY c.place",
+            {"since": since},
+        )
+        entries = Catalogue({**before, **{each[0]: rows.to_entry(each) for each in changed}})
+        # Under the version from before reading: what was written since is read again.
+        self._store.catalogues[row.number] = (row.version, entries)
+        return entries
+
+    def rule(self, chunk_id: str) -> str | None:
+        found = self.rules([chunk_id])
+        if chunk_id not in found:
+            raise self._unknown(chunk_id)
+        return found[chunk_id]
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        return dict(self._get(ids, "c.id, r.text"))
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """One transaction with the journal of the same workspace, in this thread."""
+        return self._store.transaction()
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
+        """Replace rules, all or none."""
+        with self._store.changing(self._name) as (connection, row):
+            given = {i: rule or None for i, rule in rules.items()}
+            self._store.add_rules(connection, [rule for rule in given.values() if rule])
+            update = (
+                f"UPDATE {chunks_of(row.number)} c SET rule = new.rule, edited = %(version)s "
+                "FROM unnest(%(ids)s::text[], %(rules)s::bytea[]) AS new (id, rule) "
+                "WHERE c.id = new.id RETURNING c.id"
+            )
+            values = {
+                "ids": list(map(rows.plain, given)),
+                "rules": [rows.rule_key(rule) if rule else None for rule in given.values()],
+                "version": row.version,
+            }
+            known = {i for (i,) in connection.exec_driver_sql(update, values)}
+            for chunk_id in given:
+                if chunk_id not in known:
+                    raise self._unknown(chunk_id)
+
+    def _count(self, row: Registered, where: Where | None = None) -> int:
+        """How many chunks of this version the condition admits; counted once."""
+        admits, given = rows.condition(where or Where())
+        key = (row.number, row.version, admits, repr(given))
+        kept = self._store.counts.get(key)
+        if kept is None:
+            query = f"SELECT count(*) FROM {chunks_of(row.number)} c WHERE {admits}"
+            kept = self._store.counts.put(key, self._store.read(query, given)[0][0])
+        return kept
+
+    def _get(self, ids: Sequence[str], fields: str) -> Iterator[tuple[Any, ...]]:
+        """These fields of each chunk that is known."""
+        query = (
+            f"SELECT {fields} FROM {chunks_of(self.registered.number)} c "
+            "LEFT JOIN ragfilter_rules r ON r.key = c.rule WHERE c.id = ANY(%(ids)s)"
+        )
+        known = rows.holdable(ids)
+        yield from self._store.read(query, {"ids": known}) if known else ()
+
+    def _unknown(self, chunk_id: str) -> StoreError:
+        return StoreError(
+            f"Collection {self._name!r} has no chunk {chunk_id!r}.",
+            remedy="It may have been removed meanwhile; run the query again.",
+        )
+
+
+def _checked(vector: Vectors, dimension: int) -> Vectors:
+    query = np.asarray(vector, dtype=np.float32)
+    query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
+    if query.ndim != 1 or not np.isfinite(query).all():
+        raise StoreError(
+            "The embedding model returned an invalid vector (NaN or infinity).",
+            remedy="Rephrase the question, or check the embedding model.",
+        )
+    if len(query) != dimension:
+        raise StoreError(
+            f"The question's vector has {len(query)} dimensions, those of the chunks {dimension}.",
+            remedy="Check that the collection was indexed with the embedding model now in use.",
+        )
+    return query

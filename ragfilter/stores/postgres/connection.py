@@ -1,0 +1,149 @@
+"""A connection to the database: what reads and writes share, with our own errors for whatever it
+raises, and a deadline for every read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from ragfilter.basics.database import Book
+from ragfilter.basics.deadline import within
+from ragfilter.basics.extras import extra
+from ragfilter.basics.shelf import Shelf
+from ragfilter.errors import CollectionMissing, StoreUnavailable
+from ragfilter.protocols import Catalogue
+from ragfilter.stores.postgres import rows, schema
+
+with extra("postgres"):
+    import sqlalchemy as sa
+
+COUNTS_KEPT = 1000
+BY_NUMBER = "SELECT id, name, embedder, dimension, content, version, removed "
+ITERATIVE = (0, 8)
+"""The version of pgvector since which an index is searched until enough rows meet a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The row of a collection in `ragfilter_collections`. `removed` is the last version in which
+    chunks were removed."""
+
+    number: int
+    name: str
+    embedder: str
+    dimension: int
+    content: str
+    version: int
+    removed: int
+
+
+class PgConnection(Book):
+    """The database of a workspace, and what is cached of its collections. Thread-safe."""
+
+    what = "workspace"
+    called = "The workspace's database"
+    tables = ()
+    shared = True
+
+    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+        """Open the workspace at an address (``postgresql://…``), and bring its tables to the newest
+        version. Raises InputError, StoreError, StoreUnavailable."""
+        self._timeout_s = timeout_s
+        self.catalogue_limit = inf
+        self.writable: Callable[[str], bool] = lambda name: False
+        self.catalogues: dict[int, tuple[int, Catalogue]] = {}
+        """By the number of a collection, with the version that they belong to."""
+        self.counts: Shelf[int] = Shelf(COUNTS_KEPT)
+        super().__init__(address)
+
+    @property
+    def where(self) -> str:
+        """The address without user and password."""
+        return self._where
+
+    def _prepare(self) -> None:
+        self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        with self._guard(), self._engine.begin() as connection:
+            schema.upgrade(connection)
+            version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+            installed = connection.exec_driver_sql(version).scalar_one()
+        self._iterative = tuple(map(int, installed.split(".")[:2])) >= ITERATIVE
+
+    def read(
+        self, query: str, given: Mapping[str, Any] | None = None, **settings: str | int
+    ) -> Sequence[Any]:
+        """The rows of a query, under these settings of the server. Raises StoreUnavailable at the
+        deadline."""
+        if (shared := self._shared) is not None:
+            with self._guard():
+                there: Sequence[Any] = shared.exec_driver_sql(query, given).all()
+                return there
+
+        def work() -> Sequence[Any]:
+            engine = self._engine if settings else self._reading
+            with engine.connect() as connection:
+                if settings:
+                    named = ((f"{k}", str(v)) for k, v in settings.items())
+                    calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
+                    values = tuple(each for pair in named for each in pair)
+                    connection.exec_driver_sql(f"SELECT {calls}", values)
+                found: Sequence[Any] = connection.exec_driver_sql(query, given).all()
+                return found
+
+        try:
+            with self._guard():
+                return within(self._timeout_s, work)
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"The database at {self.where} did not answer in time.",
+                remedy="Check that its server runs and is not overloaded.",
+            ) from error
+
+    def index_settings(self, width: int) -> dict[str, str | int]:
+        """The settings of a search of an index as wide as this."""
+        if not self._iterative:
+            return {"hnsw.ef_search": width}
+        return {"hnsw.ef_search": width, "hnsw.iterative_scan": "strict_order"}
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[tuple[sa.Connection, Registered]]:
+        """A transaction that gives a collection its next version, alone. Raises
+        CollectionMissing."""
+        with self._writing() as connection:
+            found = connection.exec_driver_sql(
+                "UPDATE ragfilter_collections SET version = version + 1 WHERE name = %(name)s "
+                "RETURNING id, name, embedder, dimension, content, version, removed",
+                {"name": name},
+            ).one_or_none()
+            if found is None:
+                raise self.missing(name)
+            yield connection, Registered(*found)
+
+    def registered(self, name: str) -> Registered:
+        """What a collection is registered as. Raises CollectionMissing."""
+        query = f"{BY_NUMBER} FROM ragfilter_collections WHERE name = %(name)s"
+        found = self.read(query, {"name": rows.plain(name)})
+        if not found:
+            raise self.missing(name)
+        return Registered(*found[0])
+
+    def missing(self, name: str) -> CollectionMissing:
+        return CollectionMissing(
+            f"The collection {name!r} is not in {self.where} (any more).",
+            remedy="List the collections, or index it again.",
+        )
+
+    @staticmethod
+    def add_rules(connection: sa.Connection, rules: Sequence[str]) -> None:
+        """Put these texts among the distinct rules."""
+        if rules:
+            texts = sorted({rows.plain(rule) for rule in rules})
+            connection.exec_driver_sql(
+                "INSERT INTO ragfilter_rules SELECT * FROM unnest(%(keys)s::bytea[], "
+                "%(texts)s::text[]) ON CONFLICT DO NOTHING",
+                {"keys": list(map(rows.rule_key, texts)), "texts": texts},
+            )

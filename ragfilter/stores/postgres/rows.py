@@ -1,0 +1,136 @@
+"""A chunk as a row of its table and back, in bulk, and the conditions on rows as SQL."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from ragfilter.basics.extras import extra
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors, Where
+from ragfilter.stores.copies import StoredRow, text_key
+from ragfilter.text.normalise import loads, whole
+
+with extra("postgres"):
+    from psycopg import Cursor
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+
+FIELDS: Mapping[str, str] = {
+    "id": "text", "text": "text", "title": "text", "type": "text", "source": "text",
+    "page": "int8", "refs": "text[]", "clearance": "int8", "clearance_as_given": "text",
+    "department": "text", "rule": "bytea", "metadata": "text", "fingerprint": "text",
+    "passage": "text", "vector": "vector", "edited": "int8",
+}  # fmt: skip
+ENTRY = "c.id, c.title, c.type, c.source, c.refs, c.clearance, c.department, r.text"
+"""What a catalogue entry is made of; the rule's text is that of `ragfilter_rules`, as `r`."""
+WHOLE = f"{ENTRY}, c.text, c.page, c.metadata"
+
+Parameters = dict[str, Any]
+
+
+def rule_key(rule: str) -> bytes:
+    """The key of a rule text among the distinct rules."""
+    return sha256(plain(rule).encode()).digest()
+
+
+def plain(text: str) -> str:
+    """`text` as PostgreSQL can hold it, which is without the character zero."""
+    return whole(text).replace("\0", "\ufffd")
+
+
+def holdable(ids: Iterable[str]) -> list[str]:
+    """Those ids that PostgreSQL can hold, each once; the others are unknown there."""
+    return [i for i in dict.fromkeys(ids) if plain(i) == i]
+
+
+def written(vector: Vectors) -> str:
+    """A vector as pgvector reads it."""
+    return f"[{','.join(map(repr, vector.tolist()))}]"
+
+
+def read(text: str) -> Vectors:
+    """A vector as pgvector writes it."""
+    return np.array(text[1:-1].split(","), dtype=np.float32)
+
+
+class _VectorDumper(Dumper):
+    """A vector in pgvector's binary form."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Vectors) -> bytes:
+        return struct.pack(">HH", len(obj), 0) + np.asarray(obj, dtype=">f4").tobytes()
+
+
+def copy_in(cursor: Cursor[Any], table: str, rows: Iterable[StoredRow], edited: int) -> None:
+    """Copy rows into a table with the columns of chunks, in binary form."""
+    found = cursor.execute("SELECT 'vector'::regtype::oid").fetchone()
+    assert found is not None
+    dumper = type("VectorDumper", (_VectorDumper,), {"oid": found[0]})
+    cursor.adapters.register_dumper(np.ndarray, dumper)
+    statement = f"COPY {table} ({', '.join(FIELDS)}) FROM STDIN WITH (FORMAT BINARY)"
+    with cursor.copy(statement.encode()) as copy:
+        copy.set_types([found[0] if kind == "vector" else kind for kind in FIELDS.values()])
+        for row in rows:
+            copy.write_row(_fields(row, edited))
+
+
+def _fields(row: StoredRow, edited: int) -> tuple[Any, ...]:
+    chunk = row.chunk
+    as_given = row.clearance_as_given
+    return (
+        chunk.id, plain(chunk.text), plain(chunk.title), plain(chunk.type), plain(chunk.source),
+        chunk.page, [plain(ref) for ref in chunk.refs], chunk.clearance,
+        None if as_given is None else plain(as_given), plain(chunk.department or "").strip(),
+        rule_key(chunk.rule) if chunk.rule else None, json.dumps(dict(chunk.metadata)),
+        row.fingerprint, text_key(chunk.passage), row.vector, edited,
+    )  # fmt: skip
+
+
+def to_entry(row: Sequence[Any]) -> Chunk:
+    """The catalogue entry of a row of `ENTRY`."""
+    chunk_id, title, kind, source, refs, clearance, department, rule = row[:8]
+    # Who may see a chunk without a department's name is not known.
+    known = None if department is None else clearance
+    return Chunk(
+        chunk_id, "", title=title, type=kind, source=source, refs=tuple(refs), clearance=known,
+        department=department or None, rule=rule or None, loaded=False,
+    )  # fmt: skip
+
+
+def to_chunk(row: Sequence[Any]) -> Chunk:
+    """The whole chunk of a row of `WHOLE`."""
+    chunk_id, title, kind, source, refs, clearance, department, rule, text, page, own = row
+    known = None if department is None else clearance
+    return Chunk(
+        chunk_id, text, title=title, type=kind, source=source, page=page, refs=tuple(refs),
+        clearance=known, department=department or None, rule=rule or None, metadata=_own(own),
+    )  # fmt: skip
+
+
+def _own(text: str) -> dict[str, Any]:
+    try:
+        found = loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {"metadata": text}
+
+
+def condition(where: Where) -> tuple[str, Parameters]:
+    """`where` as SQL over the chunks `c`, with its parameters. It fails closed: NULL meets no
+    comparison."""
+    parts, given = ["true"], Parameters()
+    user = where.user
+    if user is not None and not user.unrestricted:
+        parts.append("c.clearance BETWEEN 0 AND %(level)s AND c.department = ANY(%(departments)s)")
+        given |= {"level": user.level, "departments": ["", *map(plain, user.departments)]}
+    if where.sources is not None:
+        parts.append("c.source = ANY(%(sources)s)")
+        given["sources"] = list(map(plain, where.sources))
+    return " AND ".join(parts), given

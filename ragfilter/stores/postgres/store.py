@@ -1,0 +1,284 @@
+"""PostgreSQL as a store of collections.
+
+Everything that changes a collection is one transaction: it is as it was, or as it is to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from ragfilter.basics.extras import extra
+from ragfilter.errors import CollectionMissing, StoreError, WorkspaceLocked
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors
+from ragfilter.stores.copies import Bars, CopySummary, StoredRow, with_rule
+from ragfilter.stores.info import CollectionInfo, check_name
+from ragfilter.stores.postgres import rows, schema
+from ragfilter.stores.postgres.collection import FEW, PgCollection
+from ragfilter.stores.postgres.connection import PgConnection
+
+with extra("postgres"):
+    import sqlalchemy as sa
+
+BUILD_MEMORY = "1GB"
+"""What building an index may use, if the server allows it: 50,000 vectors of 384 take 80 MB."""
+WRITE_PART = 5_000
+
+
+class PgStore(PgConnection):
+    """The collections of a workspace in PostgreSQL. Thread-safe. Raises StoreError."""
+
+    def collections(self) -> tuple[CollectionInfo, ...]:
+        """Every collection, by name."""
+        names = self.read('SELECT name FROM ragfilter_collections ORDER BY name COLLATE "C"')
+        return tuple(self.collection(name).info() for (name,) in names)
+
+    def collection(self, name: str, *, embedder: str = "") -> PgCollection:
+        """The collection called `name`.
+
+        Raises CollectionMissing, and StoreError if `embedder` is not the model with which the
+        collection was made, whose vectors would mean something else.
+        """
+        made_with = self.registered(name).embedder
+        if embedder and embedder != made_with:
+            raise StoreError(
+                f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
+                remedy=f"Query it with {made_with}, or replace the collection.",
+                action="replace",
+            )
+        return PgCollection(self, name)
+
+    def outdated(self, version: str) -> bool:
+        """Whether a collection has changed since it had this version, as far as this process has
+        seen. Does not ask the store."""
+        number, _, count = version.partition(":")
+        kept = self.catalogues.get(int(number)) if number.isdigit() else None
+        return kept is not None and kept[0] > int(count)
+
+    def check_ours(self, name: str) -> None:
+        """All collections of the workspace are ours."""
+
+    def summary(self, name: str) -> CopySummary | None:
+        """The model of a collection and the fingerprints of its records; None if there is none."""
+        try:
+            row = self.registered(name)
+        except CollectionMissing:
+            return None
+        query = f"SELECT id, fingerprint FROM {schema.chunks_of(row.number)}"
+        return CopySummary(row.embedder, dict(map(tuple, self.read(query))))
+
+    def put(
+        self,
+        name: str,
+        batch: Sequence[StoredRow],
+        *,
+        embedder: str,
+        content: str = "",
+        reset: bool = False,
+        rules: Callable[[], Mapping[str, str | None]] = dict,
+        progress: Callable[[int], None] = lambda n: None,
+    ) -> None:
+        """Store chunks with their vectors, replacing those with the same id, in a collection that
+        is made if it is missing; with `reset`, in place of all that it has. All or nothing.
+
+        `rules` says, once nobody else can change any, which rules were edited and stay so.
+        `progress` is told how many more are written; nothing is yet if it raises. Requires at least
+        one row. Raises InputError for an invalid name.
+        """
+        check_name(name)
+        # Nobody sees this name, which no other collection can have.
+        target = f"{name} (new)" if reset else name
+        with self.transaction(), self._writing() as connection:
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            made = connection.exec_driver_sql(
+                "INSERT INTO ragfilter_collections "
+                "(name, embedder, dimension, content, version, removed) "
+                "VALUES (%(name)s, %(embedder)s, %(dimension)s, '', 0, 0) "
+                "ON CONFLICT (name) DO NOTHING RETURNING id, dimension",
+                {"name": target, "embedder": embedder, "dimension": len(batch[0].vector)},
+            ).one_or_none()
+            if made is not None:
+                connection.exec_driver_sql(schema.chunk_table(*made))
+            # From here on edits of rules wait.
+            with suppress(CollectionMissing), self.changing(name):
+                pass
+            with self.changing(target) as (_, row):
+                edited = rules()
+                batch = [with_rule(row, edited) for row in batch]
+                self.add_rules(connection, [r.chunk.rule for r in batch if r.chunk.rule])
+                table = schema.chunks_of(row.number)
+                for start in range(0, len(batch), WRITE_PART):
+                    part = batch[start : start + WRITE_PART]
+                    _merge(connection, table, part, row.version, anew=made is not None)
+                    progress(len(part))
+                _index(connection, row.number, anew=made is not None)
+                if reset:
+                    _drop(connection, name)
+                connection.exec_driver_sql(
+                    "UPDATE ragfilter_collections SET name = %(name)s, content = %(content)s, "
+                    "changed = now() WHERE id = %(id)s",
+                    {"name": name, "content": content, "id": row.number},
+                )
+
+    def change_clearances(self, name: str, given: Mapping[str, Bars]) -> None:
+        """Give the chunks of a collection these clearances, at once. Their fingerprints stay, so
+        their records still count as changed."""
+        table = schema.chunks_of(self.registered(name).number)
+        values = {
+            "ids": list(given),
+            "levels": [level for level, _, _ in given.values()],
+            "departments": [rows.plain(of or "").strip() for _, of, _ in given.values()],
+            "said": [None if said is None else rows.plain(said) for _, _, said in given.values()],
+        }
+        differing = (
+            "FROM unnest(%(ids)s::text[], %(levels)s::bigint[], %(departments)s::text[], "
+            "%(said)s::text[]) AS new (id, level, department, said) WHERE c.id = new.id AND "
+            "(c.clearance, c.department) IS DISTINCT FROM (new.level, new.department)"
+        )
+        found = differing.replace("FROM unnest", f"FROM {table} c, unnest")
+        if not self.read(f"SELECT 1 {found} LIMIT 1", values):
+            return
+        with self.changing(name) as (connection, row):
+            connection.exec_driver_sql(
+                f"UPDATE {table} c SET clearance = new.level, department = new.department, "
+                f"clearance_as_given = new.said, edited = {row.version} {differing}",
+                values,
+            )
+
+    def vectors_of(self, name: str, passages: Iterable[str]) -> dict[str, Vectors]:
+        """The vectors of a collection by the keys of their passages, as far as it has them."""
+        query = (
+            "SELECT DISTINCT ON (passage) passage, vector::text "
+            f"FROM {schema.chunks_of(self.registered(name).number)} WHERE passage = ANY(%(keys)s)"
+        )
+        found = self.read(query, {"keys": list(passages)})
+        return {key: rows.read(text) for key, text in found}
+
+    def save_part(self, name: str, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
+        """Save vectors of an unfinished indexing, by a key of the embedded text."""
+        with self._writing() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO ragfilter_embedded SELECT %(name)s, %(model)s, * FROM "
+                "unnest(%(keys)s::text[], %(vectors)s::bytea[]) ON CONFLICT DO NOTHING",
+                {
+                    "name": name, "model": embedder, "keys": list(keys),
+                    "vectors": [vector.astype("<f4").tobytes() for vector in vectors],
+                },
+            )  # fmt: skip
+
+    def parts(self, name: str, *, embedder: str) -> dict[str, Vectors]:
+        """The vectors left by an interrupted indexing with the same model, by key."""
+        found = self.read(
+            "SELECT key, vector FROM ragfilter_embedded "
+            "WHERE collection = %(name)s AND model = %(model)s",
+            {"name": name, "model": embedder},
+        )
+        return {key: np.frombuffer(vector, "<f4") for key, vector in found}
+
+    def remove_parts(self, name: str) -> None:
+        """Delete what an interrupted indexing left."""
+        with self._writing() as connection:
+            delete = "DELETE FROM ragfilter_embedded WHERE collection = %(name)s"
+            connection.exec_driver_sql(delete, {"name": name})
+
+    def texts(self, name: str) -> list[Chunk]:
+        """The chunks of a collection with nothing but id, title and text."""
+        table = schema.chunks_of(self.registered(name).number)
+        found = self.read(f"SELECT id, text, title FROM {table} ORDER BY place")
+        return [Chunk(i, text, title=title) for i, text, title in found]
+
+    def as_given(self, name: str) -> dict[str, str | None]:
+        """What the source said instead of a readable clearance, by chunk id."""
+        table = schema.chunks_of(self.registered(name).number)
+        return dict(map(tuple, self.read(f"SELECT id, clearance_as_given FROM {table}")))
+
+    def changed(self, name: str) -> datetime:
+        """When the collection was last indexed."""
+        query = "SELECT changed FROM ragfilter_collections WHERE name = %(name)s"
+        changed: datetime = self.read(query, {"name": name})[0][0]
+        return changed
+
+    def contents(self) -> dict[str, str]:
+        """The fingerprint of each collection's content."""
+        query = 'SELECT name, content FROM ragfilter_collections ORDER BY name COLLATE "C"'
+        return dict(map(tuple, self.read(query)))
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a collection. Raises CollectionMissing."""
+        with self.changing(name) as (connection, row):
+            connection.exec_driver_sql(
+                "UPDATE ragfilter_collections SET name = %(new)s WHERE id = %(id)s",
+                {"new": new, "id": row.number},
+            )
+        self.remove_parts(name)
+
+    def delete(self, name: str) -> None:
+        """Remove a collection, if it exists."""
+        with self._writing() as connection:
+            _drop(connection, name)
+        self.remove_parts(name)
+
+    @contextmanager
+    def only_one(self, name: str) -> Iterator[None]:
+        """Lock a collection against other indexing and changes, in whatever process. Raises
+        WorkspaceLocked."""
+        with self._guard(), self._reading.connect() as connection:
+            key = {
+                "key": int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), signed=True)
+            }
+            lock = "SELECT pg_try_advisory_lock(%(key)s)"
+            if not connection.exec_driver_sql(lock, key).scalar_one():
+                raise WorkspaceLocked(
+                    f"Collection {name!r} is being indexed already.",
+                    remedy="Wait until that is done.",
+                )
+            try:
+                yield
+            finally:
+                connection.exec_driver_sql("SELECT pg_advisory_unlock(%(key)s)", key)
+
+
+def _merge(
+    connection: sa.Connection, table: str, part: Sequence[StoredRow], version: int, *, anew: bool
+) -> None:
+    """Put rows into a table of chunks: at once if it is new."""
+    raw: Any = connection.connection.cursor()
+    with raw as cursor:
+        if anew:
+            rows.copy_in(cursor, table, part, version)
+            return
+        fields = ", ".join(rows.FIELDS)
+        cursor.execute(f"CREATE TEMP TABLE incoming AS SELECT {fields} FROM {table} LIMIT 0")
+        rows.copy_in(cursor, "incoming", part, version)
+        fresh = ", ".join(f"{field} = excluded.{field}" for field in rows.FIELDS if field != "id")
+        cursor.execute(
+            f"INSERT INTO {table} ({fields}) SELECT {fields} FROM incoming "
+            f"ON CONFLICT (id) DO UPDATE SET {fresh}"
+        )
+        cursor.execute("DROP TABLE incoming")
+
+
+def _index(connection: sa.Connection, number: int, *, anew: bool) -> None:
+    """Index the chunks, their vectors too once there are many."""
+    table = schema.chunks_of(number)
+    for statement in schema.chunk_indexes(number) if anew else ():
+        connection.exec_driver_sql(statement)
+    size = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+    if size > FEW:
+        connection.exec_driver_sql(f"SET LOCAL maintenance_work_mem = '{BUILD_MEMORY}'")
+        connection.exec_driver_sql(
+            f"CREATE INDEX IF NOT EXISTS {table}_vectors ON {table} "
+            "USING hnsw (vector vector_l2_ops)"
+        )
+
+
+def _drop(connection: sa.Connection, name: str) -> None:
+    delete = "DELETE FROM ragfilter_collections WHERE name = %(name)s RETURNING id"
+    for (number,) in connection.exec_driver_sql(delete, {"name": name}).all():
+        connection.exec_driver_sql(f"DROP TABLE {schema.chunks_of(number)}")

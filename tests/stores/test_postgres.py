@@ -1,0 +1,294 @@
+"""A workspace in PostgreSQL: the contract, edits by many, indexing, and what its failures say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from stores import OneVector
+from test_kept_before import KEPT, kept_in
+
+from ragfilter.errors import ConflictError, StoreError, StoreUnavailable, WorkspaceLocked
+from ragfilter.ingest.records import Record
+from ragfilter.model import UNRESTRICTED, Chunk, User
+from ragfilter.protocols import Collection, Vectors, Where
+from ragfilter.rules import edits
+from ragfilter.rules.journal import Journal
+from ragfilter.settings.deployment import Deployment
+from ragfilter.stores import copies
+from ragfilter.stores.copies import StoredRow
+from ragfilter.stores.postgres import collection as collections
+from ragfilter.stores.postgres import store as stores
+from ragfilter.stores.postgres.indexing import index
+from ragfilter.stores.postgres.store import PgStore
+from ragfilter.testing import CHUNKS, QUERY, VECTORS, CollectionTests, MemoryCollection
+from ragfilter.workbench import Workbench
+
+ROWS = [StoredRow(chunk, vector) for chunk, vector in zip(CHUNKS, VECTORS, strict=True)]
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[PgStore]:
+    store = PgStore(address)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def ours(store: PgStore) -> PgStore:
+    store.put("ours", ROWS, embedder="given")
+    return store
+
+
+def another(postgres: str, name: str) -> str:
+    """The address of a new database, which no other test empties."""
+    engine = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return sa.make_url(postgres).set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: str) -> Iterator[PgStore]:
+    store = PgStore(another(postgres, "contract"))
+    store.put("ours", ROWS, embedder="given", reset=True)
+    yield store
+    store.close()
+
+
+class TestPostgres(CollectionTests):
+    @pytest.fixture(params=["rows", "index", "too large for a catalogue"])
+    def collection(
+        self, filled: PgStore, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    ) -> Collection:
+        if request.param == "index":
+            monkeypatch.setattr(stores, "FEW", 3)
+            monkeypatch.setattr(collections, "FEW", 3)
+            filled.put("ours", ROWS, embedder="given", reset=True)
+        if request.param == "too large for a catalogue":
+            monkeypatch.setattr(filled, "catalogue_limit", 3)
+        return filled.collection("ours")
+
+
+@pytest.mark.parametrize("wanted", [1, 15, 300])
+@pytest.mark.parametrize(
+    "where",
+    [
+        Where(),
+        Where(User()),
+        Where(User(1, ("ops",))),
+        Where(User(2, ("rare",))),
+        Where(sources=("f1", "f2")),
+        Where(User(3), ("rare",)),
+        Where(User(100, ("ops",)), tuple(f"f{i}" for i in range(40))),
+    ],
+    ids=str,
+)
+def test_all_are_found_and_equal_to_the_exact_answer(
+    many: tuple[PgStore, MemoryCollection], where: Where, wanted: int
+) -> None:
+    store, exact = many
+    vector = np.random.default_rng(9).normal(size=8).astype(np.float32)
+    expected = [i for i, _ in exact.nearest(vector, wanted, where=where)]
+    assert [i for i, _ in store.collection("many").nearest(vector, wanted, where=where)] == expected
+
+
+@pytest.fixture(scope="module")
+def many(postgres: str) -> Iterator[tuple[PgStore, MemoryCollection]]:
+    """5,000 chunks with an index of their vectors."""
+    rng = np.random.default_rng(1)
+    vectors: Vectors = rng.normal(size=(5000, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    chunks = [
+        Chunk(
+            f"c{i}", source="rare" if i % 700 == 0 else f"f{i % 50}", clearance=i % 4,
+            department=("rare" if i % 900 == 0 else "ops") if i % 3 == 0 else None,
+        )
+        for i in range(5000)
+    ]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stores, "FEW", 100)
+        patch.setattr(collections, "FEW", 100)
+        store = PgStore(another(postgres, "many"))
+        batch = [StoredRow(c, v) for c, v in zip(chunks, vectors, strict=True)]
+        store.put("many", batch, embedder="given", reset=True)
+        yield store, MemoryCollection(chunks, vectors)
+        store.close()
+
+
+@pytest.mark.parametrize("damage", ["clearance = NULL", "clearance = -1", "department = NULL"])
+def test_a_damaged_clearance_hides_its_chunk(ours: PgStore, address: str, damage: str) -> None:
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"UPDATE ragfilter_chunks_1 SET {damage}, edited = 9"))
+    engine.dispose()
+    boss = User(100, ("ops", "hr", "5"))
+    collection = ours.collection("ours")
+    assert collection.nearest(QUERY, 99, where=Where(boss)) == []
+    assert len(collection.nearest(QUERY, 99, where=Where(UNRESTRICTED))) == len(CHUNKS)
+    assert not any(boss.sees(chunk) for chunk in collection.entries().values())
+    assert not any(boss.sees(chunk) for chunk in collection.chunks(["c00", "c01"]).values())
+
+
+def test_an_edit_is_one_transaction_and_another_instance_sees_it(
+    ours: PgStore, address: str
+) -> None:
+    other, journal = PgStore(address), Journal(address)
+    mine, theirs = ours.collection("ours"), other.collection("ours")
+    before = theirs.version
+    assert theirs.entries()["c01"].rule is None
+    (edit,) = edits.save_all(
+        mine, journal, rules={"c01": '{"contain": "x"}'}, expected={"c01": None}, who="a"
+    )
+    assert (edit.state, theirs.rule("c01")) == ("done", edit.after)
+    assert theirs.entries()["c01"].rule == edit.after
+    assert theirs.version != before
+    assert mine.chunks(["c01"])["c01"].rule == edit.after
+    with pytest.raises(ConflictError):
+        edits.save(theirs, journal, chunk_id="c01", rule=None, expected=None, who="b")
+    with pytest.raises(ConflictError):
+        edits.save_all(
+            theirs, journal, rules={"c02": '{"contain": "y"}', "nobody": '{"contain": "y"}'},
+            expected={}, who="b",
+        )  # fmt: skip
+    assert theirs.rule("c02") is None
+    assert journal.unfinished() == ()
+    assert [each.id for each in journal.history("ours")] == [edit.id]
+    edits.turn("undo", theirs, journal, who="b")
+    assert mine.entries()["c01"].rule is None
+    other.close()
+    journal.close()
+
+
+def test_a_failure_amid_an_edit_leaves_nothing(
+    ours: PgStore, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, collection = Journal(address), ours.collection("ours")
+
+    def fail(edit: object) -> None:
+        raise StoreError("The disk is full.")
+
+    monkeypatch.setattr(journal, "finish", fail)
+    with pytest.raises(StoreError, match="Nothing was saved"):
+        edits.save(
+            collection, journal, chunk_id="c01", rule='{"contain": "x"}', expected=None, who="a"
+        )
+    assert collection.rule("c01") is None
+    assert journal.history("ours") == ()
+    journal.close()
+
+
+class Counting(OneVector):
+    """Counts what it embeds; its calls end in an error from the `failing`th on."""
+
+    def __init__(self, failing: int = 10**9) -> None:
+        super().__init__({}, QUERY)
+        self.texts: list[str] = []
+        self._failing = failing
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self._failing -= 1
+        if self._failing < 0:
+            raise KeyboardInterrupt
+        self.texts += texts
+        return super().embed(texts)
+
+
+def records(n: int, text: str = "text", clearance: int | None = 0) -> list[Record]:
+    made = (Chunk(f"c{i:03d}", f"{text} {i}", clearance=clearance) for i in range(n))
+    return [Record(chunk, "a line") for chunk in made]
+
+
+def test_only_what_changed_is_embedded_and_edited_rules_stay(store: PgStore) -> None:
+    embedder = Counting()
+    index(records(70), name="notes", store=store, embedder=embedder)
+    assert len(embedder.texts) == 70
+    rule = '{"contain":"x"}'
+    store.collection("notes").set_rules({"c001": rule})
+    version = store.collection("notes").version
+    report = index(records(70), name="notes", store=store, embedder=embedder)
+    assert (report.unchanged, report.written, len(embedder.texts)) == (70, 0, 70)
+    assert store.collection("notes").version == version
+    more = [*records(2, "other"), *records(71)[2:]]
+    report = index(more, name="notes", store=store, embedder=embedder, rules=lambda: {"c001": rule})
+    assert (report.added, report.changed, report.embedded) == (1, 2, 3)
+    assert store.collection("notes").rule("c001") == rule
+    assert list(store.collection("notes").entries()) == [f"c{i:03d}" for i in range(71)]
+    report = index(records(3), name="notes", store=store, embedder=embedder, reset=True)
+    assert store.collection("notes").count() == report.total == 3
+    assert set(store.collection("notes").entries()) == {"c000", "c001", "c002"}
+
+
+def test_an_interrupted_indexing_leaves_the_collection_and_goes_on(store: PgStore) -> None:
+    index(records(3), name="notes", store=store, embedder=Counting())
+    with suppress(KeyboardInterrupt):
+        index(records(200, "new"), name="notes", store=store, embedder=Counting(2))
+    assert store.collection("notes").count() == 3
+    rest = Counting()
+    index(records(200, "new"), name="notes", store=store, embedder=rest)
+    assert len(rest.texts) == 200 - 2 * 64
+    assert store.collection("notes").count() == 200
+
+
+def test_clearances_change_before_anything_is_embedded(store: PgStore) -> None:
+    index(records(3), name="notes", store=store, embedder=Counting())
+    secret = [Record(Chunk(f"c{i:03d}", f"new {i}", clearance=4), "a line") for i in range(3)]
+    with suppress(KeyboardInterrupt):
+        index(secret, name="notes", store=store, embedder=Counting(0))
+    assert store.collection("notes").nearest(QUERY, 9, where=Where(User(3))) == []
+    assert len(store.collection("notes").nearest(QUERY, 9, where=Where(User(4)))) == 3
+
+
+def test_one_collection_is_indexed_by_one(store: PgStore, address: str) -> None:
+    other = PgStore(address)
+    with store.only_one("notes"), pytest.raises(WorkspaceLocked), other.only_one("notes"):
+        pass
+    with other.only_one("notes"):
+        pass
+    other.close()
+
+
+@pytest.mark.model
+def test_every_profile_keeps_what_it_keeps_in_a_folder(
+    copy_demo: Callable[[], Path], address: str, tmp_path: Path
+) -> None:
+    batch = copies.read_copy(copy_demo() / "copies" / "demo.parquet")
+    deployment = Deployment(workspace=address)
+    with Workbench.open(deployment) as bench:
+        bench.workspace.store().put("demo", batch, embedder=bench.embedder.name)
+    assert [*kept_in(deployment)] == KEPT.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("address", "remedy"),
+    [
+        ("postgresql://somebody:secret@127.0.0.1:1/x", "Check that the server of"),
+        ("postgresql://somebody:secret@nowhere.invalid/x", "Check that the server of"),
+        ("postgresql://somebody:secret@{host}", "Check the user and password in the address."),
+        ("postgresql://postgres:secret@{host}", "Create that database"),
+    ],
+)
+def test_a_failure_is_one_line_with_the_remedy(postgres: str, address: str, remedy: str) -> None:
+    host = f"/missing?{postgres.partition('?')[2]}"
+    with (
+        pytest.raises(StoreError) as caught,
+        Workbench.open(Deployment(workspace=address.format(host=host))),
+    ):
+        pass
+    assert remedy in caught.value.remedy
+    assert "secret" not in str(caught.value)
+    assert "somebody" not in str(caught.value)
+
+
+def test_a_frozen_server_is_told_within_the_deadline(
+    ours: PgStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ours, "_timeout_s", 0.5)
+    with pytest.raises(StoreUnavailable, match="did not answer in time"):
+        ours.read("SELECT pg_sleep(5)")
+    assert ours.collection("ours").count() == len(CHUNKS)
