@@ -318,6 +318,7 @@ def test_no_module_of_the_core_needs_an_extra(
     assert made.stderr == ""
 
 
+@pytest.mark.slow
 def test_measuring_needs_no_ingest(tmp_path: Path, bare_environ: dict[str, str]) -> None:
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "what"}\n', encoding="utf-8")
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\n", encoding="utf-8")

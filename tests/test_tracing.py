@@ -81,7 +81,7 @@ def test_a_question_is_a_span_with_one_for_each_layer(
     result = ask()
     question, layers = told(provider[1])
     assert list(layers) == [trace.layer for trace in result.traces if trace.enabled]
-    assert {span.parent for span in layers.values()} == {question.get_span_context()}
+    assert all(span.parent == question.get_span_context() for span in layers.values())
     kept = [
         attributes(question)[f"retrieval.documents.{i}.document.id"] for i in range(len(result))
     ]
@@ -131,7 +131,7 @@ def test_spans_belong_to_the_trace_of_a_request(provider: tuple[TracerProvider, 
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with tracing.under({"traceparent": parent}):
         ask()
-    contexts = {span.get_span_context() for span in provider[1].get_finished_spans()}
+    contexts = [span.get_span_context() for span in provider[1].get_finished_spans()]
     assert {f"{each.trace_id:032x}" for each in contexts if each} == {parent.split("-")[1]}
 
 

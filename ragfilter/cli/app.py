@@ -140,6 +140,7 @@ MODULES = {
         "report", "rules", "runs", "settings", "tune",
     )},
     "app": "serve",
+    "fit-reranker": "fit_reranker",
     "mcp": "serve",
     "profiles": "settings",
     "serve": "service",

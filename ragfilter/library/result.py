@@ -12,6 +12,7 @@ from ragfilter import model, report
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.stream import messages
 from ragfilter.layers.clearance import for_user
+from ragfilter.layers.prune import PRUNER
 from ragfilter.library.scores import Metric
 from ragfilter.model import Hit, User
 from ragfilter.protocols import Message
@@ -78,13 +79,17 @@ class Result(model.PoolResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Problems with what was passed, and models that failed."""
-        failed = [f"The reranker failed: {each.error}" for each in self.pool.failures]
+        failed = [
+            f"The {'pruner' if each.reranker == PRUNER else 'reranker'} failed: {each.error}"
+            for each in self.pool.failures
+        ]
         failed += [f"The judge failed: {each.error}" for each in self.pool.judgements if each.error]
         return (*self.pool.warnings, *failed)
 
     @property
     def context(self) -> Context:
-        """The kept chunks, numbered and packed within the token budget, as the answer gets them."""
+        """The kept chunks, numbered and packed within the token budget, as the answer gets them:
+        without what the prune layer struck."""
         return pack(self.kept, self.settings)
 
     def prompt(self, *, reorder: bool = False) -> tuple[Message, ...]:
@@ -157,7 +162,7 @@ def keep(
 @cache
 def _lacks(kind: str) -> None:
     """Say once what the filter lacks, since that is the same for every query."""
-    what = "reranker" if kind == "rerank" else kind
+    what = {"rerank": "reranker", "prune": "pruner"}.get(kind, kind)
     log.warning(
         "The filter has no %s: pass one to Filter(…, %s=…). Its layer falls back", what, what
     )

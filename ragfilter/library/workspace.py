@@ -63,6 +63,7 @@ class OpenCollection:
             reranker=own.reranker or self.bench.reranker,
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
+            pruner=own.pruner or self.bench.pruner,
         )
         return to_result(run(query, flt.settings, backends, user), started_ns)
 
