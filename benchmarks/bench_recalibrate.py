@@ -1,13 +1,13 @@
 """What happens to tuned settings when the embedding model changes, and what recalibrating mends.
 
-A collection of the workspace with its labelled questions (the first N of them), under the bundled
-model and under TF-IDF with a truncated SVD of 128 dimensions (scikit-learn, cosine). Settings are
-tuned on each model, and used on the other: as they are, carried over by quantiles of the distances
-without labels, and recalibrated. Twice: with the strategy that is best, and with `gap`, which cuts
-by distances. Mean F1; what is tuned or recalibrated is held out in five folds. FOLDER holds
+A collection of the workspace with its labelled questions, under the bundled model and under TF-IDF
+with a truncated SVD of 128 dimensions (scikit-learn, cosine). The strategy `gap`, which cuts by
+distances, is tuned on each model and used on the other: as it is, carried over by quantiles of the
+distances without labels, and recalibrated. Mean F1; what is tuned is held out in five folds.
+Recalibrating is tuning from scratch if it starts from the profile, which is checked. FOLDER holds
 Cranfield's labels.
 
-Run: PYTHONPATH=. python benchmarks/bench_recalibrate.py {demo,adsapi,cranfield} [FOLDER] [N]
+Run: PYTHONPATH=. python benchmarks/bench_recalibrate.py {demo,adsapi,cranfield} [FOLDER]
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragfilter.engine.search import Backends
 from ragfilter.evaluate import query_files, query_sets
-from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.carrying import as_they_are, carried
+from ragfilter.evaluate.crossval import Target, folds_of, picked
 from ragfilter.evaluate.labelled_queries import Labels
+from ragfilter.evaluate.learning import Provenance
 from ragfilter.evaluate.measure import gather_all
-from ragfilter.evaluate.recalibrate import recalibrate
+from ragfilter.evaluate.recalibrate import start
 from ragfilter.evaluate.sweep import sweep
-from ragfilter.evaluate.tune import tune
-from ragfilter.model import Chunk
+from ragfilter.evaluate.tune import recorded
+from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Vectors
 from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
 from ragfilter.testing import MemoryCollection
 from ragfilter.workbench import Workbench, read_deployment
 
@@ -66,9 +69,9 @@ class CosineCollection(MemoryCollection):
         return {i: squared / 2 for i, squared in super().distances(vector).items()}
 
 
-def main(name: str, folder: Path, first: int) -> None:
+def main(name: str, folder: Path) -> None:
     full = load(profile="full", environ={}).settings
-    labels = labels_of(name, folder).first(first)
+    labels = labels_of(name, folder)
     with Workbench.open(read_deployment()) as bench:
         bundled = bench.backends(name)
         ids = [*(bundled.collection.catalogue() or ())]
@@ -81,20 +84,31 @@ def main(name: str, folder: Path, first: int) -> None:
         sides: dict[str, Backends] = {"bundled": bundled, "tfidf-svd": other}
         wide = gathering(full, rerank=False)
         pools = {side: gather_all(labels.labelled, wide, each) for side, each in sides.items()}
-    tuned = {side: tune(each, labels.qrels, full, rerank=False) for side, each in pools.items()}
+    tuned = {side: tuned_by_gap(each, labels, full) for side, each in pools.items()}
     for side, was in (("tfidf-svd", "bundled"), ("bundled", "tfidf-svd")):
-        here = pools[side]
-        scratch = tuned[side].tuned.means.f1
-        for old in (tuned[was].tuned.settings, tuned[was].strategies["gap"].settings):
-            made = recalibrate(here, labels.qrels, old, profile="full", rerank=False)
-            tried = [as_they_are(old, next(iter(here.values()))), carried(old, here.values())]
-            used = sweep(here, labels.qrels, tried)["f1"].mean(axis=0)
-            print(
-                f"| {name}, {was} → {side} | {old.cutoff.strategy} "
-                f"| {used[0]:.3f} | {used[1]:.3f} | {made.tuning.tuned.means.f1:.3f} "
-                f"| {scratch:.3f} | {'yes' if made.no_worse else 'no'} |",
-                flush=True,
-            )
+        here, old = pools[side], tuned[was][0]
+        begun = start(old, "full")
+        tried = [as_they_are(old, next(iter(here.values()))), carried(old, here.values()), full]
+        used, moved, untuned = sweep(here, labels.qrels, tried)["f1"].mean(axis=0)
+        _, recalibrated = tuned_by_gap(here, labels, begun)
+        limits = (f"{each.cutoff.gap_threshold:g}, {each.cutoff.distance_offset:g}"
+                  for each in (old, tried[1], tuned[side][0]))  # fmt: skip
+        print(
+            f"| {name}, {was} → {side} | {used:.3f} | {moved:.3f} | {recalibrated:.3f} "
+            f"| {tuned[side][1]:.3f} | {untuned:.3f} | {' → '.join(limits)} | {begun == full}",
+            flush=True,
+        )
+
+
+def tuned_by_gap(
+    pools: dict[str, Pool], labels: Labels, settings: Settings
+) -> tuple[Settings, float]:
+    """The best settings of `gap` for these pools, and their F1 on held-out questions."""
+    tried = candidates(settings, pools.values(), rerank=False)["gap"]
+    tables, target = sweep(pools, labels.qrels, tried), Target()
+    held_out = target.held_out(tables, folds_of([pool.query for pool in pools.values()], 5))
+    best = recorded(tried[target.choose(tables)], pools.values(), Provenance.of(labels))
+    return best, float(picked(tables, held_out)["f1"].mean())
 
 
 def labels_of(name: str, folder: Path) -> Labels:
@@ -104,5 +118,4 @@ def labels_of(name: str, folder: Path) -> Labels:
 
 
 if __name__ == "__main__":
-    given = dict(enumerate(sys.argv))
-    main(given[1], Path(given.get(2, ".")), int(given.get(3, "1000")))
+    main(sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else "."))

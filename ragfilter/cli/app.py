@@ -140,8 +140,11 @@ MODULES = {
         "report", "rules", "runs", "settings", "tune", "workspace",
     )},
     "app": "serve",
+    "fit-reranker": "fit_reranker",
     "mcp": "serve",
     "profiles": "settings",
+    "serve": "service",
+    "token": "service",
 }  # fmt: skip
 """The module of each command. A command registers itself when its module is imported."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ import typer
 from ragfilter.basics.files import write_text
 from ragfilter.cli import access, output
 from ragfilter.cli.app import command
-from ragfilter.cli.labelled import LabelledOptions, warn_in_sample, warn_of
+from ragfilter.cli.labelled import QUERIES, LabelledOptions, warn_in_sample, warn_of
 from ragfilter.cli.options import Filtering, Json, Place, refuse_beside
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
@@ -24,9 +25,16 @@ OTHER_FILE = "Name another file."
 figures = partial(typer.Option, metavar="FIGURE=NUMBER")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions(LabelledOptions):
+    """The labelled queries, which a log does without."""
+
+    queries: Annotated[str, QUERIES] = ""
+
+
 @command()
 def gate(
-    labelled: LabelledOptions,
+    labelled: GateOptions,
     place: Place,
     filtering: Filtering,
     least: Annotated[
@@ -42,6 +50,9 @@ def gate(
     update: Annotated[
         bool, typer.Option("--update-baseline", help="Write --baseline, unless a limit is broken.")
     ] = False,
+    watch: Annotated[
+        Path | None, "Compare the questions of this log (JSON lines) with --baseline, unlabelled."
+    ] = None,
     junit: Annotated[Path | None, "Write the checks to this file as JUnit XML."] = None,
     as_json: Json = False,
 ) -> int:
@@ -57,6 +68,12 @@ def gate(
     from ragfilter.stores.export import content_of
     from ragfilter.stores.relabel import mapped_share
 
+    if watch is not None:
+        refuse_beside("--watch", min=least, max=most, max_drop=max_drop, update_baseline=update,
+                      junit=junit, queries=labelled.queries)  # fmt: skip
+        return _watch(watch, baseline, as_json=as_json)
+    if not labelled.queries:
+        raise InputError("The questions are missing.", remedy="Pass --queries, or --watch LOG.")
     loaded, user = filtering.load()
     settings = loaded.settings
     limits = [gating.read_limit(given, "least", option="--min") for given in least or ()]
@@ -127,6 +144,7 @@ def gate(
         *(f"{'ok' if one.passed else 'BROKEN':6s}  {gating.line(one)}" for one in gate.every),
         f"{counted(failing, 'question')} {verb} the gate:" if failing else "",
         *(f"        {line}" for line in broken),
+        gate.verdict,
         caveats.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
         caveats.fell_back(waiting),
     ]
@@ -138,3 +156,29 @@ def gate(
         write_text(baseline, gating.to_baseline(rows, now).dumps(), remedy=OTHER_FILE)
         output.tell(f"Written to {baseline}: the figures of {counted(n, 'question')}.")
     return 0 if gate.passed else BROKEN
+
+
+def _watch(log_file: Path, baseline: Path | None, *, as_json: bool) -> int:
+    """Compare a log with the baseline. Returns 1 if something moved."""
+    from ragfilter.evaluate import drift
+    from ragfilter.evaluate import gate as gating
+
+    if baseline is None:
+        raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
+    now = drift.read_log(log_file)
+    found = drift.shifts(gating.recorded_answers(gating.read(baseline)), now)
+    if not found:
+        raise InputError(
+            f"There are too few questions to compare, or {baseline} does not say how its questions "
+            "were answered.",
+            remedy=f"At least {drift.FEWEST} on each side are needed. Renew an old baseline.",
+        )
+    told = drift.verdict(found)
+    lines = [
+        f"{log_file.name}: {counted(len(now), 'question')}",
+        *(f"{'MOVED' if shift.moved else 'ok':6s}  {shift}" for shift in found),
+        told,
+    ]
+    document = {"queries": len(now), "drift": [*map(asdict, found)], "verdict": told}
+    output.show(document, "".join(f"{line}\n" for line in lines if line), as_json=as_json)
+    return BROKEN if told else 0

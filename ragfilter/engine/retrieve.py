@@ -12,13 +12,14 @@ from functools import partial
 from itertools import islice
 from time import perf_counter
 
+from ragfilter.basics.deadline import check_stopped
 from ragfilter.engine.complete import complete_all, references_of
 from ragfilter.engine.replay import as_user, replay, retrieved, scan_rules
 from ragfilter.engine.search import Backends, Pairs, Search, by_distance, matcher
 from ragfilter.errors import InputError
 from ragfilter.layers import query_must
-from ragfilter.layers.base import LayerInput, LayerSpec
-from ragfilter.layers.clearance import is_clean, viewer, with_clearance
+from ragfilter.layers.base import LayerInput, LayerSpec, nearness
+from ragfilter.layers.clearance import is_clean, viewer, visible, with_clearance
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool, PoolResult, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
@@ -73,6 +74,7 @@ def _log(result: PoolResult, ms: float) -> None:
     reduction = 1 - kept / retrieved if retrieved else 0.0
     waiting = {need.layer for need in result.needs}
     fell = [t.layer for t in result.traces if t.failed or t.layer in waiting]
+    near = nearness(visible(result.pool, result.user))
     fields = {
         "query": result.query,
         "collection": result.pool.collection,
@@ -82,6 +84,7 @@ def _log(result: PoolResult, ms: float) -> None:
         "reduction": round(reduction, 4),
         "ms": round(ms, 1),
         "fallback": fell,
+        "nearness": None if near is None else round(near, 4),
     }
     log.info(
         "query %r: retrieved=%d, kept=%d, reduction=%.1f%%, ms=%.0f, fallback=%s",
@@ -152,6 +155,8 @@ def _gather(
         search = replace(search, pushed=False)
         findings = _search(vectors[0], reach, search, passes)
     exhaustive = _is_whole([i for i, _ in findings.pairs], catalogue, search)
+
+    check_stopped()
 
     # 4. Search for each side alone: the query's nearest chunks may all be of one side.
     width = PER_ENTITY if wide else settings.entities.per_entity
@@ -413,6 +418,7 @@ def _search(
     wanted, n = reach.wanted, reach.first
     searches = 0
     while True:
+        check_stopped()
         pairs = search.nearest(vector, n)
         searches += 1
         clean = sum(passes(i) for i, _ in pairs)

@@ -56,6 +56,7 @@ _COUNTED = ("kept", "tokens", "ms")
 _COLUMNS = (
     "id", "query", "variant", "labelled", "relevant", "kept", "found", "unlabelled", "tokens",
     "noise", "lost", "ndcg", "ms", "query_ms", "llm_tokens", "llm_ms", "fallback", "waiting",
+    "nearness",
 )  # fmt: skip
 ABOUT_LAYERS = (
     "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "

@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from ragfilter.errors import InputError
+from ragfilter.evaluate.drift import AnsweredQuestion, Shift, answered, shifts, verdict
 from ragfilter.evaluate.frame import frame, permutation_p
 from ragfilter.evaluate.measure import QueryRecord
 from ragfilter.evaluate.variants import CURRENT
@@ -133,13 +134,16 @@ class Gone(_Value):
 
 class Gate(_Value):
     """Every check with its outcome. `gone` is None without a baseline, or if only some of the
-    queries were measured. `notes` say how the baseline differs from what was measured."""
+    queries were measured. `notes` say how the baseline differs from what was measured, `drift` how
+    the questions are answered otherwise, and `verdict` what moved."""
 
     passed: bool
     gone: Gone | None
     drops: tuple[Drop, ...]
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
+    drift: tuple[Shift, ...] = ()
+    verdict: str = ""
 
     @property
     def every(self) -> tuple[Check | Drop | Gone, ...]:
@@ -147,12 +151,15 @@ class Gate(_Value):
 
 
 class ReachedFigures(_Value):
-    """What one query reached, and its number of relevant chunks."""
+    """What one query reached, its number of relevant chunks, and what tells drift: see `drift`."""
 
     precision: FiniteFloat
     recall: FiniteFloat
     f1: FiniteFloat
     relevant: int
+    nearness: FiniteFloat | None = None
+    kept: int | None = None
+    fell_back: bool = False
 
 
 class BaselineOrigin(_Value):
@@ -186,11 +193,16 @@ def reached(records: Iterable[QueryRecord]) -> pd.DataFrame:
 
 def to_baseline(rows: pd.DataFrame, origin: BaselineOrigin) -> Baseline:
     """What these queries reach."""
+    table = rows.to_dict("records")
     queries = {
         row["id"]: ReachedFigures(
-            relevant=row["relevant"], **{name: round(row[name], DIGITS) for name in SHARES}
+            relevant=row["relevant"],
+            nearness=None if each.nearness is None else round(each.nearness, DIGITS),
+            kept=each.kept,
+            fell_back=each.fell_back,
+            **{name: round(row[name], DIGITS) for name in SHARES},
         )
-        for row in rows.to_dict("records")
+        for row, each in zip(table, answered(table), strict=True)
     }
     return Baseline(**origin.model_dump(), queries=queries)
 
@@ -277,9 +289,21 @@ def decide(
         )
     drops = tuple(_drop(name, most, baseline, both) for name, most in allowed.items())
     passed = passed and all(drop.passed for drop in drops) and (partly or gone.passed)
+    found = shifts(recorded_answers(baseline), answered(both.to_dict("records")))
     return Gate(
-        passed=passed, gone=None if partly else gone, drops=drops, checks=checks, notes=tuple(notes)
-    )
+        passed=passed, gone=None if partly else gone, drops=drops, checks=checks,
+        notes=tuple(notes), drift=found,
+        verdict=verdict(found, worse=not all(drop.passed for drop in drops)),
+    )  # fmt: skip
+
+
+def recorded_answers(baseline: Baseline) -> list[AnsweredQuestion]:
+    """How the baseline's questions were answered; empty for one that does not say."""
+    return [
+        AnsweredQuestion(each.nearness, each.kept, each.fell_back)
+        for each in baseline.queries.values()
+        if each.kept is not None
+    ]
 
 
 def line(one: Checked) -> str:

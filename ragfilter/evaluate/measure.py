@@ -31,6 +31,7 @@ from ragfilter.evaluate.labelled_queries import Labels, Queries
 from ragfilter.evaluate.metrics import ndcg, relevant_of
 from ragfilter.evaluate.prefixes import UNLABELLED, Curve, curve_of
 from ragfilter.evaluate.variants import UNFILTERED, Variant
+from ragfilter.layers.base import nearness
 from ragfilter.layers.clearance import viewer, visible
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Hit, Pool, PoolResult, Status, User
@@ -53,7 +54,8 @@ class QueryRecord:
     the time its layers took without the search (0 for a plain search, which has none), and
     `query_ms` that of the whole query, with store and models (0 if it was not run by itself).
     `llm_tokens` and `llm_ms` are the judge's; `fallback`: it failed, and `error` says how.
-    `waiting`: a layer fell back. A plain search has its `curve`. `ids` and `lost_ids` name chunks
+    `waiting`: a layer fell back. `nearness` is the best distance as a share of the background, None
+    without one, and is not saved. A plain search has its `curve`. `ids` and `lost_ids` name chunks
     and are never saved.
     """
 
@@ -77,6 +79,7 @@ class QueryRecord:
     error: str = ""
     status: Status = "ok"
     waiting: bool = False
+    nearness: float | None = None
     curve: Curve | None = None
     ids: tuple[str, ...] = ()
     lost_ids: tuple[str, ...] = ()
@@ -266,6 +269,7 @@ def _plain(
         variant=variant.name,
         labelled=True,
         relevant=len(relevant_of(grades)),
+        nearness=nearness(pool),
         curve=curve_of(pool, grades, settings, user, ranked=True) if variant.plain else None,
         **_counts(hits, grades, settings),
     )

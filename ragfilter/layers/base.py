@@ -37,6 +37,16 @@ def far_end(values: Sequence[float]) -> float:
     return fmean(ordered[len(ordered) // 2 :])
 
 
+def nearness(pool: Pool) -> float | None:
+    """The distance of the best hit as a share of the background; None if there are too few hits to
+    estimate that, or no distances."""
+    distances = [hit.distance for hit in pool.hits if hit.found_by == "query"]
+    if pool.space == "rank" or len(distances) < BACKGROUND_FROM:
+        return None
+    far = far_end(distances)
+    return min(distances) / far if far > 0 else None
+
+
 @dataclass(frozen=True, slots=True)
 class LayerInput:
     """What a layer may read: the settings, the pool, the scanned query, the user, the pins with the
@@ -133,7 +143,7 @@ def in_order(place: int, hit: Hit) -> str:
 
 Layer = Callable[[tuple[Hit, ...], LayerInput], LayerOutput]
 Relax = Callable[[LayerTrace, PoolResult], tuple[str, dict[str, Any]] | None]
-Cost = Literal["free", "store query", "local model", "LLM call"]
+Cost = Literal["free", "store query", "local model", "API call", "LLM call"]
 
 
 @dataclass(frozen=True, slots=True)

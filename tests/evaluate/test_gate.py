@@ -35,6 +35,7 @@ def rows(*recalls: float, **relevant: int) -> pd.DataFrame:
     names = [f"q{place}" for place in range(len(recalls))]
     return pd.DataFrame({
         "id": names, "precision": 0.5, "recall": recalls, "f1": 0.5, "kept": 0, "lost": 0,
+        "nearness": None, "waiting": False,
         "relevant": [relevant.get(name, 2) for name in names],
     })  # fmt: skip
 
