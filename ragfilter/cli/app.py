@@ -143,6 +143,8 @@ MODULES = {
     "fit-reranker": "fit_reranker",
     "mcp": "serve",
     "profiles": "settings",
+    "serve": "service",
+    "token": "service",
 }  # fmt: skip
 """The module of each command. A command registers itself when its module is imported."""
 

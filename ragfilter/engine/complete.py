@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import exp, isfinite
 
 from ragfilter.answer.pieces import pieces
-from ragfilter.basics.deadline import within
+from ragfilter.basics.deadline import check_stopped, within
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
@@ -66,6 +66,7 @@ def complete_all(
     in `complete`."""
     result = replay(pool, settings, user)
     for _ in range(ROUNDS):
+        check_stopped()
         needs = [need for need in result.needs if need.kind in kinds]
         completed = complete(pool, needs, settings, backends, user, push_down=push_down)
         if completed is pool:

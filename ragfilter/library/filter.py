@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.basics.extras import check_installed
@@ -133,6 +134,7 @@ class Filter:
         whatever the settings say. Without one, the settings decide: the public if the clearance
         layer is on, otherwise everything is seen. Raises InputError, SettingsError.
         """
+        started_ns = time_ns()
         query = check_asked(query, user)
         user = viewer(user, self.settings)
         hits, space, warnings = to_hits(docs, scores, metric, user)
@@ -151,7 +153,7 @@ class Filter:
             exhaustive=True,
             warnings=warnings,
         )
-        return to_result(self._complete(pool, user))
+        return to_result(self._complete(pool, user), started_ns)
 
     async def arun(
         self,

@@ -113,10 +113,24 @@ class Result(model.PoolResult):
         return report.document(self)
 
 
-def to_result(decided: model.PoolResult) -> Result:
+Watcher = Callable[[Result, int], None]
+"""Called with every result, and when its question came (nanoseconds since 1970)."""
+_watcher: Watcher | None = None
+
+
+def watch(watcher: Watcher | None) -> None:
+    """Call `watcher` with every result from now on, in this process; None calls nobody."""
+    global _watcher
+    _watcher = watcher
+
+
+def to_result(decided: model.PoolResult, started_ns: int) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
     mine = for_user(report.seen(decided))
-    return Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
+    result = Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})
+    if _watcher is not None:
+        _watcher(result, started_ns)
+    return result
 
 
 FilterCall = Callable[..., Result]

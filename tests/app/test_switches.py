@@ -20,7 +20,6 @@ CASES = {
     "clearance": ("adaptive-gap", "Which treasure maps are false?"),
     "query_must": ("query-must", CLERIC),
     "entities": ("adaptive-gap+entities", "hill giant vs troll"),
-    "words": ("adaptive-gap", CLERIC),
     "quality": ("adaptive-retrieval", OWLBEARS),
     "cutoff": ("adaptive-gap", OWLBEARS),
 }
