@@ -85,7 +85,7 @@ class Workbench:
         """
         with ExitStack() as closing:
             closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
-            workspace = closing.enter_context(_open_workspace(deployment, kind))
+            workspace = closing.enter_context(open_workspace_of(deployment, kind))
             # Now, so that a database that does not answer is told once.
             workspace.pg()
             chat = chat_of(deployment)
@@ -347,7 +347,9 @@ class Workbench:
         return LateInteraction(own if isinstance(own, BundledEmbedder) else None)
 
 
-def _open_workspace(deployment: Deployment, kind: str) -> Workspace:
+def open_workspace_of(deployment: Deployment, kind: str) -> Workspace:
+    """Open the workspace of a deployment; `kind` tells others what has it open. Raises as
+    `Workbench.open` does."""
     server = None
     if deployment.chroma_url and not deployment.address:
         from ragfilter.stores.chroma.connection import Server

@@ -77,6 +77,7 @@ COMMANDS = [
     "labels export", "labels history", "labels import", "labels list", "labels mark",
     "labels next", "labels preferences", "labels propose", "labels remove", "labels rename",
     "labels undo", "mcp", "profiles", "query", "serve", "settings", "token", "tune",
+    "workspace copy",
 ]  # fmt: skip
 
 

@@ -137,7 +137,7 @@ def _root(
 MODULES = {
     **{name: name for name in (
         "cache", "collections", "cut", "eval", "gate", "index", "labels", "query", "recalibrate",
-        "report", "rules", "runs", "settings", "tune",
+        "report", "rules", "runs", "settings", "tune", "workspace",
     )},
     "app": "serve",
     "fit-reranker": "fit_reranker",
