@@ -40,11 +40,11 @@ class DiskCache:
     def get(self, key: str) -> str | None:
         """The text for `key`, None if there is none (any more)."""
         try:
-            found = self._cache.get(key)
+            text = self._cache.get(key)
         except Exception as error:
             self._tell(error)
             return None
-        return found if isinstance(found, str) else None
+        return text if isinstance(text, str) else None
 
     def put(self, key: str, text: str) -> None:
         """Store `text` for `key`, if it fits into the limit."""

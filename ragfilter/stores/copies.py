@@ -192,15 +192,15 @@ def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: 
 
 def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
     """The vectors left by an interrupted indexing with the same model, by key."""
-    found: dict[str, Vectors] = {}
+    vectors: dict[str, Vectors] = {}
     for part in sorted(folder.glob("*.parquet")):
         try:
             table = _read(part, names=("key", "vector"))
         except StoreError:
             continue
         if table is not None and _embedder(table) == embedder:
-            found.update(zip(table["key"].to_pylist(), _vectors(table), strict=True))
-    return found
+            vectors.update(zip(table["key"].to_pylist(), _vectors(table), strict=True))
+    return vectors
 
 
 def remove_parts(folder: Path) -> None:

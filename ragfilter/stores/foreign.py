@@ -176,7 +176,7 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[ForeignChe
     first = collection.chunks(list(known)[:SAMPLE])
     rules = sum(1 for chunk in known.values() if chunk.rule)
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
-    told = (
+    tests = (
         (
             unit or collection.space == "cosine",
             "distances compare, since the vectors have unit length or the space is cosine",
@@ -205,8 +205,8 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[ForeignChe
         ),
     )
     size = f"{chunks(len(known))}, {there} dimensions, space {collection.space}"
-    found = (ForeignCheck(good, works if good else lacks) for good, works, lacks in told)
-    return (ForeignCheck(True, size), *found)
+    checks = (ForeignCheck(good, works if good else lacks) for good, works, lacks in tests)
+    return (ForeignCheck(True, size), *checks)
 
 
 class Stores:
@@ -248,14 +248,14 @@ class Stores:
 
     def infos(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name. One whose folder is gone is logged and left out."""
-        found = list(self._workspace.store().collections())
+        infos = list(self._workspace.store().collections())
         for name, opening in openings(self._workspace.path).items():
             if opening.folder:
                 try:
-                    found.append(self.at(opening.folder).collection(name).info())
+                    infos.append(self.at(opening.folder).collection(name).info())
                 except (InputError, StoreError) as error:
                     log.warning("the collection %s is left out: %s", name, error)
-        return tuple(sorted(found, key=lambda info: info.name))
+        return tuple(sorted(infos, key=lambda info: info.name))
 
     def open(
         self, name: str, opening: Opening, embedder_called: Callable[[str], Embedder]
@@ -294,9 +294,9 @@ class Stores:
                 remedy="Specify it. Another model returns meaningless results, even if the "
                 "dimensions match.",
             )
-        found = check(store, name, embedder_called(model))
+        checks = check(store, name, embedder_called(model))
         keep(self._workspace.path, name, replace(opening, folder=folder, embedder=model))
-        return found
+        return checks
 
     def forget(self, name: str) -> None:
         """Remove a foreign collection from the list; the collection itself is not changed. Raises

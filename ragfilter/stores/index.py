@@ -199,16 +199,16 @@ def unique(records: Iterable[Record]) -> dict[str, Record]:
 
 
 def _warnings(records: Collection[Record], reads: int) -> tuple[str, ...]:
-    found = [warning for record in records for warning in record.warnings]
+    warnings = [warning for record in records for warning in record.warnings]
     # None is named, because everybody who may index reads this.
     long = [record for record in records if reads and len(record.chunk.passage) > reads]
     if long:
-        found.append(
+        warnings.append(
             f"The embedding model reads about {reads:,} characters of a chunk, so it misses the "
             f"end of {len(long):,} in {len(records):,}. Cut them smaller, or choose a model that "
             "reads more."
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 @contextmanager

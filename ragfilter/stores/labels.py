@@ -130,8 +130,8 @@ class LabelBook(database.Book):
         """Give chunks the same label, all or none. It replaces the labeller's earlier labels."""
         rows = [_row(collection, query, i, grade, who, "human") for i in chunk_ids]
         with self._writing() as connection:
-            made = [_labels.insert().values(row).returning(_labels) for row in rows]
-            return tuple(_label(connection.execute(each).one()) for each in made)
+            inserts = [_labels.insert().values(row).returning(_labels) for row in rows]
+            return tuple(_label(connection.execute(each).one()) for each in inserts)
 
     def add(
         self,
@@ -207,11 +207,11 @@ class LabelBook(database.Book):
 
     def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
         """Every labeller's latest label of each pair, for one question or all, oldest first."""
-        found = sa.select(_labels).where(_labels.c.collection == collection)
+        select = sa.select(_labels).where(_labels.c.collection == collection)
         if query is not None:
-            found = found.where(_labels.c.query == _plain(query))
+            select = select.where(_labels.c.query == _plain(query))
         last: dict[tuple[str, str, str, str], Label] = {}
-        for row in self._read(found.order_by(_labels.c.id)):
+        for row in self._read(select.order_by(_labels.c.id)):
             label = _label(row)
             pair = (label.query, label.chunk_id, label.who, label.made_by)
             last.pop(pair, None)
@@ -264,8 +264,8 @@ class LabelBook(database.Book):
         ]
         with self._writing() as connection:
             old = _sets.delete().where(*_named(collection, name))
-            found = connection.execute(old.returning(_sets.c.query_id, _sets.c.text))
-            was = {row.query_id: row.text for row in found}
+            replaced = connection.execute(old.returning(_sets.c.query_id, _sets.c.text))
+            was = {row.query_id: row.text for row in replaced}
             if before is not None and was and was != before:
                 raise ConflictError(
                     f"The query set {name!r} was changed by somebody else meanwhile, so nothing is "
@@ -282,13 +282,13 @@ class LabelBook(database.Book):
 
     def sets(self, collection: str) -> dict[str, int]:
         """The number of questions in every set, by name; the two built-in sets come last."""
-        found = (
+        select = (
             sa.select(_sets.c.name, sa.func.count())
             .where(_sets.c.collection == collection)
             .group_by(_sets.c.name)
             .order_by(_sets.c.name)
         )
-        named = {row.name: row[1] for row in self._read(found)}
+        named = {row.name: row[1] for row in self._read(select)}
         return named | {own: len(self.queries(collection, own)) for own in (LABELLED, ASKED)}
 
     def queries(self, collection: str, name: str) -> dict[str, str]:
@@ -296,11 +296,11 @@ class LabelBook(database.Book):
         if name in (LABELLED, ASKED):
             table = _labels if name == LABELLED else _asked
             text = _labels.c.query if name == LABELLED else _asked.c.text
-            found = (
+            select = (
                 sa.select(text).where(table.c.collection == collection)
                 .group_by(text).order_by(sa.func.min(table.c.id))
             )  # fmt: skip
-            return {query_id(each): each for (each,) in self._read(found)}
+            return {query_id(each): each for (each,) in self._read(select)}
         rows = sa.select(_sets.c.query_id, _sets.c.text).where(*_named(collection, name))
         return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}
 
@@ -324,8 +324,8 @@ class LabelBook(database.Book):
 
     def records_history(self, collection: str) -> bool:
         """Whether asked questions are stored."""
-        found = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
-        return not self._read(found)
+        select = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
+        return not self._read(select)
 
     def record_history(self, collection: str, on: bool) -> None:
         """Start storing asked questions, or delete them all and store no more."""
@@ -358,12 +358,12 @@ def visible_labels(
 def qrels_of(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str, int]]:
     """Question → chunk id → grade. If several people labelled a pair, the last one counts. With
     `llm`, an LLM's label counts if no person has labelled the pair; otherwise it is ignored."""
-    found: dict[str, dict[str, int]] = {}
+    qrels: dict[str, dict[str, int]] = {}
     ordered = sorted(labels, key=lambda label: (label.made_by == "human", label.id))
     for label in ordered:
         if label.made_by == "human" or llm:
-            found.setdefault(label.query, {})[label.chunk_id] = label.grade
-    return found
+            qrels.setdefault(label.query, {})[label.chunk_id] = label.grade
+    return qrels
 
 
 def conflicts(labels: Iterable[Label]) -> tuple[tuple[Label, ...], ...]:

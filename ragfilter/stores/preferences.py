@@ -113,8 +113,8 @@ class Preferences(database.Book):
 
     def votes(self, collection: str) -> tuple[Vote, ...]:
         """The votes on the questions of a collection, oldest first."""
-        found = sa.select(_votes).where(_votes.c.collection == collection)
-        return tuple(map(_vote, self._read(found.order_by(_votes.c.id))))
+        select = sa.select(_votes).where(_votes.c.collection == collection)
+        return tuple(map(_vote, self._read(select.order_by(_votes.c.id))))
 
 
 def on_pair(votes: Iterable[Vote], left: Answered, right: Answered) -> tuple[Vote, ...]:

@@ -119,20 +119,20 @@ class Runs(database.Book):
 
     def get(self, run_id: int) -> Run:
         """The run with this number. Raises InputError if there is none."""
-        found = self._read(_list().where(_runs.c.id == run_id))
-        if not found:
+        rows = self._read(_list().where(_runs.c.id == run_id))
+        if not rows:
             raise InputError(f"There is no run {run_id}.", action="runs")
-        return _run(found[0])
+        return _run(rows[0])
 
     def records(self, run_id: int) -> tuple[dict[str, Any], ...]:
         """The records of a run, in the order in which they were made."""
-        found = sa.select(_records.c.body).where(_records.c.run == run_id)
-        return tuple(json.loads(body) for (body,) in self._read(found.order_by(_records.c.id)))
+        select = sa.select(_records.c.body).where(_records.c.run == run_id)
+        return tuple(json.loads(body) for (body,) in self._read(select.order_by(_records.c.id)))
 
     def done(self, run_id: int) -> frozenset[str]:
         """The ids of the measured queries."""
-        found = sa.select(_records.c.query_id).where(_records.c.run == run_id)
-        return frozenset(i for (i,) in self._read(found))
+        select = sa.select(_records.c.query_id).where(_records.c.run == run_id)
+        return frozenset(i for (i,) in self._read(select))
 
     def remove(self, run_id: int) -> None:
         """Delete a run. Raises InputError if there is none with this number."""

@@ -46,13 +46,13 @@ class Sentences:
         by_key = {_key(model, text): text for text in texts}
 
         def read(database: sqlite3.Connection) -> dict[str, Vectors]:
-            found: dict[str, Vectors] = {}
+            vectors: dict[str, Vectors] = {}
             for keys in _parts(list(by_key)):
                 marks = ",".join("?" * len(keys))
                 query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"
                 rows = database.execute(query, keys)
-                found |= {by_key[key]: np.frombuffer(made, np.float32) for key, made in rows}
-            return found
+                vectors |= {by_key[key]: np.frombuffer(blob, np.float32) for key, blob in rows}
+            return vectors
 
         return self._do(read, {})
 

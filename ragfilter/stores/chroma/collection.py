@@ -171,35 +171,35 @@ class ChromaCollection:
         for page in [None] if ids is None else _pages(ids, IDS_PAGE):
             size = n if page is None else min(n, len(page))
             with guard(self._store.where):
-                found = raw.query(
+                reply = raw.query(
                     query_embeddings=cast(Any, [query]),
                     n_results=size,
                     ids=page,
                     where=cast(Any, pushed),
                     include=["distances"],
                 )
-            distances = cast(Any, found["distances"])
-            hits.extend(zip(found["ids"][0], map(float, distances[0]), strict=True))
+            distances = cast(Any, reply["distances"])
+            hits.extend(zip(reply["ids"][0], map(float, distances[0]), strict=True))
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         ours = _is_ours(self._readable())
         version, read = self.version if ours else "", self._store.chunks
-        found = {i: read.get((version, i)) for i in ids} if ours else {}
-        missing = [i for i in ids if found.get(i) is None]
+        known_chunks = {i: read.get((version, i)) for i in ids} if ours else {}
+        missing = [i for i in ids if known_chunks.get(i) is None]
         for i, text, metadata in self._get(missing, "documents", "metadatas"):
-            found[i] = chunk = rows.to_chunk(i, metadata, text)
+            known_chunks[i] = chunk = rows.to_chunk(i, metadata, text)
             if ours:
                 read.put((version, i), chunk)
-        return {i: known for i in ids if (known := found.get(i)) is not None}
+        return {i: known for i in ids if (known := known_chunks.get(i)) is not None}
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
-        found: dict[str, Vectors] = dict(self._get(ids, "embeddings"))
+        by_id: dict[str, Vectors] = dict(self._get(ids, "embeddings"))
         for chunk_id in ids:
-            if chunk_id not in found:
+            if chunk_id not in by_id:
                 raise self._unknown(chunk_id)
-        return np.array([found[i] for i in ids], dtype=np.float32)
+        return np.array([by_id[i] for i in ids], dtype=np.float32)
 
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None if the collection is too large for that."""
@@ -224,10 +224,10 @@ class ChromaCollection:
         return entries
 
     def rule(self, chunk_id: str) -> str | None:
-        found = self.rules([chunk_id])
-        if chunk_id not in found:
+        rules = self.rules([chunk_id])
+        if chunk_id not in rules:
             raise self._unknown(chunk_id)
-        return found[chunk_id]
+        return rules[chunk_id]
 
     def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
         self._store.reopen_after_failure()
@@ -352,8 +352,8 @@ class ChromaCollection:
                     raw.query(query_embeddings=probe, n_results=1, ids=ids, include=[])
             except InternalError:
                 ids = raw.get(include=[])["ids"]
-                found = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
-                return set(ids).difference(found[0])
+                found_ids = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
+                return set(ids).difference(found_ids[0])
         return set()
 
     def _is_large(self, raw: RawCollection) -> bool:

@@ -269,12 +269,12 @@ def _writable(where: str) -> str:
 
 def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
     """What failed and why. For a folder the disk is checked too, since Chroma rarely names it."""
-    said = _words(error)
-    if not _UNWRITABLE.search(said.lower()) and Path(where).is_dir():
-        said = f"{said} ({reason})" if (reason := _disk_refusal(Path(where))) else said
-    if _UNWRITABLE.search(said.lower()):
-        return StoreError(f"{what}: {said}.", remedy=_writable(where))
-    return StoreError(f"{what}: {said}.", remedy=remedy, action="rebuild")
+    words = _words(error)
+    if not _UNWRITABLE.search(words.lower()) and Path(where).is_dir():
+        words = f"{words} ({reason})" if (reason := _disk_refusal(Path(where))) else words
+    if _UNWRITABLE.search(words.lower()):
+        return StoreError(f"{what}: {words}.", remedy=_writable(where))
+    return StoreError(f"{what}: {words}.", remedy=remedy, action="rebuild")
 
 
 def _disk_refusal(folder: Path) -> str:
@@ -317,7 +317,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 def _words(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300].rstrip(".")
-    said = _ERRNO.sub("", text)
-    if said != text:
-        said = said[:1].lower() + said[1:]
-    return said or type(error).__name__
+    words = _ERRNO.sub("", text)
+    if words != text:
+        words = words[:1].lower() + words[1:]
+    return words or type(error).__name__

@@ -52,12 +52,12 @@ class ChromaStore(Connection):
         self.looked_up = {}
         with guard(self.where):
             names = sorted(raw.name for raw in self.client.list_collections())
-        found = []
+        infos = []
         for name in names:
             # It may have been removed since.
             with suppress(CollectionMissing):
-                found.append(self.collection(name).info())
-        return tuple(found)
+                infos.append(self.collection(name).info())
+        return tuple(infos)
 
     def collection(self, name: str, *, embedder: str = "") -> ChromaCollection:
         """The collection called `name`.

@@ -35,23 +35,23 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     """Draw the comparison for one question."""
     with st.spinner("Searching …"):
         a, b = (seen(result_of(view, side)) for side in sides)
-    made = contrast(a, b)
+    contrasted = contrast(a, b)
     html.heading("Compare", level=1, name=view.asked.query)
-    html.draw(f'<p class="rf-headline">{html.text(sentence(made, a, b))}</p>')
+    html.draw(f'<p class="rf-headline">{html.text(sentence(contrasted, a, b))}</p>')
     for side, result in zip(sides, (a, b), strict=True):
         _waiting(side, result)
-    if not made.pairings:
+    if not contrasted.pairings:
         elements.empty(
             "Neither side keeps a passage.",
             "Choose a side that filters less, such as the profile unfiltered.",
         )
         return
     stacks.draw(
-        stacked(made, (sides[0].name, sides[1].name)),
+        stacked(contrasted, (sides[0].name, sides[1].name)),
         key="compare-stacks",
         on_open=partial(state.keep, name=OPENED),
     )
-    opened = next((e for e in made.pairings if e.id == st.session_state.get(OPENED)), None)
+    opened = next((e for e in contrasted.pairings if e.id == st.session_state.get(OPENED)), None)
     if opened is not None:
         _chunk(opened, (a, b))
     pair = (
@@ -60,7 +60,7 @@ def draw(view: View, sides: tuple[ComparedSide, ComparedSide]) -> None:
     )
     step = _step(view, (a, b), sides, pair)
     if step == PASSAGES:
-        _table(made)
+        _table(contrasted)
     elif step == SETTINGS:
         _settings(sides)
     elif step == ANSWERS or answer.is_awaited():
@@ -86,25 +86,25 @@ def result_of(view: View, side: ComparedSide) -> PoolResult:
     return result
 
 
-def sentence(made: Contrast, a: PoolResult, b: PoolResult) -> str:
+def sentence(contrasted: Contrast, a: PoolResult, b: PoolResult) -> str:
     """What the two sides keep: ``Both keep 2 passages; only A keeps 13 more. …``."""
-    both, only_a, only_b = (len(made.only(keeper)) for keeper in ("both", "a", "b"))
+    both, only_a, only_b = (len(contrasted.only(keeper)) for keeper in ("both", "a", "b"))
     more = [
         f"only {letter} keeps {numbers.count(n)} {'more' if both else 'of its own'}"
         for letter, n in (("A", only_a), ("B", only_b))
         if n
     ]
     shared = f"both keep {'the same ' if not more else ''}{numbers.counted(both, 'passage')}"
-    told = ", and ".join([*([shared] if both or not more else []), *more])
+    clauses = ", and ".join([*([shared] if both or not more else []), *more])
     costs = f"A's prompt has {numbers.tokens(tokens(a.kept))}, B's {numbers.count(tokens(b.kept))}."
-    return f"{told[:1].upper()}{told[1:]}. {costs}"
+    return f"{clauses[:1].upper()}{clauses[1:]}. {costs}"
 
 
-def stacked(made: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]:
+def stacked(contrasted: Contrast, names: tuple[str, str]) -> tuple[Stack, Stack]:
     """What A and B keep, row by row. A passage that only one side keeps stands apart."""
     a: list[StackRow | None] = []
     b: list[StackRow | None] = []
-    for each in made.pairings:
+    for each in contrasted.pairings:
         other = {"a": each.b, "b": each.a, "both": None}[each.keeper]
         why = "kept by both" if each.keeper == "both" else f"on the other side {reason(other)}"
         entry = StackRow(each.id, each.title, why=why, alone=each.keeper != "both")
@@ -149,19 +149,19 @@ def _settings(sides: Sequence[ComparedSide]) -> None:
 
 
 @st.fragment
-def _table(made: Contrast) -> None:
+def _table(contrasted: Contrast) -> None:
     table = pd.DataFrame(
         {
-            "kept by": [KEPT_BY[each.keeper] for each in made.pairings],
-            "title": telling_titles([each.title for each in made.pairings], TITLE_WIDTH),
-            "in A": [reason(each.a) for each in made.pairings],
-            "in B": [reason(each.b) for each in made.pairings],
+            "kept by": [KEPT_BY[each.keeper] for each in contrasted.pairings],
+            "title": telling_titles([each.title for each in contrasted.pairings], TITLE_WIDTH),
+            "in A": [reason(each.a) for each in contrasted.pairings],
+            "in B": [reason(each.b) for each in contrasted.pairings],
         }
     )
     text = st.column_config.TextColumn
     row = grid.picked(
         table,
-        (each.id for each in made.pairings),
+        (each.id for each in contrasted.pairings),
         name="compare-rows",
         columns={
             "kept by": text(width=70),
@@ -170,7 +170,7 @@ def _table(made: Contrast) -> None:
             "in B": text(width=330, help="B's decision and its reason."),
         },
     )
-    chosen = None if row is None else made.pairings[row].id
+    chosen = None if row is None else contrasted.pairings[row].id
     # A row stays selected when a passage above is chosen.
     if chosen is not None and chosen != st.session_state.get(ROW):
         state.keep(chosen, OPENED)
@@ -202,8 +202,8 @@ def _answers(
         found = answer.both(view, pair, answer.title, _show)
         if found is not None:
             voted = tuple(
-                answer.answered(each, said, side.profile, side.settings)
-                for each, said, side in zip(pair, found, sides, strict=True)
+                answer.answered(each, reply, side.profile, side.settings)
+                for each, reply, side in zip(pair, found, sides, strict=True)
             )
             votes.draw(view, (voted[0], voted[1]), ("A", "B"), own="compare")
 
@@ -212,11 +212,11 @@ def _show(
     query: str,
     side: answers.AnswerSide,
     other: answers.AnswerSide,
-    said: Answer,
+    reply: Answer,
     resources: Resources,
 ) -> None:
     """Draw the answer and what it cites."""
-    cited = answer.draw_words(query, side, other, said, resources)
+    cited = answer.draw_words(query, side, other, reply, resources)
     titles = telling_titles([hit.chunk.name for hit in side.context.chunks], TITLE_WIDTH)
-    told = " · ".join(f"[{n}] {titles[n - 1]}" for n in cited)
-    elements.aside(told)
+    sources = " · ".join(f"[{n}] {titles[n - 1]}" for n in cited)
+    elements.aside(sources)

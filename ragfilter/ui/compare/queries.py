@@ -41,19 +41,19 @@ def draw(
     """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
     InputError."""
     asked, resources = chosen.read(visit, name), visit.resources
-    found = [
+    rows = [
         RunRow(side.run) if side.run is not None
         else _in_sides(side, sides, resources) if asked.given is None
         else _found(side, asked, runs)
         for side in sides
     ]  # fmt: skip
-    missing = [side for side, where in zip(sides, found, strict=True) if where is None]
+    missing = [side for side, where in zip(sides, rows, strict=True) if where is None]
     if missing:
         chosen.explain(asked)
         if asked.given is not None:
             _measure(missing, asked, len(asked.given.qrels))
         return
-    a, b = (row for row in found if row is not None)
+    a, b = (row for row in rows if row is not None)
     titles = dict.fromkeys(row.run.plan.query_set for row in (a, b))
     if list(titles) != [query_sets.title(name, llm=chosen.llm())]:
         elements.aside(f"Saved runs are compared over their own questions: {' and '.join(titles)}.")
@@ -82,8 +82,8 @@ def _in_sides(
 ) -> RunRow | None:
     """Where this side was measured by a run that is the other side: its questions may be in files,
     and are then no query set."""
-    made = (each.run for each in sides if each.run is not None)
-    return next((found for run in made if (found := _row(side, run.plan, (run,), resources))), None)
+    runs = (each.run for each in sides if each.run is not None)
+    return next((row for run in runs if (row := _row(side, run.plan, (run,), resources))), None)
 
 
 def _found(side: ComparedSide, asked: ChosenSet, runs: Mapping[int, Run]) -> RunRow | None:
@@ -96,10 +96,10 @@ def _row(
     side: ComparedSide, plan: Plan, runs: Iterable[Run], resources: Resources
 ) -> RunRow | None:
     """The row of a complete run under this plan that measured a side."""
-    for found in find(side.settings, plan, runs):
-        records = running.load(found.run.id, resources).records
-        if sum(record.variant == found.variant for record in records) == found.run.done:
-            return found
+    for row in find(side.settings, plan, runs):
+        records = running.load(row.run.id, resources).records
+        if sum(record.variant == row.variant for record in records) == row.run.done:
+            return row
     return None
 
 

@@ -135,14 +135,14 @@ def parameters() -> dict[str, str]:
 def differences(a: Settings, b: Settings) -> dict[str, list[str]]:
     """What changes from A to B, by layer: ``{"Cutoff": ["Max results 5 → 15"]}``."""
     titles: dict[str, str] = {each.name: each.title for each in LAYERS}
-    told: dict[str, list[str]] = {}
+    changes: dict[str, list[str]] = {}
     for path in b.changed_from(a):
         info = field(path)
         label = "" if info.name == "enabled" else f"{info.label} "
         title = titles.get(info.section, info.section.capitalize())
         change = f"{label}{_told(path, a.get(path))} → {_told(path, b.get(path))}"
-        told.setdefault(title, []).append(change)
-    return told
+        changes.setdefault(title, []).append(change)
+    return changes
 
 
 def _read(
@@ -188,8 +188,8 @@ def _run(number: str, runs: Mapping[int, Run]) -> Run:
 
 
 def _compared() -> dict[str, str]:
-    found: dict[str, str] = state.session().compared
-    return found
+    compared: dict[str, str] = state.session().compared
+    return compared
 
 
 def _word(letter: str) -> str:
@@ -207,5 +207,5 @@ def _own(letter: str) -> dict[str, str]:
 def _told(path: str, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    told = f"{value:g}" if isinstance(value, float) else shown(path, value) or "none"
-    return told if len(told) <= LONGEST else f"{told[:LONGEST]}…"
+    words = f"{value:g}" if isinstance(value, float) else shown(path, value) or "none"
+    return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"

@@ -92,10 +92,10 @@ def _propose(asked: ChosenSet) -> None:
         return
     job = state.session().proposing
     if job is not None:
-        made = progress.result(job, "proposing", "Asking the LLM", stop=STOP)
+        count = progress.result(job, "proposing", "Asking the LLM", stop=STOP)
         state.session().proposing = None
-        if made is not None:
-            st.toast(f"The LLM made {counted(made, 'label')}.")
+        if count is not None:
+            st.toast(f"The LLM made {counted(count, 'label')}.")
             st.rerun()
     with st.container(key="propose-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         depth = st.number_input(
@@ -143,10 +143,10 @@ def _prepare(asked: ChosenSet, depth: int) -> tuple[tuple[Request, ...], Bill]:
     questions = query_sets.questions(*of_set)
     standing = asked.book.standing(asked.collection)
     with st.spinner("Looking up the chunks …"):
-        made = tuple(labelling.requests(
+        requests = tuple(labelling.requests(
             questions.values(), standing, asked.visit.settings, backends, state.user(), depth=depth
         ))  # fmt: skip
-    return made, labelling.bill(made, backends, asked.resources.prices)
+    return requests, labelling.bill(requests, backends, asked.resources.prices)
 
 
 def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
@@ -156,13 +156,13 @@ def _begin(asked: ChosenSet, requests: tuple[Request, ...]) -> None:
     timeout_s = resources.deployment.answer_timeout_s
 
     def work(job: Job[int]) -> int:
-        made, calls = 0, sum(len(each.prompts) for each in requests)
-        found = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
-        for number, each in enumerate(found, start=1):
-            made += labelling.keep(each, book, collection, backends)
+        kept, calls = 0, sum(len(each.prompts) for each in requests)
+        proposals = labelling.propose(requests, settings, backends, timeout_s=timeout_s)
+        for number, each in enumerate(proposals, start=1):
+            kept += labelling.keep(each, book, collection, backends)
             if not job.tell(number, calls):
                 break
-        return made
+        return kept
 
     state.session().bill = None
     state.session().proposing = resources.jobs.start(state.user(), object(), work)

@@ -81,12 +81,12 @@ def _questions(asked: ChosenSet) -> Iterator[str]:
     yield from state.session().typed_questions
     for name in (asked.name, ASKED):
         try:
-            found = query_sets.questions(
+            by_id = query_sets.questions(
                 asked.book, asked.collection, name, asked.chunks, asked.user
             )
         except InputError:
             continue
-        yield from (text.strip() for text in found.values())
+        yield from (text.strip() for text in by_id.values())
 
 
 def _question(asked: ChosenSet, query: str, labels: tuple[Label, ...]) -> dict[str, Any]:
@@ -148,8 +148,8 @@ def _apply(asked: ChosenSet, kind: str, *given: Any) -> None:
             visible = asked.chunks.get(chunk_id)
             if visible is None or not asked.user.sees(visible):
                 return
-            made = asked.book.mark(asked.collection, query, [chunk_id], grade, who=author())
-            ids = tuple(label.id for label in made)
+            marked = asked.book.mark(asked.collection, query, [chunk_id], grade, who=author())
+            ids = tuple(label.id for label in marked)
             mark = LabelChange(ids, chunk_id, asked.collection, query)
             session.label_query = query
             session.marks = [*session.marks, mark][-MOST_MARKS:]

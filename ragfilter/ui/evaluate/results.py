@@ -133,8 +133,8 @@ def _layers(measured: MeasuredRun) -> None:
              "measured": [groups[row["group"]] for row in gains]}  # fmt: skip
     for name, label, digits in (("f1", "ΔF1", 3), ("recall", "Δrecall", 3),
                                 ("tokens", "Δtokens", 0)):  # fmt: skip
-        found = [interval_of(row, name) for row in gains]
-        shown[label] = [caveats.gain_short(each, digits) if each else "–" for each in found]
+        intervals = [interval_of(row, name) for row in gains]
+        shown[label] = [caveats.gain_short(each, digits) if each else "–" for each in intervals]
     with st.container(key="table"):
         widths = {"measured": 120, "ΔF1": 156, "Δrecall": 156}
         st.dataframe(

@@ -139,10 +139,10 @@ def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
     known: dict[str, dict[str, str]] = {}
     for i, text in before.items():
         known.setdefault(one_line(text), {})[i] = text.strip()
-    made: dict[str, str] = {}
+    by_id: dict[str, str] = {}
     for line in questions:
-        made |= known.get(line, {query_id(line): line})
-    return made
+        by_id |= known.get(line, {query_id(line): line})
+    return by_id
 
 
 def packed(labels: Labels, by_llm: Labels | None = None) -> bytes:
@@ -202,8 +202,8 @@ def _save(asked: ChosenSet, name: str | None, turn: str, before: Mapping[str, st
     questions = lines(st.session_state[f"set-text-{turn}"])
     if title != name:
         query_sets.check_new(asked.book, asked.collection, title)
-    made = with_ids(questions, before)
-    asked.book.put_set(asked.collection, title, made, before=before if title == name else {})
+    by_id = with_ids(questions, before)
+    asked.book.put_set(asked.collection, title, by_id, before=before if title == name else {})
     if name is not None and title != name:
         if asked.book.queries(asked.collection, name) == before:
             asked.book.remove_set(asked.collection, name)
@@ -234,20 +234,20 @@ def _remove(asked: ChosenSet) -> None:
 def _import(
     asked: ChosenSet, questions: UploadedFile, qrels: UploadedFile | None, *, by_llm: bool
 ) -> None:
-    found, rows, told = read_files(questions, qrels)
+    by_id, rows, warnings = read_files(questions, qrels)
     there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
     title = Path(questions.name).stem
     missing = query_sets.import_set(
-        asked.book, asked.collection, title, found, rows, there,
+        asked.book, asked.collection, title, by_id, rows, there,
         who=qrels.name if qrels else "", made_by="llm" if by_llm else "human",
         otherwise="Rename the file, or remove the set.",
     )  # fmt: skip
     lost = f" {counted(len(missing), 'labelled id')} not in the collection." if missing else ""
     _saved(title)
-    for each in told:
+    for each in warnings:
         state.notice(f"{each}.")
-    made = f"{counted(len(found), 'question')} and {counted(len(rows), 'label')}"
-    st.toast(message(f"Imported {title} with {made}.{lost}"))
+    counts = f"{counted(len(by_id), 'question')} and {counted(len(rows), 'label')}"
+    st.toast(message(f"Imported {title} with {counts}.{lost}"))
 
 
 def read_files(
@@ -255,10 +255,10 @@ def read_files(
 ) -> tuple[dict[str, str], list[LabelRow], list[str]]:
     """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
     and line."""
-    told: list[str] = []
+    warnings: list[str] = []
     with uploads.as_files(questions, qrels) as paths:
-        found, rows = read_import(paths[0], paths[1] if qrels else None, tell=told.append)
-        return found, rows, [uploads.by_name(each, paths) for each in told]
+        by_id, rows = read_import(paths[0], paths[1] if qrels else None, tell=warnings.append)
+        return by_id, rows, [uploads.by_name(each, paths) for each in warnings]
 
 
 def _saved(name: str | None) -> None:

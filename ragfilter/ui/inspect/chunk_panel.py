@@ -207,9 +207,9 @@ def draw_changes(view: View, hit: Hit) -> None:
     result = view.result
     kept = any(each.id == hit.id for each in result.kept)
     words = "would drop it" if kept else "would bring it back"
-    found = changes(result, hit.id)
+    offered = changes(result, hit.id)
     asked = None if kept else wording(result, hit.id)
-    if not found and asked is None:
+    if not offered and asked is None:
         html.draw(
             f'<p class="rf-empty"><b>No single change {words}.</b> '
             f"{html.text(stays(result, hit.id))}</p>"
@@ -217,7 +217,7 @@ def draw_changes(view: View, hit: Hit) -> None:
         return
     html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
     titles = {each.id: each.chunk.name for each in result.hits}
-    for n, change in enumerate(found):
+    for n, change in enumerate(offered):
         st.button(
             literal(change.words),
             key=f"whatif-{n}",
@@ -246,8 +246,8 @@ def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> 
         for ids, verb in ((came, "would also be kept"), (went, "would be dropped"))
         if ids
     ]
-    said = ". ".join(parts) or "Nothing else would change"
-    html.draw(f'<p class="rf-aside">{html.text(said)}.</p>')
+    words = ". ".join(parts) or "Nothing else would change"
+    html.draw(f'<p class="rf-aside">{html.text(words)}.</p>')
 
 
 def _named(ids: Sequence[str], titles: dict[str, str]) -> str:

@@ -103,8 +103,8 @@ def _step(titles: Mapping[str, str], change: SettingChange | None) -> dict[str, 
         return ", ".join(f"“{titles.get(i, i)}”" for i in ids[:2]) + more
 
     moved = (("keeps", change.came), ("drops", change.went))
-    said = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)
-    return {"path": change.path, "value": change.new, "about": f"{change.words} {said}."}
+    moves = " and ".join(f"{verb} {named(ids)}" for verb, ids in moved if ids)
+    return {"path": change.path, "value": change.new, "about": f"{change.words} {moves}."}
 
 
 def lines(

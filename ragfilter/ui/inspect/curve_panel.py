@@ -58,13 +58,13 @@ def draw(view: View) -> None:
             alt="Each hit by its place at the cutoff and the value compared there, with the limit",
         )
         summary = view.summary
-        told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
+        counts = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
         nearest = one_more(result, -1, view.under), one_more(result, 1, view.under)
         names = telling_titles([row.title for row in view.rows], TITLE_WIDTH)
         titles = dict(zip((row.id for row in view.rows), names, strict=True))
         curve_drag.draw(
             result, points, detail, line, plot, nearest, titles,
-            tuning=session.tuning, told=told,
+            tuning=session.tuning, told=counts,
         )  # fmt: skip
     _draw_fold(every, points, len(view.rows))
 
@@ -93,17 +93,19 @@ def _frame(view: View, points: Points, line: CutLine | None) -> Frame:
 
 def _draw_fold(every: Points, shown: Points, count: int) -> None:
     """Draw what is folded away, with the button that shows it; or the one that folds it."""
-    folded, told = [row for row in every.rows if row not in shown.rows], None
+    folded, help_text = [row for row in every.rows if row not in shown.rows], None
     if folded:
         by = Counter("their rule" if row.layer == "query_must" else row.layer for row in folded)
-        told = "Dropped: " + " and ".join(f"{numbers.count(n)} by {name}" for name, n in by.items())
+        help_text = "Dropped: " + " and ".join(
+            f"{numbers.count(n)} by {name}" for name, n in by.items()
+        )
         label = f"{numbers.count(len(folded))} dropped earlier · show all {count}"
     elif not _folds() and every.entered:
         label = "Fold away what was dropped before the cut"
     else:
         return
     all_or_cut = (ALL if folded else CUT,)
-    st.button(label, key="fold", help=told, type="tertiary", on_click=_choose, args=all_or_cut)
+    st.button(label, key="fold", help=help_text, type="tertiary", on_click=_choose, args=all_or_cut)
 
 
 def controls(view: View) -> None:
@@ -245,9 +247,9 @@ def applied_limits(result: PoolResult) -> str:
     every, detail = limits(result), cut_of(result)
     bound = [each.words for each in reversed(every) if each.bound]
     if detail is not None and detail.cut.limit is not None:
-        made = strategy(detail.cut.strategy).cliff(result.settings.cutoff)
+        cliff = strategy(detail.cut.strategy).cliff(result.settings.cutoff)
         limit = numbers.distance(detail.cut.limit)
-        bound.insert(0, f"{made}: {detail.value_name} ≤ {limit}")
+        bound.insert(0, f"{cliff}: {detail.value_name} ≤ {limit}")
     items = [f"<li><b>{html.text(words)}</b></li>" for words in bound[:1]]
     items += [f"<li>{html.text(words)}</li>" for words in bound[1:]]
     chosen = result.settings.cutoff.strategy

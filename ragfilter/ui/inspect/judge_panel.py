@@ -99,13 +99,13 @@ def _verdicts(result: PoolResult) -> None:
     rows = _in_order(verdict_rows(result, as_operator=bool(state.session().operator)))
     judgement = result.judgement
     chips = theme.verdicts(dark=theme.is_dark())
-    said = [judge_words.verdict(row, judgement) for row in rows]
+    verdicts = [judge_words.verdict(row, judgement) for row in rows]
     came = any(row.by is not None for row in rows)
     full = [row.title for row in rows]
     short = telling_titles(full, TITLE_BESIDE if came else TITLE_ALONE)
     via = dict(zip((row.id for row in rows), telling_titles(full, VIA_WIDTH), strict=True))
     table: dict[str, list[Any]] = {
-        "verdict": [[word] for word in said],
+        "verdict": [[word] for word in verdicts],
         "chunk": [
             title if row.by is None else f"└ {title}"
             for row, title in zip(rows, short, strict=True)
@@ -113,7 +113,7 @@ def _verdicts(result: PoolResult) -> None:
     }
     if came:
         table["came from"] = [_origin(row, via) for row in rows]
-    colours = {word: chips[word[0]] for word in said}
+    colours = {word: chips[word[0]] for word in verdicts}
     column = st.column_config
     config: dict[str, Any] = {
         "verdict": column.MultiselectColumn(
@@ -158,8 +158,8 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
 
 
 def _remarks(result: PoolResult) -> None:
-    if said := "; ".join(remarks(result)):
-        html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(said)}.</p>')
+    if words := "; ".join(remarks(result)):
+        html.draw(f'<p class="rf-aside">Ignored in its reply: {html.text(words)}.</p>')
 
 
 def _prompt(result: PoolResult) -> None:

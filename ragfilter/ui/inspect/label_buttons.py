@@ -47,8 +47,8 @@ def draw(view: View, chunk_id: str) -> None:
                 help=f"Label this chunk as {GRADES[grade]} to the question.",
             )
         _draw_undo("mark-undo", "U")
-    if told := _said(chunk_id, standing):
-        html.draw(f'<p class="rf-aside">{told}</p>')
+    if labelled_by := _said(chunk_id, standing):
+        html.draw(f'<p class="rf-aside">{labelled_by}</p>')
 
 
 def draw_several(view: View, shown: Collection[str]) -> None:
@@ -67,8 +67,8 @@ def draw_several(view: View, shown: Collection[str]) -> None:
                 help=f"Label the selected chunks as {GRADES[grade]} to the question.",
             )
         _draw_undo("mark-several-undo")
-        told = f"{numbers.chunks(len(chosen))} selected" if chosen else "Tick rows to label them"
-        st.markdown(quiet(told))
+        words = f"{numbers.chunks(len(chosen))} selected" if chosen else "Tick rows to label them"
+        st.markdown(quiet(words))
 
 
 def _draw_undo(name: str, shortcut: str | None = None) -> None:
@@ -115,8 +115,8 @@ def _said(chunk_id: str, standing: tuple[Label, ...]) -> str:
 
 @state.tell_errors()
 def _mark(collection: str, query: str, chunk_ids: Sequence[str], grade: int) -> None:
-    made = open_resources().bench.labels.mark(collection, query, chunk_ids, grade, who=author())
-    ids = tuple(label.id for label in made)
+    marked = open_resources().bench.labels.mark(collection, query, chunk_ids, grade, who=author())
+    ids = tuple(label.id for label in marked)
     mark = LabelChange(ids, chunk_ids[-1], collection, query)
     state.session().marks = [*state.session().marks, mark][-MOST_MARKS:]
     tick(query, [])

@@ -100,7 +100,7 @@ def judge_button(
 ) -> None:
     """Draw the button that asks the LLM, with what it costs."""
     again = bool(failed(result))
-    told = " ".join(f"{what}: {value}." for what, value in
+    facts = " ".join(f"{what}: {value}." for what, value in
                     judge_words.before(costs, result.settings.judge))  # fmt: skip
     chat = resources.bench.chat
     st.button(
@@ -110,7 +110,7 @@ def judge_button(
         icon=":material/refresh:" if again else ":material/bolt:",
         on_click=questions.request,
         args=("judge", again),
-        help=f"Sends one prompt to {literal(chat.name) if chat else 'the LLM'}. {literal(told)}",
+        help=f"Sends one prompt to {literal(chat.name) if chat else 'the LLM'}. {literal(facts)}",
     )
 
 

@@ -29,13 +29,13 @@ class Places(NamedTuple):
 
 def begin(view: View) -> Places:
     """Draw what the user asked for first: the sentence, the clicked chunk, then the curve."""
-    now, told = state.session(), story(view.mine)
+    now, current_story = state.session(), story(view.mine)
     # One container for everything that appears or disappears with a setting; otherwise it would
     # move the curve, and the browser would redraw it.
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
         html.heading("Result", level=1, name=view.asked.query)
-        summary.draw(view, told)
+        summary.draw(view, current_story)
         problems.failed(view.result)
         needs.draw(view)
         if now.tuning:
@@ -60,7 +60,7 @@ def begin(view: View) -> Places:
         left, right = st.columns((3, 2), gap="medium")
     with left, st.container(key="passages"):
         html.heading("Passages")
-        before, after = stacks.before_and_after(view.mine, told)
+        before, after = stacks.before_and_after(view.mine, current_story)
         if changed := len(state.changed()):
             after = replace(after, label=f"After: {numbers.counted(changed, 'setting')} changed")
         controls.draw_reset(f"Back to {now.profile}")

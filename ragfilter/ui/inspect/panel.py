@@ -115,10 +115,10 @@ def rounds(result: PoolResult) -> None:
 def _rounds_text(detail: Rounds, result: PoolResult) -> str:
     calls = result.pool.queries
     loop = f"A re-query loop would take {numbers.counted(len(detail.rounds), 'round')}"
-    found = f"{loop} to find {len(detail.kept)} of {detail.k} clean chunks"
+    rounds = f"{loop} to find {len(detail.kept)} of {detail.k} clean chunks"
     missed = numbers.chunks(detail.short) if detail.short else "none"
     asked = "one store query" if calls == 1 else f"{calls} store queries"
-    return f"{found}, and miss {missed} that the wide pool holds. The pool took {asked}."
+    return f"{rounds}, and miss {missed} that the wide pool holds. The pool took {asked}."
 
 
 def debug(result: PoolResult) -> None:

@@ -119,8 +119,8 @@ def tree(
 ) -> ReferenceTree:
     """The references of a chunk as an expansion for the user of `result` would follow them."""
     settings = result.settings
-    found = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
-    reached = found[max(DEPTHS)]
+    by_depth = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
+    reached = by_depth[max(DEPTHS)]
     fates = _fates(result)
     below: dict[str, list[ReachedChunk]] = {}
     for each in reached:
@@ -139,9 +139,9 @@ def tree(
     sums = tuple(
         Sum(
             depth,
-            len(found[depth]),
-            sum(r.chunk.id not in kept for r in found[depth]),
-            sum(_tokens(r.chunk) or 0 for r in found[depth]),
+            len(by_depth[depth]),
+            sum(r.chunk.id not in kept for r in by_depth[depth]),
+            sum(_tokens(r.chunk) or 0 for r in by_depth[depth]),
         )
         for depth in DEPTHS
     )
@@ -217,33 +217,33 @@ def draw(view: View, chunk: Chunk) -> None:
     """Draw the totals per depth, then the tree. Chunks that were found can be opened from it."""
     result, as_operator = view.shown, view.operator
     known = _known(chunk, view)
-    made = tree(chunk.id, known, result, as_operator=as_operator)
-    if not made.open_root:
+    graph = tree(chunk.id, known, result, as_operator=as_operator)
+    if not graph.open_root:
         html.draw(
             '<p class="rf-empty"><b>Not available.</b> An expansion for this user neither brings '
             "in this chunk nor follows its references.</p>"
         )
         return
-    if not made.nodes:
+    if not graph.nodes:
         html.draw(
             '<p class="rf-empty"><b>Nothing to bring in.</b> '
-            + ("An expansion would follow none of its references." if _shut(made, result)
+            + ("An expansion would follow none of its references." if _shut(graph, result)
                else "This chunk has no references.")
-            + f"</p>{_aside(made, result)}"
+            + f"</p>{_aside(graph, result)}"
         )  # fmt: skip
         return
-    html.draw(_sums(made, result))
+    html.draw(_sums(graph, result))
     _said(result, chunk.id, as_operator=as_operator)
     there = {hit.id for hit in (*result.hits, *result.pool.hits)}
-    nodes = made.nodes[:MOST_SHOWN]
+    nodes = graph.nodes[:MOST_SHOWN]
     titles = telling_titles([chunk.name, *(node.title for node in nodes)], TITLE_WIDTH)
     with st.container(key="refs", gap=None):
         html.draw(f'<p class="rf-ref rf-root">{html.text(titles[0])} <i>this chunk</i></p>')
         for number, (node, title) in enumerate(zip(nodes, titles[1:], strict=True)):
             _row(number, node, title, opens=node.id in there)
-    if len(made.nodes) > MOST_SHOWN:
-        elements.aside(f"and {numbers.chunks(len(made.nodes) - MOST_SHOWN)} more")
-    if aside := _aside(made, result):
+    if len(graph.nodes) > MOST_SHOWN:
+        elements.aside(f"and {numbers.chunks(len(graph.nodes) - MOST_SHOWN)} more")
+    if aside := _aside(graph, result):
         html.draw(aside)
 
 
@@ -259,22 +259,22 @@ def _known(chunk: Chunk, view: View) -> Known:
     return resources.shelf(NEIGHBOURS).of(key, learn)
 
 
-def _sums(made: ReferenceTree, result: PoolResult) -> str:
+def _sums(graph: ReferenceTree, result: PoolResult) -> str:
     """Draw one cell per depth: how many chunks, how many of them are new, how many tokens."""
     cells = []
-    waits = any(node.fate == "waits" for node in made.nodes)
-    for each in made.sums:
+    waits = any(node.fate == "waits" for node in graph.nodes)
+    for each in graph.sums:
         new = "" if waits or each.new == each.chunks else f" · {each.new} new"
         cells.append(
             f"<li><span>EXPAND_{each.depth}</span><b>{numbers.chunks(each.chunks)}</b>"
             f"<em>{numbers.tokens(each.tokens)}{new}</em></li>"
         )
     limit = result.settings.judge.max_expansion
-    told = (
+    title = (
         f"What EXPAND would bring in along this chunk's references, at most {limit} chunks. "
         "New: not already kept."
     )
-    return f'<ul class="rf-depths" title="{told}">{"".join(cells)}</ul>'
+    return f'<ul class="rf-depths" title="{title}">{"".join(cells)}</ul>'
 
 
 def _said(result: PoolResult, chunk_id: str, *, as_operator: bool) -> None:
@@ -321,21 +321,21 @@ def _about(node: Node) -> tuple[str, ...]:
     return (*tokens, fate)
 
 
-def _shut(made: ReferenceTree, result: PoolResult) -> list[str]:
+def _shut(graph: ReferenceTree, result: PoolResult) -> list[str]:
     """The references that an expansion does not follow, in words."""
     words = {"hidden": "hidden from the user", "unknown": "unknown to this collection",
              "ruled": "excluded by a rule",
              "beyond": f"beyond {result.settings.judge.max_expansion} chunks"}  # fmt: skip
-    return [f"{made.shut[why]} {word}" for why, word in words.items() if why in made.shut]
+    return [f"{graph.shut[why]} {word}" for why, word in words.items() if why in graph.shut]
 
 
-def _aside(made: ReferenceTree, result: PoolResult) -> str:
+def _aside(graph: ReferenceTree, result: PoolResult) -> str:
     parts = []
-    shut = _shut(made, result)
+    shut = _shut(graph, result)
     if shut:
-        names = f": {', '.join(made.names)}" if made.names else ""
+        names = f": {', '.join(graph.names)}" if graph.names else ""
         parts.append(f"Not followed: {', '.join(shut)}{names}.")
-    if made.again:
-        times = "1 reference leads" if made.again == 1 else f"{made.again} references lead"
+    if graph.again:
+        times = "1 reference leads" if graph.again == 1 else f"{graph.again} references lead"
         parts.append(f"{times} back to chunks above.")
     return f'<p class="rf-aside">{html.text(" ".join(parts))}</p>' if parts else ""

@@ -51,13 +51,13 @@ def draw(view: View) -> None:
 
     sides = answers.sides(view.mine)
     notes = {sides[0].name: "", sides[1].name: f" (first {k})"}
-    found = both(view, sides, lambda side: title(side, notes[side.name]), _show)
-    if found is None:
+    answers_given = both(view, sides, lambda side: title(side, notes[side.name]), _show)
+    if answers_given is None:
         return
     plain = of_profile("unfiltered").with_values({"retrieval.k": k})
     pair = (
-        answered(sides[0], found[0], state.session().profile, view.result.settings),
-        answered(sides[1], found[1], "unfiltered", plain),
+        answered(sides[0], answers_given[0], state.session().profile, view.result.settings),
+        answered(sides[1], answers_given[1], "unfiltered", plain),
     )
     votes.draw(view, pair, (sides[0].name, sides[1].name), own="inspect")
 
@@ -95,7 +95,7 @@ def both(
     if lacking := answers.lacking(query, sides, resources):
         with st.spinner("Reading the chunks …"):
             answers.extract(query, lacking, resources)
-    found = [answers.known(query, side, resources) for side in sides]
+    known = [answers.known(query, side, resources) for side in sides]
     asking, state.session().answering = state.session().answering, ""
     if not any(side.context.chunks for side in sides):
         # The text above already says that there are no chunks.
@@ -103,21 +103,21 @@ def both(
     _head(
         chat.name if chat else "",
         quoting,
-        missing=sum(answer is None or bool(answer.error) for answer in found),
+        missing=sum(answer is None or bool(answer.error) for answer in known),
         asking=bool(asking),
-        saved=_saved(sides[0].name, found),
+        saved=_saved(sides[0].name, known),
     )
     columns = st.columns(2, gap="medium")
     waited: Answer | None = None
-    for side, other, answer, column in zip(sides, sides[::-1], found, columns, strict=True):
+    for side, other, answer, column in zip(sides, sides[::-1], known, columns, strict=True):
         with column:
             title(side)
             if asking and (asking == "all" or answer is None or answer.error):
                 if waited is not None:
                     answers.skip(query, side, waited, resources)
                     continue
-                made = _stream(query, side, resources)
-                waited = made if made is not None and made.failed == "timeout" else None
+                streamed = _stream(query, side, resources)
+                waited = streamed if streamed is not None and streamed.failed == "timeout" else None
             elif answer is not None:
                 show(query, side, other, answer, resources)
             else:
@@ -125,7 +125,7 @@ def both(
     if asking:
         # Draw the same answers from the cache, with their citations and without the Stop button.
         st.rerun()
-    first, second = found
+    first, second = known
     if first is None or second is None or not (first.text and second.text):
         return None
     return first, second
@@ -171,12 +171,12 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
             )
 
 
-def _saved(name: str, found: Sequence[Answer | None]) -> str:
+def _saved(name: str, pair: Sequence[Answer | None]) -> str:
     """How much cheaper the first side is than the second: ``with the filter 77% cheaper``."""
-    first, second = found
-    said = compare.saved(first, second) if first is not None and second is not None else ""
+    first, second = pair
+    words = compare.saved(first, second) if first is not None and second is not None else ""
     who = "with the filter" if name == "filtered" else name
-    return f"{who} {said}" if said else ""
+    return f"{who} {words}" if words else ""
 
 
 def title(side: AnswerSide, note: str = "") -> None:
@@ -191,8 +191,8 @@ def title(side: AnswerSide, note: str = "") -> None:
 def _brief_title(word: str, side: AnswerSide) -> None:
     n, kept = len(side.context.chunks), side.name == "filtered"
     passing = f"the {numbers.counted(n, 'passage')} that {'passes' if n == 1 else 'pass'}"
-    told = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
-    html.draw(f'<h3 class="rf-side rf-{side.name}">{told}</h3>')
+    words = f"{word} from {passing if kept else 'plain search'}" if n else "No passage passes"
+    html.draw(f'<h3 class="rf-side rf-{side.name}">{words}</h3>')
 
 
 def _stream(query: str, side: AnswerSide, resources: Resources) -> Answer | None:

@@ -86,9 +86,9 @@ def draw_setting(
     value = settings.get(info.path)
     if info.table:
         # Tables cannot be typed in: they are learned, or loaded with a settings file.
-        told = info.table.read(value).summary if value else NOTHING.get(info.path)
-        if told is not None:
-            html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(told)}</p>')
+        note = info.table.read(value).summary if value else NOTHING.get(info.path)
+        if note is not None:
+            html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(note)}</p>')
         return
     before = own.settings.get(info.path)
     is_changed = value != before
@@ -281,8 +281,8 @@ def _layers(visit: Visit, view: View | None) -> None:
         if every or layer in busy:
             _line(layer, settings, own, visit.resources, view, did.get(layer.name, ""))
     if folded:
-        said = numbers.counted(folded, "layer" if view or not busy else "other layer")
-        _opener("idle", f"{said} idle here" if view else said)
+        label = numbers.counted(folded, "layer" if view or not busy else "other layer")
+        _opener("idle", f"{label} idle here" if view else label)
 
 
 def _changed(layer: LayerSpec, settings: Settings, own: Config) -> bool:
@@ -335,8 +335,8 @@ def _line(
             if name == "judge":
                 from ragfilter.ui.kit import judge_words
 
-                said = judge_words.card(view.result, resources.prices) if view else JUDGE_COSTS
-                html.draw(f'<p class="rf-line">{html.text(said)}</p>')
+                words = judge_words.card(view.result, resources.prices) if view else JUDGE_COSTS
+                html.draw(f'<p class="rf-line">{html.text(words)}</p>')
             for each in layer.used(settings) if on else ():
                 kept = dict(view.summary.strategies) if view and each == "strategy" else {}
                 draw_setting(field(f"{name}.{each}"), settings, own, kept=kept)
@@ -348,9 +348,9 @@ def _tell(
     """Draw what the layer did, what it does, what it costs, and what the profile has it at."""
     on = layer.enabled(settings)
     acting = layer_line(view.shown.trace(layer.name), view.shown) if view else ""
-    said = NO_LLM if no_llm else acting if on else layer.off(settings)
+    words = NO_LLM if no_llm else acting if on else layer.off(settings)
     sign = html.sign(layer.mark, f"layer-{layer.name}") if on else ""
-    html.draw(f'<p class="rf-line rf-did">{sign}{html.text(said)}</p>')
+    html.draw(f'<p class="rf-line rf-did">{sign}{html.text(words)}</p>')
     if not layer.switched:
         return
     info = field(f"{layer.name}.enabled")

@@ -56,11 +56,11 @@ def _no_question(visit: Visit, start: Start) -> bool:
     built. True once one of those has been built."""
     _place("no-question", *start)
     offered = examples.of(state.session().collection, visit.resources)
-    told = [example for example in offered if example.shows]
-    if told:
+    showing = [example for example in offered if example.shows]
+    if showing:
         html.draw('<p class="rf-caption rf-more">What the examples show</p>')
         with st.container(key="lessons"):
-            for number, each in enumerate(told):
+            for number, each in enumerate(showing):
                 st.button(
                     f"**{literal(each.label)}** {literal(each.shows)}",
                     key=f"lesson-{number}",
@@ -119,8 +119,8 @@ def nothing_kept(result: PoolResult) -> None:
     it."""
     if result.status == "insufficient_clearance" and not state.session().operator:
         # Users cannot grant themselves access.
-        said = html.text(result.message)
-        html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')
+        reason = html.text(result.message)
+        html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {reason}</p>')
         return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:
@@ -151,10 +151,10 @@ def relaxed(trace: LayerTrace, result: PoolResult) -> tuple[str, dict[str, Any]]
     return layer(trace.layer).relax(trace, result) or off
 
 
-def _place(key: str, title: str, said: str, steps: tuple[str, ...] = ()) -> None:
+def _place(key: str, title: str, words: str, steps: tuple[str, ...] = ()) -> None:
     items = "".join(f"<li>{html.text(step)}</li>" for step in steps)
     listed = f"<ol>{items}</ol>" if items else ""
     html.draw(
         f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2>'
-        f"<p>{html.text(said)}</p>{listed}</section>"
+        f"<p>{html.text(words)}</p>{listed}</section>"
     )

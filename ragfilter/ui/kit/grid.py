@@ -60,7 +60,7 @@ def picked(
     """Draw `table`, whose rows have the keys `ids`, at most `height` pixels high. Returns the row
     that was clicked."""
     with st.container(key="table"):
-        found = st.dataframe(
+        event = st.dataframe(
             table,
             key=key_of(name, ids),
             hide_index=True,
@@ -71,7 +71,7 @@ def picked(
             column_config=columns,
             placeholder="–",
         )
-    return clicked(found, len(table))
+    return clicked(event, len(table))
 
 
 def key_of(name: str, ids: Iterable[str]) -> str:

@@ -75,8 +75,8 @@ def draw_tour(view: View) -> None:
     if now.chunk and now.chunk not in kept:
         now.tour_chunk = now.chunk
     switched = any(path.endswith(".enabled") and not on for path, on in now.changes.items())
-    found = (len(kept) == REMAIN, switched, now.tour_chunk in kept)
-    now.tour = [was or done for was, done in zip(now.tour, found, strict=True)]
+    done_now = (len(kept) == REMAIN, switched, now.tour_chunk in kept)
+    now.tour = [was or done for was, done in zip(now.tour, done_now, strict=True)]
     items = "".join(
         f"<li>{'✓' if done else '○'} {html.text(task)}</li>"
         for task, done in zip(TASKS, now.tour, strict=True)

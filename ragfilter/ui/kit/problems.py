@@ -99,9 +99,9 @@ def hopeless(result: PoolResult) -> Failure | None:
     return known.get(key)
 
 
-def notices(found: tuple[list[str], list[str]]) -> None:
+def notices(messages: tuple[list[str], list[str]]) -> None:
     """Show the ignored values in one message, then the other messages."""
-    ignored, said = found
+    ignored, notes = messages
     # Drawn even if empty, so that the elements below it keep their positions.
     with st.container():
         if ignored:
@@ -109,5 +109,5 @@ def notices(found: tuple[list[str], list[str]]) -> None:
             if len(ignored) > MOST:
                 listed += f"\n- and {len(ignored) - MOST} more"
             st.warning(f"Some values were ignored:\n\n{listed}")
-        for each in said:
+        for each in notes:
             st.warning(prose.message(each))

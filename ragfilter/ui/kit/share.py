@@ -67,8 +67,8 @@ def report_name(query: str) -> str:
 def draw_report(view: View, key: str) -> None:
     """The button that downloads the report of the current question."""
     # A report is made outside of the run, without its session.
-    made = partial(_report, view, str(state.session().profile), state.profile_label())
-    report_button(made, report_name(view.asked.query), key=key)
+    report = partial(_report, view, str(state.session().profile), state.profile_label())
+    report_button(report, report_name(view.asked.query), key=key)
 
 
 def _report(view: View, profile: str, called: str) -> str:

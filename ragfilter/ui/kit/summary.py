@@ -25,22 +25,22 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 def draw(view: View, story: Story) -> None:
     """Draw what the filter did in one sentence, and below it, small, what is in doubt."""
-    said = headline(story, _prices(view))
+    sentence = headline(story, _prices(view))
     hidden = view.result.trace("clearance").count("dropped") if view.operator else 0
     doubts = [
         f"{numbers.counted(hidden, 'passage')} hidden from the user." if hidden else "",
         unnamed(view),
         _fitted(view),
     ]
-    html.draw(f'<p class="rf-headline">{said}</p>')
-    if told := " ".join(filter(None, doubts)):
-        html.draw(f'<p class="rf-aside">{html.text(told)}</p>')
+    html.draw(f'<p class="rf-headline">{sentence}</p>')
+    if notes := " ".join(filter(None, doubts)):
+        html.draw(f'<p class="rf-aside">{html.text(notes)}</p>')
 
 
 def headline(story: Story, price: tuple[float, str] | tuple[()] = ()) -> str:
     """The sentences as HTML: figures in bold, and each reason with its sign."""
     words = html.text(" ".join(sentences(story, *price)))
-    words = _FIGURE.sub(lambda found: f"<b>{found[0]}</b>", words)
+    words = _FIGURE.sub(lambda match: f"<b>{match[0]}</b>", words)
     for fall in story.fell:
         count, _, reason = html.text(fall.line).partition(" ")
         sign = html.outcome_sign("dropped", fall.layer, fall.setting)

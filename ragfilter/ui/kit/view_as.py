@@ -35,12 +35,12 @@ def draw_chip() -> None:
     User and operator are never part of a profile or settings file.
     """
     session = state.session()
-    found = groups(open_resources())
-    users = offered_users(found)
+    groups_here = groups(open_resources())
+    users = offered_users(groups_here)
     on = state.CLEARANCE not in session.changes
     with st.popover(f"Viewing as {literal(seen_as(users))}", key="viewing", type="tertiary"):
         if on:
-            _draw_choice(found, users)
+            _draw_choice(groups_here, users)
         st.toggle(
             "Clearance",
             on,
@@ -49,7 +49,7 @@ def draw_chip() -> None:
         )
 
 
-def _draw_choice(found: Groups, users: Mapping[str, User]) -> None:
+def _draw_choice(groups_here: Groups, users: Mapping[str, User]) -> None:
     session, user = state.session(), state.session().user
     chosen = OPERATOR if session.operator else USER
     st.segmented_control(
@@ -75,7 +75,7 @@ def _draw_choice(found: Groups, users: Mapping[str, User]) -> None:
     names = names if sorted(names) == list(user.departments) else list(user.departments)
     st.multiselect(
         "Departments",
-        list(dict.fromkeys((*found.departments, *names))),
+        list(dict.fromkeys((*groups_here.departments, *names))),
         names,
         placeholder="none",
         accept_new_options=True,
@@ -83,8 +83,8 @@ def _draw_choice(found: Groups, users: Mapping[str, User]) -> None:
         "any other.",
         **widget.of(DEPARTMENTS, names, _set_departments),
     )
-    if not session.operator and (said := hidden_note(found, user)):
-        html.draw(f'<p class="rf-line">{html.text(said)}</p>')
+    if not session.operator and (note := hidden_note(groups_here, user)):
+        html.draw(f'<p class="rf-line">{html.text(note)}</p>')
 
 
 def seen_as(users: Mapping[str, User]) -> str:
@@ -181,10 +181,10 @@ def groups(resources: Resources) -> Groups:
     return known[name][1]
 
 
-def offered_users(found: Groups) -> Mapping[str, User]:
+def offered_users(groups_here: Groups) -> Mapping[str, User]:
     """The users to choose from: the demo's own, or those derived from the collection."""
     if state.session().collection != DEMO:
-        return found.users
+        return groups_here.users
     from ragfilter.ingest import demo
 
     return demo.USERS
@@ -208,7 +208,7 @@ def _become(name: str | None, users: Mapping[str, User]) -> None:
         state.session().user = users[name]
 
 
-def hidden_note(found: Groups, user: User) -> str:
+def hidden_note(groups_here: Groups, user: User) -> str:
     """One sentence on what the collection holds that the user may not see; empty if nothing."""
-    lacking = found.lacking(user)
+    lacking = groups_here.lacking(user)
     return f"Seeing everything here requires {lacking}." if lacking else ""

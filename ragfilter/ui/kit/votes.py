@@ -36,7 +36,7 @@ def draw(view: View, pair: tuple[Answered, Answered], names: Names, *, own: str)
         "both": "Both fine",
         "neither": "Both poor",
     }
-    said = _said(Counter(v.seen_from(left) for v in here), on_settings(every, left, right), names)
+    words = _said(Counter(v.seen_from(left) for v in here), on_settings(every, left, right), names)
     with st.container(key=f"preference-{own}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             for choice, label in labels.items():
@@ -49,16 +49,16 @@ def draw(view: View, pair: tuple[Answered, Answered], names: Names, *, own: str)
                     help="Your vote on these two answers, stored with the labels. Click another "
                     "button to change it.",
                 )
-        html.draw(f'<p class="rf-aside" role="status">{html.text(said)}</p>')
+        html.draw(f'<p class="rf-aside" role="status">{html.text(words)}</p>')
 
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: Names) -> str:
     if not here.total() and not settings.total():
         return "No votes on these answers yet."
-    said = f"This pair: {_tally(here, names)}." if here.total() else "No votes on this pair yet."
+    words = f"This pair: {_tally(here, names)}." if here.total() else "No votes on this pair yet."
     if settings.total() > here.total():
-        said += f" These settings over all questions: {_tally(settings, names)}."
-    return said
+        words += f" These settings over all questions: {_tally(settings, names)}."
+    return words
 
 
 def _tally(tally: Counter[Choice], names: Names) -> str:
@@ -66,8 +66,10 @@ def _tally(tally: Counter[Choice], names: Names) -> str:
         "first": f"for {names[0]}", "second": f"for {names[1]}",
         "both": "both fine", "neither": "both poor",
     }  # fmt: skip
-    told = ", ".join(f"{tally[choice]} {word}" for choice, word in words.items() if tally[choice])
-    return f"{counted(tally.total(), 'vote')}, {told}"
+    words_of = ", ".join(
+        f"{tally[choice]} {word}" for choice, word in words.items() if tally[choice]
+    )
+    return f"{counted(tally.total(), 'vote')}, {words_of}"
 
 
 @state.tell_errors()

@@ -34,12 +34,12 @@ def empty(head: str, remedy: str = "") -> None:
     st.markdown(f"**{message(head)}** {message(remedy)}")
 
 
-def facts(label: str, found: Iterable[Fact]) -> None:
+def facts(label: str, rows: Iterable[Fact]) -> None:
     """Draw a row of facts; `label` is its name for screen readers."""
     body = "".join(
         f'<div class="rf-fact"><span>{html.text(name)}</span><b>{html.text(value)} '
         f"<i>{html.text(more)}</i></b></div>"
-        for name, value, more in found
+        for name, value, more in rows
     )
     html.draw(f'<section class="rf-strip" aria-label="{html.text(label)}">{body}</section>')
 

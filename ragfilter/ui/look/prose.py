@@ -36,8 +36,8 @@ _CODE = re.compile(r"`([^`\r\n]+)`")
 
 def literal(text: str) -> str:
     """`text` from outside, shown literally in one line wherever Streamlit reads Markdown."""
-    text = _FOUND.sub(lambda found: f"{found[0]}{_JOINER}", re.sub(r"\s+", " ", text))
-    text = _MARKUP.sub(lambda found: f"\\{found[0]}", text)
+    text = _FOUND.sub(lambda match: f"{match[0]}{_JOINER}", re.sub(r"\s+", " ", text))
+    text = _MARKUP.sub(lambda match: f"\\{match[0]}", text)
     return _BEGINS.sub(r"\1\\\2", text)
 
 
@@ -62,15 +62,15 @@ def quoted(text: str) -> str:
     return "\n".join(_marked(_CITED, "**", line) for line in text.split("\n"))
 
 
-def _marked(found: re.Pattern[str], mark: str, text: str) -> str:
+def _marked(pattern: re.Pattern[str], mark: str, text: str) -> str:
     # Every second piece is one that was found.
-    pieces = enumerate(found.split(text))
+    pieces = enumerate(pattern.split(text))
     return "".join(f"{mark}{p}{mark}" if i % 2 else literal(p) for i, p in pieces)
 
 
 def written(text: str) -> str:
     """Text written by a model: with its formatting, but without pictures, named links, diagrams and
     formulas."""
-    text = _FETCHED.sub(lambda found: f"{found[0]}\\", text)
-    text = _DRAWN.sub(lambda found: f"{found[0]}{_JOINER}", text)
+    text = _FETCHED.sub(lambda match: f"{match[0]}\\", text)
+    text = _DRAWN.sub(lambda match: f"{match[0]}{_JOINER}", text)
     return _CITED.sub(r"**\1**", _DOLLAR.sub(r"\\$", text))

@@ -31,11 +31,11 @@ def draw(here: Visit) -> None:
         empty.draw(here, error, empty.PRESENT)
         return
     problems.incomplete(view.result.pool.incomplete)
-    told = story_of(view.mine)
+    current_story = story_of(view.mine)
     _head(view)
-    summary.draw(view, told)
-    if told.found:
-        progress.unless(answer.is_awaited(), _picture)(view, told)
+    summary.draw(view, current_story)
+    if current_story.found:
+        progress.unless(answer.is_awaited(), _picture)(view, current_story)
         _pruned(view)
         html.heading("Answers")
         answer.draw_both(view)
@@ -66,13 +66,13 @@ def _pruned(view: View) -> None:
             html.draw(f"<b data-passage>{html.text(hit.chunk.name)}</b>{struck}")
 
 
-def _picture(view: View, told: Story) -> None:
+def _picture(view: View, current_story: Story) -> None:
     """Draw both stacks, and the buttons that drop the passages, one reason at a time."""
     # The last step adds what passes from farther down.
-    last, chosen = len(told.fell) + bool(told.beyond), state.session().scene
+    last, chosen = len(current_story.fell) + bool(current_story.beyond), state.session().scene
     now = last if chosen is None else min(chosen, last)
-    fallen = {i for fall in told.fell[:now] for i in fall.ids}
-    before, after = stacks.before_and_after(view.mine, told)
+    fallen = {i for fall in current_story.fell[:now] for i in fall.ids}
+    before, after = stacks.before_and_after(view.mine, current_story)
     if now < last:
         left = (
             None if each is None or each.chunk_id in fallen else each for each in before.entries
@@ -100,10 +100,14 @@ def _picture(view: View, told: Story) -> None:
                 on_click=state.put,
                 args=(to, "scene"),
             )
-        said = [fall.line for fall in told.fell[now - 1 : now]] if now else ["Everything found"]
+        words = (
+            [fall.line for fall in current_story.fell[now - 1 : now]]
+            if now
+            else ["Everything found"]
+        )
         if now == last:
-            word = "passes" if told.kept == 1 else "pass"
-            said.append(f"{counted(told.kept, 'passage')} {word} the filter")
+            word = "passes" if current_story.kept == 1 else "pass"
+            words.append(f"{counted(current_story.kept, 'passage')} {word} the filter")
         html.draw(
-            f'<p class="rf-scene" role="status">{html.text(", ".join(said))}</p>', width="content"
+            f'<p class="rf-scene" role="status">{html.text(", ".join(words))}</p>', width="content"
         )

@@ -87,8 +87,8 @@ def draw_outcome() -> None:
     if (outcome := state.session().rules.outcome) is not None:
         words, good = outcome
         look, role = ("rf-good", "status") if good else ("rf-bad", "alert")
-        told = f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>'
-        html.draw(told, width="content")
+        verdict = f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>'
+        html.draw(verdict, width="content")
 
 
 def draw_diffs(diffs: Sequence[tuple[str, str | None, str | None]], key: str) -> None:

@@ -57,8 +57,8 @@ def draw(work: Desk) -> None:
     else:
         _told(running if shown else None)
         _begin(work)
-    if made := _made(work):
-        _review(work, made, busy=busy)
+    if drafts := _made(work):
+        _review(work, drafts, busy=busy)
 
 
 def is_running(work: Desk) -> bool:
@@ -92,9 +92,9 @@ def _doubted(
     rules = {draft.chunk_id: draft.rule for draft in drafted if draft.rule is not None}
     doubts = {draft.chunk_id: dict.fromkeys(draft.remarks) for draft in drafted}
     for finding in analyse({**work.chunks, **work.read(rules)}, rules, usual=work.checks.usual):
-        said = f"{place_name(finding.place)}: {finding.message}".removeprefix(": ").rstrip(".")
+        doubt = f"{place_name(finding.place)}: {finding.message}".removeprefix(": ").rstrip(".")
         for chunk_id in finding.chunk_ids if finding.severity != "note" else ():
-            doubts[chunk_id][said] = None
+            doubts[chunk_id][doubt] = None
     if known is not None:
         ruled = (replace(work.chunks[draft.chunk_id], rule=draft.text) for draft in drafted)
         for chunk_id, queries in weigh(ruled, known).losses.items():
@@ -156,8 +156,8 @@ def _progress(running: Drafting, collection: str, *, shown: bool) -> None:
         return
     done, count, used = running.at
     left = time_left(running.seconds / done * (count - done) if done else None)
-    said = " · ".join(filter(None, (f"{done:,} of {count:,} drafted", used, left)))
-    st.progress(min(1.0, done / max(1, count)), text=said)
+    words = " · ".join(filter(None, (f"{done:,} of {count:,} drafted", used, left)))
+    st.progress(min(1.0, done / max(1, count)), text=words)
     stopping = running.stop.is_set()
     st.button(
         "Stopping …" if stopping else "Stop",
@@ -178,29 +178,29 @@ def _told(running: Drafting | None) -> None:
         st.error(message(f"{trouble} What was drafted is kept."), title="Drafting stopped.")
 
 
-def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
+def _review(work: Desk, drafts: Sequence[Draft], *, busy: bool) -> None:
     """Draw how many drafts there are, and the button that forgets them."""
-    figures = total(made, 0)
+    figures = total(drafts, 0)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
         f"{figures.doubtful} with remarks; {figures.without} without a draft; "
         f"{_tokens(figures.usage, work.resources.prices)}."
     )
-    _without(made)
+    _without(drafts)
     st.button(
         "Forget these drafts",
         key="drafts-forget",
         on_click=_forget,
-        args=(work.collection, [draft.chunk_id for draft in made]),
+        args=(work.collection, [draft.chunk_id for draft in drafts]),
         disabled=busy,
         help="Lets you draft them again. Accepted rules stay.",
     )
 
 
-def _without(made: Sequence[Draft]) -> None:
+def _without(drafts: Sequence[Draft]) -> None:
     """Why chunks have no draft, each reason once."""
     reasons: dict[str, list[str]] = {}
-    for draft in made:
+    for draft in drafts:
         if draft.rule is None:
             reasons.setdefault(draft.error, []).append(draft.chunk_id)
     listed = [

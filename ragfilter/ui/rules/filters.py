@@ -33,8 +33,8 @@ def draw(work: Desk, rows: Listing | None = None) -> None:
             _choice("Type", TYPES, listing.types)
             _choice("Source", SOURCES, listing.sources)
     if rows is None:
-        found = numbers.count(len(desk.selected(work)))
-        elements.aside(f"{found} of {numbers.chunks(len(listing.rows))}")
+        count = numbers.count(len(desk.selected(work)))
+        elements.aside(f"{count} of {numbers.chunks(len(listing.rows))}")
 
 
 def _choice(label: str, key: str, options: tuple[str, ...]) -> None:

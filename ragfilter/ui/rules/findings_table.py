@@ -99,8 +99,8 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
         elements.aside(
             f"Texts are read for up to {desk.MOST_READ:,} rules. A narrower filter may find more."
         )
-    found = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
-    found += [shared[i] for i in ids if i in shared]
+    findings = [finding for chunk in ruled.values() for finding in work.checks.findings(chunk)]
+    findings += [shared[i] for i in ids if i in shared]
     proposed = [*_proposals(work, families)]
     proposed += [(each.kind, each) for each in drafts.findings(work)]
     here, of = {*ids}, {kind: [f.chunk_ids[0] for k, f in proposed if k == kind]
@@ -108,7 +108,7 @@ def _findings(work: Desk, families: Suggested | None) -> list[Listed]:
     done = {kind for kind, some in of.items() if all(work.chunks[i].rule for i in some)}
     proposed = [each for each in proposed if each[1].chunk_ids[0] in here]
     proposed.sort(key=lambda each: each[0] in done)
-    return [*((each.kind, each) for each in by_severity(found)), *proposed]
+    return [*((each.kind, each) for each in by_severity(findings)), *proposed]
 
 
 def _proposals(work: Desk, families: Suggested | None) -> Iterator[Listed]:

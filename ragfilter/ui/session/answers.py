@@ -50,17 +50,17 @@ def sides(result: PoolResult) -> tuple[AnswerSide, AnswerSide]:
 def known(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
     """The answer for this context, if it is cached or can be made without calling a model."""
     key = _key(query, side, resources)
-    found = resources.answers.get(key)
+    answer = resources.answers.get(key)
     chat = resources.bench.chat
-    if found is None and chat is not None:
-        found = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
-        if found is not None:
-            resources.answers.put(key, found)
-    if found is None and (chat is None or not side.context.chunks):
+    if answer is None and chat is not None:
+        answer = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
+        if answer is not None:
+            resources.answers.put(key, answer)
+    if answer is None and (chat is None or not side.context.chunks):
         extracted = _extract(query, side.context, resources, only_known=True)
         if not extracted.error:
-            found = resources.answers.put(key, extracted)
-    return found
+            answer = resources.answers.put(key, extracted)
+    return answer
 
 
 def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
@@ -92,25 +92,25 @@ def make(query: str, side: AnswerSide, resources: Resources) -> Generator[str]:
         _extracted(query, side, resources, EXTRACTIVE)
 
 
-def _with_earlier(made: Answer, earlier: Answer | None) -> Answer:
+def _with_earlier(answer: Answer, earlier: Answer | None) -> Answer:
     """The complete answer from before in place of one that failed, with the error; what has arrived
     until somebody stopped it stays."""
-    stopped = made.error == UNFINISHED and made.text
-    if earlier is None or not made.error or stopped:
-        return made
+    stopped = answer.error == UNFINISHED and answer.text
+    if earlier is None or not answer.error or stopped:
+        return answer
     if earlier.error and EARLIER not in earlier.error:
-        return made
-    return replace(earlier, error=f"{made.error} {EARLIER}", failed=made.failed)
+        return answer
+    return replace(earlier, error=f"{answer.error} {EARLIER}", failed=answer.failed)
 
 
 def skip(query: str, side: AnswerSide, before: Answer, resources: Resources) -> None:
     """Record that this answer was not requested, because the endpoint already timed out on the
     other."""
-    made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
-    made = _with_earlier(made, known(query, side, resources))
-    if EARLIER not in made.error:
+    skipped = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
+    skipped = _with_earlier(skipped, known(query, side, resources))
+    if EARLIER not in skipped.error:
         _extracted(query, side, resources, EXTRACTIVE)
-    resources.answers.put(_key(query, side, resources), made)
+    resources.answers.put(_key(query, side, resources), skipped)
 
 
 def instead(query: str, side: AnswerSide, resources: Resources) -> Answer | None:
@@ -144,8 +144,8 @@ def lacking(
     """The sides whose extractive answer must be made; empty if an LLM answers, when asked to."""
     if resources.bench.chat is not None:
         return []
-    found = ((side, known(query, side, resources)) for side in pair)
-    return [side for side, answer in found if answer is None or answer.error]
+    answers = ((side, known(query, side, resources)) for side in pair)
+    return [side for side, answer in answers if answer is None or answer.error]
 
 
 def extract(query: str, sides: Sequence[AnswerSide], resources: Resources) -> None:

@@ -35,8 +35,8 @@ def key_of(name: str, value: Any, labels: object = None) -> str:
     """
     counts, shown = _counts(), _shown()
     key = current(name)
-    known, said = shown.get(key, (value, labels))
-    if st.session_state.get(key, known) != value or said != labels:
+    known, shown_labels = shown.get(key, (value, labels))
+    if st.session_state.get(key, known) != value or shown_labels != labels:
         count = counts[name] = counts.get(name, 0) + 1
         # The one before may still be reported.
         shown.pop(_key(name, count - 2), None)

@@ -60,11 +60,11 @@ class Suggestion:
         """The questions that keep fewer relevant chunks than before."""
         if after not in self.known:
             try:
-                found = changes(self.pools, labels.qrels, self.before, after, user)
+                changes_made = changes(self.pools, labels.qrels, self.before, after, user)
             except SettingsError:
                 # The settings before do not apply here, as the card says.
-                found = ()
-            self.known[after] = found
+                changes_made = ()
+            self.known[after] = changes_made
         return [each for each in self.known[after] if each.lost > each.won]
 
 
@@ -136,14 +136,14 @@ def _begin(visit: Visit, labels: Labels, wish: Wish, *, again: bool) -> None:
 def draw(visit: Visit, labels: Labels, wish: Wish, query_set: str) -> bool:
     """Draw the suggestion, if one was requested. Returns whether there is one."""
     job = visit.resources.jobs.find(_key(visit, labels, wish))
-    made: Suggestion | None = progress.result(job, "tuning", "Gathering", stop=STOP)
-    if made is not None:
-        _draw(made, visit, labels, query_set)
-    return made is not None
+    suggestion: Suggestion | None = progress.result(job, "tuning", "Gathering", stop=STOP)
+    if suggestion is not None:
+        _draw(suggestion, visit, labels, query_set)
+    return suggestion is not None
 
 
-def _draw(made: Suggestion, visit: Visit, labels: Labels, query_set: str) -> None:
-    tuning = made.tuning
+def _draw(suggestion: Suggestion, visit: Visit, labels: Labels, query_set: str) -> None:
+    tuning = suggestion.tuning
     with st.container(key="suggestion", border=True, gap="small"):
         head = st.empty()
         with st.container(key="apply-bar", horizontal=True, vertical_alignment="bottom"):
@@ -154,7 +154,7 @@ def _draw(made: Suggestion, visit: Visit, labels: Labels, query_set: str) -> Non
             )  # fmt: skip
             chosen = tuning if name == BEST else tuning.only(name)
             after = chosen.tuned.settings
-            anew = made.anew and replace(made.anew, tuning=chosen, margin=_margin())
+            anew = suggestion.anew and replace(suggestion.anew, tuning=chosen, margin=_margin())
             changed = after.changed_from(visit.settings)
             st.button(
                 "Apply", key="apply-tuning", type="primary", icon=":material/check:",
@@ -176,7 +176,7 @@ def _draw(made: Suggestion, visit: Visit, labels: Labels, query_set: str) -> Non
                 lines = tuning_words.changed(visit.settings, after)
                 items = "".join(f"<li>{html.text(line)}</li>" for line in lines)
                 html.draw(f'<ul class="rf-changes" aria-label="Changes">{items}</ul>')
-        _losses(made.losses(after, labels, state.user()), labels)
+        _losses(suggestion.losses(after, labels, state.user()), labels)
         _more(chosen)
 
 

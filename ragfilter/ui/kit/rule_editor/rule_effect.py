@@ -165,17 +165,17 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
     known = gathered(work) if available(work) else None
     if known is not None:
         _draw(work, _effect(work, known, changes))
-    said = harm(work, changes)
+    losses = harm(work, changes)
     confirmed = state.session().rules.confirmed
     if confirmed.get(key) != changes:
         # The earlier confirmation was for other changes.
         confirmed[key] = dict(changes)
         st.session_state[key] = False
-    if not said:
+    if not losses:
         return True
-    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(said)}</p>')
+    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(losses)}</p>')
     return st.checkbox(
-        "Save even though labelled questions lose relevant chunks", key=key, help=said
+        "Save even though labelled questions lose relevant chunks", key=key, help=losses
     )
 
 

@@ -82,12 +82,12 @@ def read(visit: Visit, name: str = "") -> ChosenSet:
     collection, book = state.session().collection, visit.resources.bench.labels
     sets = sets_of(visit)
     name = name or usual(sets)
-    found = ChosenSet(visit, collection, sets, name, None, None)
+    chosen = ChosenSet(visit, collection, sets, name, None, None)
     try:
         labels = query_sets.load(book, collection, name, llm=llm())
-        return replace(found, given=measurable(labels, found.chunks, found.user))
+        return replace(chosen, given=measurable(labels, chosen.chunks, chosen.user))
     except InputError as error:
-        return replace(found, why=error)
+        return replace(chosen, why=error)
 
 
 def sets_of(visit: Visit) -> dict[str, int]:
@@ -156,5 +156,5 @@ def saved_runs(visit: Visit) -> dict[int, Run]:
     """The saved runs of this collection, newest first; for a user from whom chunks may be hidden,
     those made as the same user, since the figures of others may count hidden chunks."""
     user = state.user()
-    found = visit.resources.bench.runs.saved(state.session().collection)
-    return {run.id: run for run in found if user.unrestricted or run.plan.viewer == user}
+    runs = visit.resources.bench.runs.saved(state.session().collection)
+    return {run.id: run for run in runs if user.unrestricted or run.plan.viewer == user}

@@ -97,7 +97,7 @@ def _named(row: Row) -> str:
     return " = ".join(_names(row)) + (" (knows the labels)" if row["group"] == "oracle" else "")
 
 
-def _ends(name: str, found: Interval | None) -> str:
-    if found is None:
+def _ends(name: str, interval: Interval | None) -> str:
+    if interval is None:
         return "–"
-    return caveats.between_ends(found, lambda value: FORMATS.get(name, "%.3f") % value, " – ")
+    return caveats.between_ends(interval, lambda value: FORMATS.get(name, "%.3f") % value, " – ")
